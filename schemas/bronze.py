@@ -1,0 +1,59 @@
+"""Bronze: what was read, byte for byte addressable."""
+
+from __future__ import annotations
+
+from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
+
+LOG_FILES = TableSpec(
+    layer="bronze",
+    name="log_files",
+    comment="One row per distinct log file content that was read.",
+    columns=(
+        required("file_id", STRING, "First 32 hex digits of the SHA-256 of the decompressed content"),
+        required("path", STRING, "Path as it was found, the first name under which this content appeared"),
+        required("sha256", STRING, "SHA-256 of the file's bytes as stored (compressed if it was)"),
+        required("size_bytes", LONG, "Size as stored, in bytes"),
+        required("kind", STRING, "server, state-change, controller, kafka-request, log-cleaner, other"),
+        column("layout", STRING, "Name of the log4j layout that was recognised"),
+        column("cluster_id", STRING, "Cluster the file belongs to; 'unknown' where no line says it"),
+        column("broker_id", INT, "Broker (node) that wrote the file; null if nothing tells"),
+        column("broker_id_source", STRING, "content, listener, folder: what told the broker id"),
+        column("kafka_version", STRING, "Kafka version as logged at start"),
+        column("mode", STRING, "zookeeper or kraft"),
+        required("line_count", LONG, "Physical lines"),
+        required("record_count", LONG, "Log records: a line that starts with a time, with its continuation lines"),
+        column("first_time", TIMESTAMP, "Time of the first record"),
+        column("last_time", TIMESTAMP, "Time of the last record"),
+        column("problem", STRING, "What is wrong with the file and what to do, if anything: truncated gzip, ..."),
+        required("run_id", STRING, "Run that read it"),
+    ),
+    keys=("file_id",),
+    cluster_by=("file_id",),
+    checks={"size_not_negative": "size_bytes >= 0"},
+)
+
+LOG_LINES = TableSpec(
+    layer="bronze",
+    name="log_lines",
+    comment="One row per log record: a line with its continuation lines (stack traces) joined.",
+    columns=(
+        required("file_id", STRING, "Content id of the file"),
+        required("byte_offset", LONG, "Offset of the record's first byte in the decompressed file"),
+        required("line_no", LONG, "Number of the record's first line, from 1"),
+        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        column("broker_id", INT, "Broker (node) id"),
+        required("kind", STRING, "Kind of file: server, state-change, controller, kafka-request, log-cleaner, other"),
+        column("time", TIMESTAMP, "Time that the logger wrote, taken as the configured zone; null if unreadable"),
+        column("level", STRING, "TRACE, DEBUG, INFO, WARN, ERROR, FATAL"),
+        column("logger", STRING, "Logger (class) name"),
+        required("line_count", INT, "Physical lines joined in this record"),
+        column("problem", STRING, "layout: no layout fits; binary: not text; half_line: cut by the end of the file; "
+                                  "oversized: longer than the limit, text cut"),
+        column("message", STRING, "The message, without time, level and logger; continuation lines after newlines"),
+    ),
+    keys=("file_id", "byte_offset"),
+    cluster_by=("file_id",),
+    checks={"line_from_one": "line_no >= 1", "offset_not_negative": "byte_offset >= 0"},
+)
+
+TABLES = (LOG_FILES, LOG_LINES)

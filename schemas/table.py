@@ -1,0 +1,100 @@
+"""`TableSpec`: the one declaration from which a table's DDL, Arrow schema and documentation are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+STRING = StringType()
+INT = IntegerType()
+LONG = LongType()
+DOUBLE = DoubleType()
+BOOLEAN = BooleanType()
+TIMESTAMP = TimestampType()
+INTS = ArrayType(INT, containsNull=False)
+LONGS = ArrayType(LONG, containsNull=False)
+STRINGS = ArrayType(STRING, containsNull=False)
+
+
+def column(name: str, data_type: DataType, comment: str) -> StructField:
+    """A column that may be null."""
+    return StructField(name, data_type, True, {"comment": comment})
+
+
+def required(name: str, data_type: DataType, comment: str) -> StructField:
+    """A column declared NOT NULL."""
+    return StructField(name, data_type, False, {"comment": comment})
+
+
+def structs(*fields: StructField) -> ArrayType:
+    """An array of structs without null elements."""
+    return ArrayType(StructType(list(fields)), containsNull=False)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One Delta table.
+
+    Attributes:
+        layer: ``bronze``, ``silver`` or ``gold``; also the folder below the lake.
+        name: the table's name, without its layer.
+        comment: what one row is.
+        columns: fields with a comment each; keys come first, raw text last.
+        keys: the columns that identify a row.
+        cluster_by: up to four of the first columns, for Delta's liquid clustering.
+        checks: CHECK constraints, by name.
+        properties: further Delta table properties.
+    """
+
+    layer: str
+    name: str
+    comment: str
+    columns: tuple[StructField, ...]
+    keys: tuple[str, ...]
+    cluster_by: tuple[str, ...] = ()
+    checks: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if len(names) != len(set(names)):
+            raise ValueError(f"{self.full_name}: a column is declared twice")
+        for key in (*self.keys, *self.cluster_by):
+            if key not in names:
+                raise ValueError(f"{self.full_name}: {key} is not a column")
+        if len(self.cluster_by) > 4:
+            raise ValueError(f"{self.full_name}: Delta clusters by four columns at most")
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.layer}.{self.name}"
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The Spark schema, comments included."""
+        return StructType(list(self.columns))
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the same columns; timestamps are microseconds in UTC."""
+        return to_arrow_schema(self.schema, timezone="UTC")
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
