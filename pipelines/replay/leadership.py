@@ -1,0 +1,231 @@
+"""What a leader knows during one leadership: its ISR, its followers' positions, and the high watermark they allow.
+
+Pure. The leader's own memory is rebuilt from its log, so every position is known as an interval: a follower's fetch
+moved it somewhere between `Event.earliest_us` (dequeued) and `Event.time_us` (handled).
+
+Two sets of replicas bound the high watermark (``Partition.maybeIncrementLeaderHW``):
+
+* *definite*: replicas that the leader certainly waits for. The ISR, and replicas outside it that are certainly caught
+  up (see `pipelines.replay.versions`);
+* *possible*: replicas that it may wait for as well, because the log leaves their standing open: whether the leader has
+  proposed them for the ISR yet, whether the controller has unfenced them yet.
+
+The high watermark is at most the minimum over the definite ones, and at least the minimum over both.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from pipelines.replay.versions import Rules
+from schemas.events import Event
+
+#: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last
+#: caught-up fetch can lie back when an incremental session hides the fetches in between.
+FETCH_WAIT_MAX_US = 500_000
+#: No broker is fenced sooner than this after its last sign of life (the smallest sensible broker.session.timeout.ms).
+SESSION_TIMEOUT_MIN_US = 1_000_000
+
+
+@dataclass
+class Follower:
+    """A replica as the leader sees it (``Replica``, ``ReplicaState``).
+
+    Attributes:
+        end_offset: its log end offset, or None before its first fetch of this leadership.
+        caught_up_us: latest instant at which it can last have been caught up.
+        eligible: False while the controller certainly keeps it out of the ISR, None while that is open.
+        proposed: the leader may have proposed it for the ISR.
+    """
+
+    end_offset: int | None = None
+    caught_up_us: int = 0
+    eligible: bool | None = True
+    proposed: bool = False
+    chain: str | None = None
+    sequence: int = -1
+    chain_end_us: int = 0
+    chain_broken_us: int | None = None
+    leaving_chain: str | None = None
+    last_fetch_us: int = 0
+    fetched_this_epoch: bool = False
+    leader_end_at_last_fetch: int = 0
+    _offsets: list[int] = field(default_factory=list)
+    _fetches: list[Event] = field(default_factory=list)
+
+    def first_past(self, base_offset: int) -> Event | None:
+        """The first fetch from beyond a base offset: it proves that the batch which starts there was replicated."""
+        at = bisect_right(self._offsets, base_offset)
+        return self._fetches[at] if at < len(self._fetches) else None
+
+    def remember(self, offset: int, fetch: Event) -> None:
+        """Note a fetch that moved the log end offset. One that lies below the last (a truncated log) starts anew."""
+        while self._offsets and self._offsets[-1] >= offset:
+            self._offsets.pop()
+            self._fetches.pop()
+        self._offsets.append(offset)
+        self._fetches.append(fetch)
+
+    def forget_below(self, offset: int) -> None:
+        """Drop fetches that no waiting operation can need any more; the newest one stays."""
+        at = min(bisect_right(self._offsets, offset), len(self._offsets) - 1)
+        if at > 32:  # in bulk: a list loses its head in linear time
+            del self._offsets[:at]
+            del self._fetches[:at]
+
+
+@dataclass
+class Leadership:
+    """One broker leading one partition, from the start of an epoch until it steps down.
+
+    Attributes:
+        leader_epoch: epoch; None where its start is not in the log.
+        isr: committed ISR, leader included; None where no line has told it.
+        end_offset: a lower bound of the log end offset: beyond the base offset of the last append.
+    """
+
+    broker_id: int
+    rules: Rules
+    lag_time_max_us: int
+    leader_epoch: int | None = None
+    isr: frozenset[int] | None = None
+    start_offset: int = 0
+    end_offset: int = 0
+    high_watermark: int = 0
+    followers: dict[int, Follower] = field(default_factory=dict)
+
+    def follower(self, replica_id: int) -> Follower:
+        known = self.followers.get(replica_id)
+        if known is None:
+            # Why a replica outside the ISR is there is not in this leader's log: it may be fenced.
+            eligible = True if self.isr is None or replica_id in self.isr else None
+            known = self.followers[replica_id] = Follower(eligible=eligible)
+        return known
+
+    def start_epoch(self, event: Event, newly_leader: bool) -> None:
+        """Take up an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``)."""
+        self.leader_epoch = event.leader_epoch
+        self.start_offset = event.offset or 0
+        self.end_offset = max(self.end_offset, self.start_offset) if not newly_leader else self.start_offset
+        self.high_watermark = event.high_watermark or 0
+        if newly_leader:
+            self.followers = {}
+        self.commit_isr(event)
+        for replica_id in (self.isr or frozenset()) - {self.broker_id}:
+            self.follower(replica_id)
+        for replica_id, follower in self.followers.items():
+            follower.caught_up_us = event.time_us if replica_id in (self.isr or ()) else 0
+            follower.last_fetch_us = follower.caught_up_us
+            follower.leader_end_at_last_fetch = self.end_offset
+            follower.proposed = False
+            follower.fetched_this_epoch = False
+
+    def commit_isr(self, event: Event) -> frozenset[int]:
+        """Take over a committed ISR; returns the replicas that left it."""
+        if event.isr is None:
+            return frozenset()
+        before = self.isr or frozenset()
+        self.isr = frozenset(event.isr)
+        for replica_id in self.isr:
+            follower = self.followers.get(replica_id)
+            if follower is not None:
+                follower.eligible, follower.proposed = True, False
+        removed = before - self.isr
+        for replica_id in removed:
+            follower = self.follower(replica_id)
+            follower.proposed = False
+            if event.controller:
+                # The controller takes a replica out because it is fenced or shuts down. Who fetched a moment ago is
+                # not fenced: it shuts down, and stays out until it comes back on a new connection.
+                follower.eligible = False
+                leaving = event.time_us - follower.last_fetch_us < SESSION_TIMEOUT_MIN_US
+                follower.leaving_chain = follower.chain if leaving else None
+        return removed
+
+    def fetched(self, event: Event) -> bool:
+        """A follower's fetch was read (``Replica.updateFetchStateOrThrow``); True if its log end offset moved."""
+        assert event.replica_id is not None
+        follower = self.follower(event.replica_id)
+        sequence = event.sequence or 0
+        if event.chain == follower.chain and sequence <= follower.sequence:
+            return False  # its line was logged late: a newer fetch has been seen
+        follower.sequence = sequence
+        if event.chain != follower.chain:
+            follower.chain_broken_us = event.time_us if follower.chain is not None else None
+            follower.chain = event.chain
+        follower.chain_end_us = event.chain_end_us or event.time_us
+        follower.fetched_this_epoch = True
+        if follower.eligible is False and event.chain != follower.leaving_chain:
+            follower.eligible = None
+        offset = event.offset if event.offset is not None else follower.end_offset
+        if offset is None:
+            return False
+        if offset >= self.end_offset:
+            follower.caught_up_us = max(follower.caught_up_us, event.time_us)
+        elif offset >= follower.leader_end_at_last_fetch:
+            follower.caught_up_us = max(follower.caught_up_us, follower.last_fetch_us)
+        follower.last_fetch_us = event.time_us
+        follower.leader_end_at_last_fetch = self.end_offset
+        if self._may_join(event.replica_id, follower, offset):
+            follower.proposed = True
+        moved = offset != follower.end_offset
+        if moved:
+            follower.end_offset = offset
+            follower.remember(offset, event)
+        return moved
+
+    def _may_join(self, replica_id: int, follower: Follower, offset: int) -> bool:
+        """Can this fetch have made the leader propose the replica for its ISR (``Partition.maybeExpandIsr``)?"""
+        if self.isr is None or replica_id in self.isr or follower.eligible is False:
+            return False
+        if self.rules.epoch_start_gates_expansion and offset < self.start_offset:
+            return False
+        return offset >= self.high_watermark
+
+    def appended(self, base_offset: int, event: Event) -> None:
+        """Records were appended at a base offset."""
+        for follower in self.followers.values():
+            if not follower.fetched_this_epoch or follower.end_offset is None:
+                continue
+            if self.end_offset <= follower.end_offset <= base_offset:
+                # It was caught up until now; an incremental session does not show the fetches that proved it.
+                seen = min(event.earliest_us, max(follower.chain_end_us, follower.last_fetch_us))
+                follower.caught_up_us = max(follower.caught_up_us, seen)
+        self.end_offset = max(self.end_offset, base_offset + 1)
+
+    def counted(self, now_us: int) -> tuple[list[int], list[int]]:
+        """Replicas that the high watermark waits for: (definite, possible)."""
+        if self.isr is None:
+            # No line told the ISR: whoever follows is taken for a member. `pipelines.replay.kernel` says so.
+            horizon = now_us - self.lag_time_max_us
+            return [id_ for id_, follower in self.followers.items() if follower.last_fetch_us >= horizon], []
+        definite = [replica_id for replica_id in self.isr if replica_id != self.broker_id]
+        possible: list[int] = []
+        if not self.rules.waits_for_caught_up_replicas:
+            return definite, possible
+        for replica_id, follower in self.followers.items():
+            if replica_id in self.isr or follower.end_offset is None:
+                continue
+            eligible = follower.eligible if self.rules.caught_up_must_be_eligible else True
+            if eligible is None and follower.chain_end_us < now_us:
+                eligible = False  # taken out by the controller, and fetching no more: gone
+            if eligible is False:
+                continue
+            behind_us = now_us - follower.caught_up_us
+            if eligible and behind_us <= self.lag_time_max_us - FETCH_WAIT_MAX_US:
+                definite.append(replica_id)
+            elif behind_us <= self.lag_time_max_us or (follower.proposed and self.rules.maximal_isr):
+                possible.append(replica_id)
+        return definite, possible
+
+    def bound(self, replicas: list[int]) -> int:
+        """The high watermark that these replicas allow."""
+        lowest = self.end_offset
+        for replica_id in replicas:
+            follower = self.followers.get(replica_id)
+            end_offset = follower.end_offset if follower is not None else None
+            if end_offset is None:
+                return self.high_watermark
+            lowest = min(lowest, end_offset)
+        return lowest

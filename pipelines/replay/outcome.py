@@ -1,0 +1,72 @@
+"""What the kernel says of one partition of one produce request, and what becomes of the whole request.
+
+Pure: plain records, no Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from schemas.events import Event
+
+# Causes: why an operation was, or should have been, answered.
+HIGH_WATERMARK = "high_watermark"
+ISR_CHANGE = "isr_change"
+LEADER_ONLY = "leader_only"
+AT_ONCE = "at_once"
+TIMER = "timer"
+LEADERSHIP_LOST = "leadership_lost"
+ERROR = "error"
+UNKNOWN = "unknown"
+
+# What is missing where an operation cannot be judged.
+END_OF_LOG = "end_of_log"
+FETCH_NOT_LOGGED = "fetch_not_logged"
+ISR_NOT_LOGGED = "isr_not_logged"
+NO_LEADERSHIP = "no_leadership"
+LATE_LOG_LINE = "late_log_line"
+NO_BASE_OFFSET = "no_base_offset"
+
+
+@dataclass
+class PartitionOutcome:
+    """One partition of one acks=all produce request, as the kernel replayed it.
+
+    Attributes:
+        lowest_us, highest_us: predicted completion; None where nothing could be predicted.
+        cause: one of the causes above.
+        closing: the follower's fetch that closed it, None if no fetch did.
+        closing_replica: the replica whose fetch closed it or whose leaving the ISR did.
+        without_closing_us: when the other replicas alone would have closed it.
+        predicted_error_code: error that the rules give.
+        required_offset: last offset + 1; `required_offset_logged` and `required_offset_derived` are its two sources.
+        isr: ISR at that moment; `isr_inferred` where no line told it.
+        missing: what evidence lacks, if any does.
+    """
+
+    request_id: str
+    base_offset: int | None
+    error_code: int | None
+    handled_us: int
+    completed_us: int
+    partitions: int
+    timeout_ms: int | None = None
+    leader_epoch: int | None = None
+    lowest_us: int | None = None
+    highest_us: int | None = None
+    cause: str = UNKNOWN
+    closing: Event | None = None
+    closing_replica: int | None = None
+    without_closing_us: int | None = None
+    predicted_error_code: int | None = None
+    required_offset_logged: int | None = None
+    required_offset_derived: int | None = None
+    isr: tuple[int, ...] = ()
+    isr_inferred: bool = False
+    missing: str | None = None
+    proven_early: bool = False
+    waited_for: tuple[int, ...] = field(default=())
+
+    @property
+    def required_offset(self) -> int | None:
+        return self.required_offset_logged if self.required_offset_logged is not None else self.required_offset_derived

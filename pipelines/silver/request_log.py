@@ -1,0 +1,428 @@
+"""Grammar of the request log of Kafka 2.8 and later: ``Completed request:{json}`` at DEBUG.
+
+Source: ``RequestChannel.Request.updateRequestMetrics`` and ``RequestConvertToJson`` (KIP-673, KAFKA-10525).
+A line is written when a request *ends*; its four inner instants are computed back from the line's time:
+
+    arrival -(requestQueueTimeMs)- dequeued -(localTimeMs)- handled -(remoteTimeMs)- completed - ... - line
+
+The end is measured a moment before the logger stamps the line, so every computed instant is an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import orjson
+
+from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+
+Json = dict[str, Any]
+
+_COMPLETED: Final = "Completed request:"
+_BODY_CHARS_MAX: Final = 4_000
+#: Topic id of the metadata log, fixed by ``Uuid.METADATA_TOPIC_ID``.
+METADATA_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+_WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: "__cluster_metadata"}
+_NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+
+#: Lines of ``kafka.request.logger`` at TRACE that say nothing the completion line does not say.
+_KNOWN_PREFIXES: Final = (
+    ("Received request", "request.received"),
+    ("Handling request", "request.handling"),
+    ("Processor ", "request.processor"),
+    ("Socket server received", "request.socket"),
+)
+
+#: APIs whose body adds nothing to the header: handshakes, heartbeats, lookups.
+_HEADER_ONLY: Final = frozenset(
+    (
+        "API_VERSIONS",
+        "BROKER_HEARTBEAT",
+        "DESCRIBE_CLUSTER",
+        "FETCH_SNAPSHOT",
+        "FIND_COORDINATOR",
+        "HEARTBEAT",
+        "METADATA",
+        "SASL_HANDSHAKE",
+        "UPDATE_METADATA",
+    )
+)
+
+
+def parse_request(record: Record) -> Parsed:
+    """Read one record of ``kafka.request.logger``.
+
+    Returns:
+        `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also
+        one ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
+        response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` with reason ``bad_json``
+        for a completion line that is cut or not JSON.
+    """
+    message = record.message
+    if not message.startswith(_COMPLETED):
+        for prefix, template in _KNOWN_PREFIXES:
+            if message.startswith(prefix):
+                return Parsed(template, KNOWN)
+        return Parsed("request.other", UNPARSED, reason="no_grammar")
+    if not message.startswith("{", len(_COMPLETED)):
+        return Parsed("request.completed_text", UNPARSED, reason="no_grammar", problem="text form of Kafka before 2.8")
+    try:
+        line = orjson.loads(message[len(_COMPLETED) :])
+        header = _header(line, record.time_us)
+        build = _BUILDERS.get(header["api"], _other)
+        return Parsed(f"request.{header['api'].lower()}", TYPED, tuple(build(line, header)))
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        return Parsed("request.completed", UNPARSED, reason="bad_json", problem=f"{type(problem).__name__}: {problem}")
+
+
+def _micros(milliseconds: float) -> int:
+    return round(milliseconds * 1000)
+
+
+def _header(line: Json, time_us: int) -> Json:
+    head = line["requestHeader"]
+    total = float(line["totalTimeMs"])
+    queue = float(line["requestQueueTimeMs"])
+    local = float(line["localTimeMs"])
+    remote = float(line["remoteTimeMs"])
+    arrival = time_us - _micros(total)
+    dequeued = arrival + _micros(queue)
+    handled = dequeued + _micros(local)
+    return {
+        "api": head["requestApiKeyName"],
+        "api_version": head.get("requestApiVersion"),
+        "correlation_id": head.get("correlationId"),
+        "client_id": head.get("clientId"),
+        "connection": line.get("connection"),
+        "listener": line.get("listener"),
+        "principal": line.get("principal"),
+        "arrival_time": arrival,
+        "dequeued_time": dequeued,
+        "handled_time": handled,
+        "completed_time": handled + _micros(remote),
+        "total_time_ms": total,
+        "request_queue_time_ms": queue,
+        "local_time_ms": local,
+        "remote_time_ms": remote,
+        "throttle_time_ms": float(line["throttleTimeMs"]),
+        "response_queue_time_ms": float(line["responseQueueTimeMs"]),
+        "send_time_ms": float(line["sendTimeMs"]),
+    }
+
+
+def _topic_id(entry: Json) -> str | None:
+    topic_id: str | None = entry.get("topicId")
+    return None if topic_id == _NO_TOPIC_ID else topic_id
+
+
+def _topic(entry: Json) -> str | None:
+    """Name of a topic entry: ``name`` (Produce), ``topic`` (Fetch up to version 12), or a well-known id."""
+    name: str | None = entry.get("topic") or entry.get("name") or entry.get("topicName")
+    return name or _WELL_KNOWN_TOPICS.get(entry.get("topicId", ""))
+
+
+def _produce(line: Json, header: Json) -> Iterable[Fact]:
+    request, response = line["request"], line["response"]
+    answers: dict[tuple[str | None, int], Json] = {}
+    for topic in (response or {}).get("responses", ()):
+        for answer in topic["partitionResponses"]:
+            answers[topic.get("name") or topic.get("topicId"), answer["index"]] = answer
+    partitions = []
+    for topic in request["topicData"]:
+        name = topic.get("name") or topic.get("topicId")
+        for data in topic["partitionData"]:
+            answer = answers.get((name, data["index"]), {})
+            partitions.append(
+                {
+                    "topic": _topic(topic) or f"id:{topic.get('topicId')}",
+                    "partition": data["index"],
+                    "size_bytes": data.get("recordsSizeInBytes"),
+                    "error_code": answer.get("errorCode"),
+                    "base_offset": answer.get("baseOffset"),
+                    "log_append_time_ms": answer.get("logAppendTimeMs"),
+                    "log_start_offset": answer.get("logStartOffset"),
+                }
+            )
+    yield Fact(
+        "produce_requests",
+        {
+            **header,
+            "acks": request["acks"],
+            "timeout_ms": request.get("timeoutMs"),
+            "transactional_id": request.get("transactionalId"),
+            "partitions": partitions,
+        },
+    )
+
+
+def _fetch(line: Json, header: Json) -> Iterable[Fact]:
+    request, response = line["request"], line["response"] or {}
+    # Since version 15 (KIP-903) the replica id stands in replicaState; consumers leave both out.
+    replica_id = request.get("replicaId", -1)
+    state = request.get("replicaState")
+    if state is not None:
+        replica_id = state.get("replicaId", -1)
+    partitions = [
+        {
+            "topic": _topic(topic),
+            "topic_id": _topic_id(topic),
+            "partition": entry["partition"],
+            "current_leader_epoch": entry.get("currentLeaderEpoch"),
+            "fetch_offset": entry.get("fetchOffset"),
+            "last_fetched_epoch": entry.get("lastFetchedEpoch"),
+            "log_start_offset": entry.get("logStartOffset"),
+            "max_bytes": entry.get("partitionMaxBytes"),
+        }
+        for topic in request.get("topics", ())
+        for entry in topic["partitions"]
+    ]
+    responses = [_fetched(topic, entry) for topic in response.get("responses", ()) for entry in _answered(topic)]
+    yield Fact(
+        "fetch_requests",
+        {
+            **header,
+            "replica_id": replica_id,
+            "max_wait_ms": request.get("maxWaitMs"),
+            "min_bytes": request.get("minBytes"),
+            "max_bytes": request.get("maxBytes"),
+            "isolation_level": request.get("isolationLevel"),
+            "session_id": request.get("sessionId"),
+            "session_epoch": request.get("sessionEpoch"),
+            "response_session_id": response.get("sessionId"),
+            "error_code": response.get("errorCode"),
+            "partitions": partitions,
+            "forgotten": [
+                {"topic": _topic(topic), "topic_id": _topic_id(topic), "partition": partition}
+                for topic in request.get("forgottenTopicsData", ())
+                for partition in topic["partitions"]
+            ],
+            "responses": responses,
+        },
+    )
+    if replica_id >= 0:
+        yield from _replica_fetches(header, request, response, replica_id, partitions, responses)
+
+
+def _answered(topic: Json) -> list[Json]:
+    """Partitions of a fetch response's topic: ``partitions``, in 2.8 ``partitionResponses``."""
+    partitions: list[Json] = topic["partitions"] if "partitions" in topic else topic["partitionResponses"]
+    return partitions
+
+
+def _fetched(topic: Json, entry: Json) -> Json:
+    diverging = entry.get("divergingEpoch") or {}
+    return {
+        "topic": _topic(topic),
+        "topic_id": _topic_id(topic),
+        "partition": entry["partitionIndex"] if "partitionIndex" in entry else entry["partition"],
+        "error_code": entry.get("errorCode"),
+        "high_watermark": entry.get("highWatermark"),
+        "last_stable_offset": entry.get("lastStableOffset"),
+        "log_start_offset": entry.get("logStartOffset"),
+        "size_bytes": entry.get("recordsSizeInBytes", entry.get("recordSetSizeInBytes")),
+        "preferred_read_replica": entry.get("preferredReadReplica"),
+        "diverging_epoch": diverging.get("epoch"),
+        "diverging_end_offset": diverging.get("endOffset"),
+    }
+
+
+def _replica_fetches(
+    header: Json, request: Json, response: Json, replica_id: int, partitions: list[Json], responses: list[Json]
+) -> Iterable[Fact]:
+    """One row per partition that the follower's request or the leader's response lists.
+
+    An incremental session (KIP-227) leaves out what did not change, on either side: a partition that only the
+    response lists got records at the offset that the session already knew.
+    """
+    sent_time = header["completed_time"] + _micros(
+        header["throttle_time_ms"] + header["response_queue_time_ms"] + header["send_time_ms"]
+    )
+    common = {
+        "source": "request",
+        "replica_id": replica_id,
+        "session_id": response.get("sessionId") or request.get("sessionId"),
+        "session_epoch": request.get("sessionEpoch"),
+        "correlation_id": header["correlation_id"],
+        "connection": header["connection"],
+        "arrival_time": header["arrival_time"],
+        "dequeued_time": header["dequeued_time"],
+        "handled_time": header["handled_time"],
+        "completed_time": header["completed_time"],
+        "sent_time": sent_time,
+    }
+    answers = {(answer["topic_id"] or answer["topic"], answer["partition"]): answer for answer in responses}
+    failed = response.get("errorCode") or 0
+    for asked in partitions:
+        answer = answers.pop((asked["topic_id"] or asked["topic"], asked["partition"]), None)
+        yield Fact("replica_fetches", {**common, **_position(asked, answer, failed)})
+    for answer in answers.values():
+        yield Fact("replica_fetches", {**common, **_position(None, answer, failed)})
+
+
+def _position(asked: Json | None, answer: Json | None, failed: int) -> Json:
+    named = asked or answer or {}
+    row: Json = {
+        "topic": named["topic"],
+        "topic_id": named["topic_id"],
+        "partition": named["partition"],
+        # A top-level error (session not found, ...) leaves every partition unread.
+        "response_error_code": failed or (answer or {}).get("error_code") or 0,
+    }
+    if asked is not None:
+        row["fetch_offset"] = asked["fetch_offset"]
+        row["leader_epoch"] = asked["current_leader_epoch"]
+        row["last_fetched_epoch"] = asked["last_fetched_epoch"]
+        row["log_start_offset"] = asked["log_start_offset"]
+    if answer is not None:
+        row["response_high_watermark"] = answer["high_watermark"]
+        row["response_bytes"] = answer["size_bytes"]
+        row["diverging_epoch"] = answer["diverging_epoch"]
+        row["diverging_end_offset"] = answer["diverging_end_offset"]
+    return row
+
+
+def _other(line: Json, header: Json) -> Iterable[Fact]:
+    api = header["api"]
+    request, response = line.get("request") or {}, line.get("response") or {}
+    partitions = list(_PARTITIONS[api](request, response)) if api in _PARTITIONS else []
+    body = None
+    if api not in _HEADER_ONLY and api not in _PARTITIONS:
+        body = orjson.dumps({"request": request, "response": response}).decode()[:_BODY_CHARS_MAX]
+    yield Fact(
+        "requests",
+        {
+            **header,
+            "is_forwarded": line.get("isForwarded"),
+            "error_codes": sorted(set(_error_codes(response))),
+            "partitions": partitions,
+            "body": body,
+        },
+    )
+    if api in ("METADATA", "CREATE_TOPICS"):
+        for topic in response.get("topics", ()):
+            if topic.get("name") and _topic_id(topic):
+                yield Fact("topics", {"topic": topic["name"], "topic_id": topic["topicId"]})
+
+
+def _error_codes(node: Any) -> Iterable[int]:
+    """Every ``errorCode`` below a node, however the API nests it."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "errorCode":
+                yield value
+            else:
+                yield from _error_codes(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _error_codes(value)
+
+
+def _partition_errors(response: Json, container: str) -> dict[tuple[str, int], Json]:
+    """Answers by (topic name or id, partition), for the APIs that answer ``topics`` of partitions."""
+    return {
+        (topic.get("topicId") or topic.get("topic") or topic.get("name") or topic.get("topicName", ""), index): entry
+        for topic in response.get("topics", ())
+        for entry in topic.get(container, ())
+        for index in (entry.get("partitionIndex", entry.get("partition")),)
+    }
+
+
+def _write_txn_markers(request: Json, response: Json) -> Iterable[Json]:
+    errors = {
+        (marker["producerId"], topic["name"], entry["partitionIndex"]): entry["errorCode"]
+        for marker in response.get("markers", ())
+        for topic in marker["topics"]
+        for entry in topic["partitions"]
+    }
+    for marker in request.get("markers", ()):
+        for topic in marker["topics"]:
+            for partition in topic["partitionIndexes"]:
+                yield {
+                    "topic": topic["name"],
+                    "partition": partition,
+                    "error_code": errors.get((marker["producerId"], topic["name"], partition)),
+                    "producer_id": marker["producerId"],
+                    "committed": marker["transactionResult"],
+                }
+
+
+def _offset_for_leader_epoch(request: Json, response: Json) -> Iterable[Json]:
+    answers = _partition_errors(response, "partitions")
+    for topic in request.get("topics", ()):
+        for entry in topic["partitions"]:
+            answer = answers.get((topic["topic"], entry["partition"]), {})
+            yield {
+                "topic": topic["topic"],
+                "partition": entry["partition"],
+                "error_code": answer.get("errorCode"),
+                "leader_epoch": entry.get("leaderEpoch"),
+                "end_offset": answer.get("endOffset"),
+            }
+
+
+def _alter_partition(request: Json, response: Json) -> Iterable[Json]:
+    answers = _partition_errors(response, "partitions")
+    failed = response.get("errorCode")
+    for topic in request.get("topics", ()):
+        key = topic.get("topicId") or topic.get("topicName") or topic.get("name")
+        for entry in topic["partitions"]:
+            answer = answers.get((key, entry["partitionIndex"]), {})
+            isr = entry.get("newIsr")
+            if isr is None:
+                isr = [broker["brokerId"] for broker in entry.get("newIsrWithEpochs", ())]
+            yield {
+                "topic": _topic(topic),
+                "topic_id": _topic_id(topic),
+                "partition": entry["partitionIndex"],
+                "error_code": failed or answer.get("errorCode"),
+                "leader_epoch": entry.get("leaderEpoch"),
+                "partition_epoch": entry.get("partitionEpoch", entry.get("currentIsrVersion")),
+                "isr": isr,
+            }
+
+
+def _leader_and_isr(request: Json, response: Json) -> Iterable[Json]:
+    answers = _partition_errors(response, "partitionErrors")
+    ungrouped = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
+    grouped = [(topic, state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]]
+    for topic, state in ungrouped + grouped:
+        name = topic.get("topicName") or state.get("topicName")
+        topic_id = _topic_id(topic)
+        answer = answers.get((topic_id or name, state["partitionIndex"]), {})
+        yield {
+            "topic": name,
+            "topic_id": topic_id,
+            "partition": state["partitionIndex"],
+            "error_code": answer.get("errorCode", response.get("errorCode")),
+            "leader_epoch": state.get("leaderEpoch"),
+            "partition_epoch": state.get("partitionEpoch", state.get("zkVersion")),
+            "isr": state.get("isr"),
+        }
+
+
+def _stop_replica(request: Json, response: Json) -> Iterable[Json]:
+    errors = {
+        (entry.get("topicName"), entry.get("partitionIndex")): entry.get("errorCode")
+        for entry in response.get("partitionErrors", ())
+    }
+    for topic in request.get("topicStates", ()):
+        for state in topic["partitionStates"]:
+            yield {
+                "topic": topic["topicName"],
+                "partition": state["partitionIndex"],
+                "error_code": errors.get((topic["topicName"], state["partitionIndex"])),
+                "leader_epoch": state.get("leaderEpoch"),
+            }
+
+
+_PARTITIONS: Final[dict[str, Callable[[Json, Json], Iterable[Json]]]] = {
+    "WRITE_TXN_MARKERS": _write_txn_markers,
+    "OFFSET_FOR_LEADER_EPOCH": _offset_for_leader_epoch,
+    "ALTER_PARTITION": _alter_partition,
+    "ALTER_ISR": _alter_partition,
+    "LEADER_AND_ISR": _leader_and_isr,
+    "STOP_REPLICA": _stop_replica,
+}
+
+_BUILDERS: Final[dict[str, Callable[[Json, Json], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}

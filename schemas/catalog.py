@@ -1,0 +1,9 @@
+"""Every table there is, in the order in which the layers feed each other."""
+
+from __future__ import annotations
+
+from schemas import bronze, gold, silver
+from schemas.table import TableSpec
+
+TABLES: tuple[TableSpec, ...] = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
+BY_FULL_NAME = {table.full_name: table for table in TABLES}

@@ -1,0 +1,86 @@
+"""The events that the replay kernel folds, and the outcomes that it gives: plain tuples, no Spark.
+
+All instants are integers, microseconds since the epoch, on the clock of the one broker whose log they come from.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+# Kinds of event. What a broker says of itself:
+LEADER_START: Final = "leader_start"
+LEADER_END: Final = "leader_end"
+ISR_UPDATE: Final = "isr_update"
+ISR_PROPOSAL: Final = "isr_proposal"
+# What its request log shows:
+FETCH: Final = "fetch"
+MARKER: Final = "marker"
+PRODUCE: Final = "produce"
+# What its TRACE lines show, used for required offsets only:
+INITIAL_STATUS: Final = "initial_status"
+
+#: Order of events of one instant: leadership before the ISR, positions before the appends that wait for them.
+RANK: Final = {
+    LEADER_END: 0,
+    LEADER_START: 1,
+    ISR_UPDATE: 2,
+    ISR_PROPOSAL: 3,
+    INITIAL_STATUS: 4,
+    FETCH: 5,
+    MARKER: 6,
+    PRODUCE: 7,
+}
+
+
+class Event(NamedTuple):
+    """One thing that happened to a partition on one broker.
+
+    Attributes:
+        time_us: the latest instant at which it had happened; events come in this order.
+        kind: one of the kinds above.
+        earliest_us: the earliest instant at which it can have happened.
+        leader_epoch: epoch that starts (leader_start), that ended this leadership (leader_end), or of the request.
+        offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
+            (produce; None where unknown), start offset (initial_status).
+        high_watermark: as the line shows it.
+        isr: in-sync replicas, for leader_start, isr_update and isr_proposal (proposed ones).
+        replica_id: the follower that fetches.
+        error_code: of the response's partition.
+        request_id: identifies the request on this broker; the same in all its partitions.
+        chain: identifies an unbroken run of a follower's fetches: two fetches of one chain have every fetch between
+            them in the log.
+        sequence: position of a fetch in its chain (the correlation id).
+        chain_end_us: when the last fetch of the chain arrived.
+        arrival_us, completed_us, sent_us: instants of the request.
+        previous_arrival_us, previous_sent_us: of the fetch before this one in its chain.
+        response_bytes: records that the response carried.
+        acks, timeout_ms: of a produce request.
+        partitions: how many partitions the produce request has.
+        required_offset: requiredOffset that the broker logged.
+        controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
+    """
+
+    time_us: int
+    kind: str
+    earliest_us: int
+    leader_epoch: int | None = None
+    offset: int | None = None
+    high_watermark: int | None = None
+    isr: tuple[int, ...] | None = None
+    replica_id: int | None = None
+    error_code: int | None = None
+    request_id: str | None = None
+    chain: str | None = None
+    sequence: int | None = None
+    chain_end_us: int | None = None
+    arrival_us: int | None = None
+    completed_us: int | None = None
+    sent_us: int | None = None
+    previous_arrival_us: int | None = None
+    previous_sent_us: int | None = None
+    response_bytes: int | None = None
+    acks: int | None = None
+    timeout_ms: int | None = None
+    partitions: int | None = None
+    required_offset: int | None = None
+    controller: bool | None = None

@@ -1,0 +1,192 @@
+"""Gold: the answers.
+
+Gold rows hold nothing that depends on how the input was cut into files: no file ids, no offsets in files. What they
+say of a request is found again in silver by broker, connection, correlation id and line time.
+"""
+
+from __future__ import annotations
+
+from schemas.table import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INTS,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TableSpec,
+    column,
+    required,
+    structs,
+)
+
+#: Classes of `DELAYED_OPERATIONS.class` (design section 4).
+CLASSES = ("explained", "jitter", "late", "unobservable", "contradicted")
+
+_CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where no line says it")
+
+DELAYED_OPERATIONS = TableSpec(
+    layer="gold",
+    name="delayed_operations",
+    comment="One row per operation that Kafka's purgatory may hold (acks=all produces): when the rules let it be "
+    "answered, when it was, and what it waited for.",
+    columns=(
+        _CLUSTER,
+        required("broker_id", INT, "Broker that led and answered; -1 where nothing tells"),
+        required("arrival_time", TIMESTAMP, "Request read from the socket (an upper bound)"),
+        required("operation_id", STRING, "MD5 of cluster, broker, connection, correlation id and line time"),
+        required("operation", STRING, "produce"),
+        column("client_id", STRING, "Client id"),
+        column("connection", STRING, "Connection"),
+        column("correlation_id", INT, "Correlation id"),
+        required("line_time", TIMESTAMP, "Time of the request's log line"),
+        required("handled_time", TIMESTAMP, "Left the request handler: the wait begins"),
+        required("completed_time", TIMESTAMP, "Answered, as observed"),
+        column("timeout_ms", INT, "Timeout of the request"),
+        column("transactional_id", STRING, "Transactional id"),
+        required("error_codes", INTS, "Distinct error codes answered, ascending"),
+        required("succeeded", BOOLEAN, "All partitions answered without error"),
+        required("predicted_error_codes", INTS, "Distinct error codes that the rules give, ascending"),
+        column("lowest_time", TIMESTAMP, "Predicted completion: not before; null where nothing can be predicted"),
+        column("highest_time", TIMESTAMP, "Predicted completion: not after"),
+        column("interval_width_ms", DOUBLE, "highest - lowest"),
+        column("residual_ms", DOUBLE, "0 within the interval (widened by the log's 1 ms tick), else the signed distance"),
+        required("class", STRING, "explained, jitter, late, unobservable, contradicted"),
+        column("class_reason", STRING, "Why: lost_wake_up, leader_stalled, late_log_line, fetch_not_logged, ..."),
+        column("known_bug", STRING, "JIRA of a bug of the running version with this signature"),
+        required("cause", STRING, "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown"),
+        column("closing_topic", STRING, "Topic of the partition that was last"),
+        column("closing_partition", INT, "Partition that was last"),
+        column("closing_replica", INT, "Replica whose fetch, or whose leaving the ISR, closed the operation"),
+        column("closing_role", STRING, "isr_member, outside_isr, left_isr, leader"),
+        required("wait_ms", DOUBLE, "From handled to answered (remoteTimeMs)"),
+        column("wait_for_fetch_ms", DOUBLE, "1: no fetch of the closing replica was there, until it came"),
+        column("wait_carry_ms", DOUBLE, "2: the fetch that carried the records out: parked, response queue, send"),
+        column("wait_follower_ms", DOUBLE, "3: follower's append and way back, until its next fetch arrived"),
+        column("wait_closing_fetch_ms", DOUBLE, "4: that fetch in the leader's request queue, then handled"),
+        column("wait_completion_ms", DOUBLE, "5: from satisfied to answered"),
+        column("wait_isr_change_ms", DOUBLE, "Instead of 1 to 4, where a change of the ISR closed it"),
+        column("wait_without_closing_ms", DOUBLE, "The wait had the closing replica not been waited for"),
+        required(
+            "partitions",
+            structs(
+                required("topic", STRING, "Topic"),
+                required("partition", INT, "Partition"),
+                column("leader_epoch", INT, "Leader epoch; null where its start is not in the log"),
+                column("base_offset", LONG, "Base offset answered"),
+                column("required_offset", LONG, "Last offset + 1: logged if logged, else derived"),
+                column("required_offset_logged", LONG, "requiredOffset of the broker's TRACE lines"),
+                column("required_offset_derived", LONG, "From the offsets that follow"),
+                column("error_code", INT, "Error answered"),
+                column("predicted_error_code", INT, "Error that the rules give"),
+                column("lowest_time", TIMESTAMP, "Predicted: not before"),
+                column("highest_time", TIMESTAMP, "Predicted: not after"),
+                required("cause", STRING, "As above"),
+                column("closing_replica", INT, "As above"),
+                required("isr", INTS, "ISR at that moment"),
+                required("isr_inferred", BOOLEAN, "No line told the ISR: who fetched was taken for a member"),
+                column("missing", STRING, "Evidence that is missing"),
+                column("awaiting_logged", INTS, "Last replicas that the leader logged as awaited (T3)"),
+            ),
+            "Partitions of the request",
+        ),
+    ),
+    keys=("cluster_id", "broker_id", "operation_id"),
+    cluster_by=("cluster_id", "broker_id", "arrival_time"),
+    checks={
+        "class_known": "class IN ('explained', 'jitter', 'late', 'unobservable', 'contradicted')",
+        "interval_in_order": "lowest_time IS NULL OR lowest_time <= highest_time",
+    },
+)
+
+REQUEST_PHASES = TableSpec(
+    layer="gold",
+    name="request_phases",
+    comment="One row per request: where its time went.",
+    columns=(
+        _CLUSTER,
+        required("broker_id", INT, "Broker that answered; -1 where nothing tells"),
+        required("arrival_time", TIMESTAMP, "Request read from the socket (an upper bound)"),
+        required("api", STRING, "API name"),
+        required("line_time", TIMESTAMP, "Time of the request's log line"),
+        column("connection", STRING, "Connection"),
+        column("correlation_id", INT, "Correlation id"),
+        column("client_id", STRING, "Client id"),
+        column("acks", INT, "acks of a produce"),
+        column("replica_id", INT, "Follower of a fetch; -1 for consumers"),
+        required("total_time_ms", DOUBLE, "totalTimeMs"),
+        required("request_queue_time_ms", DOUBLE, "Waiting for a request handler"),
+        required("local_time_ms", DOUBLE, "In the request handler"),
+        required("remote_time_ms", DOUBLE, "In purgatory, or waiting for another broker"),
+        required("throttle_time_ms", DOUBLE, "Throttled by a quota"),
+        required("response_queue_time_ms", DOUBLE, "Waiting for a network thread"),
+        required("send_time_ms", DOUBLE, "Sending the response"),
+        required("unaccounted_ms", DOUBLE, "total_time_ms less the sum of the phases"),
+    ),
+    keys=("cluster_id", "broker_id", "connection", "correlation_id", "line_time", "api"),
+    cluster_by=("cluster_id", "broker_id", "arrival_time"),
+)
+
+REPLICA_BLAME = TableSpec(
+    layer="gold",
+    name="replica_blame",
+    comment="What acks=all produces waited for, per interval of log time: one row per replica that closed operations.",
+    columns=(
+        _CLUSTER,
+        required("interval_start", TIMESTAMP, "Start of the interval, by arrival of the request"),
+        required("interval_s", INT, "Its length, seconds"),
+        required("replica_id", INT, "Replica that was waited for; the leader where nobody else was; -1 unknown"),
+        required("role", STRING, "isr_member, outside_isr, left_isr, leader, unknown"),
+        required("operations", LONG, "Operations that it closed"),
+        required("slow_operations", LONG, "Of them, those that waited longer than slow_ms"),
+        required("wait_ms_total", DOUBLE, "Their waiting time"),
+        required("slow_wait_ms_total", DOUBLE, "The part of it beyond slow_ms per operation"),
+        required("wait_ms_p50", DOUBLE, "Median wait"),
+        required("wait_ms_p99", DOUBLE, "99th percentile of the wait"),
+        required("share_operations", DOUBLE, "Of all operations of the interval, 0 to 1"),
+        required("share_wait", DOUBLE, "Of all waiting time of the interval, 0 to 1"),
+        required("share_slow_wait", DOUBLE, "Of all waiting time beyond slow_ms of the interval, 0 to 1"),
+        required("singled_out", BOOLEAN, "It stands out: see pipelines.latency.blame"),
+    ),
+    keys=("cluster_id", "interval_start", "replica_id", "role"),
+    cluster_by=("cluster_id", "interval_start"),
+)
+
+COVERAGE = TableSpec(
+    layer="gold",
+    name="coverage",
+    comment="How many log records of a broker fell to which template.",
+    columns=(
+        _CLUSTER,
+        required("broker_id", INT, "Broker; -1 where nothing tells"),
+        required("kind", STRING, "Kind of file"),
+        column("logger", STRING, "Logger"),
+        column("level", STRING, "Level"),
+        required("template", STRING, "Template id, or the masked text of an unparsed line"),
+        required("outcome", STRING, "typed, known, unparsed"),
+        required("line_count", LONG, "Records"),
+    ),
+    keys=("cluster_id", "broker_id", "kind", "logger", "level", "template", "outcome"),
+    cluster_by=("cluster_id", "broker_id"),
+)
+
+RUNS = TableSpec(
+    layer="gold",
+    name="runs",
+    comment="Ledger: one row per distinct input that was audited by one version of the code under one configuration.",
+    columns=(
+        required("run_id", STRING, "Hash of inputs, code version and configuration: the same audit has the same id"),
+        required("started_time", TIMESTAMP, "When it was first run"),
+        required("ended_time", TIMESTAMP, "When that ended"),
+        required("code_version", STRING, "Version of highwater"),
+        required("config_hash", STRING, "Hash of the effective configuration"),
+        required("rules_fingerprint", STRING, "Hash of grammars and replay rules"),
+        required("verdict", STRING, "clean, violated, inconclusive"),
+        required("files", LONG, "Files audited"),
+        required("lines", LONG, "Lines audited"),
+        required("operations", LONG, "Rows of gold.delayed_operations"),
+    ),
+    keys=("run_id",),
+)
+
+TABLES = (DELAYED_OPERATIONS, REQUEST_PHASES, REPLICA_BLAME, COVERAGE, RUNS)
