@@ -16,8 +16,9 @@ ISR_PROPOSAL: Final = "isr_proposal"
 FETCH: Final = "fetch"
 MARKER: Final = "marker"
 PRODUCE: Final = "produce"
-# What its TRACE lines show, used for required offsets only:
+# What its TRACE lines show, kept beside the prediction and never used for it, but for required offsets:
 INITIAL_STATUS: Final = "initial_status"
+PROGRESS: Final = "progress"
 
 #: Order of events of one instant: leadership before the ISR, positions before the appends that wait for them.
 RANK: Final = {
@@ -29,6 +30,7 @@ RANK: Final = {
     FETCH: 5,
     MARKER: 6,
     PRODUCE: 7,
+    PROGRESS: 8,
 }
 
 
@@ -43,7 +45,8 @@ class Event(NamedTuple):
         offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
             (produce; None where unknown), start offset (initial_status).
         high_watermark: as the line shows it.
-        isr: in-sync replicas, for leader_start, isr_update and isr_proposal (proposed ones).
+        isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
+            for progress.
         replica_id: the follower that fetches.
         error_code: of the response's partition.
         request_id: identifies the request on this broker; the same in all its partitions.

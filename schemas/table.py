@@ -91,6 +91,14 @@ class TableSpec:
         return StructType(list(self.columns))
 
     @cached_property
+    def worker_schema(self) -> StructType:
+        """The schema under which rows come from Python workers: every column may be null.
+
+        Spark trusts a worker that a column holds no null, and fails obscurely where it does; Delta says which column.
+        """
+        return StructType([StructField(column.name, column.dataType, True) for column in self.columns])
+
+    @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the same columns; timestamps are microseconds in UTC."""
         return to_arrow_schema(self.schema, timezone="UTC")

@@ -143,7 +143,6 @@ def _leader_end(state: State, event: Event) -> None:
     state.waiting = []
     state.leads = False
     state.leadership = None
-    state.required.epoch_ends()
 
 
 def _isr_update(state: State, event: Event) -> None:
@@ -183,6 +182,11 @@ def _marker(state: State, event: Event) -> None:
 def _initial_status(state: State, event: Event) -> None:
     if event.offset is not None and event.required_offset is not None:
         state.required.logged(event.offset, event.required_offset)
+
+
+def _progress(state: State, event: Event) -> None:
+    if event.required_offset is not None:
+        state.required.awaited(event.required_offset, event.isr or ())
 
 
 def _produce(state: State, event: Event) -> None:
@@ -242,6 +246,7 @@ _HANDLERS = {
     e.MARKER: _marker,
     e.INITIAL_STATUS: _initial_status,
     e.PRODUCE: _produce,
+    e.PROGRESS: _progress,
 }
 
 
@@ -328,7 +333,6 @@ def _satisfy(
             reached.append((fetch.time_us, replica_id, fetch))
     reached.sort(key=lambda entry: entry[:2])
     operation.highest_us = max(operation.handled_us, event.time_us if event.kind != e.PRODUCE else 0)
-    operation.waited_for = tuple(replica_id for _, replica_id, _ in reached)
     operation.predicted_error_code = NONE
     operation.isr = tuple(sorted(leadership.isr or ()))
     operation.isr_inferred = leadership.isr is None
@@ -501,6 +505,7 @@ def _release(state: State, before_us: int | None) -> Iterable[PartitionOutcome]:
             if operation.base_offset is not None:
                 logged, derived = state.required.of(operation.base_offset, operation.handled_us)
                 operation.required_offset_logged, operation.required_offset_derived = logged, derived
+                operation.awaiting_logged = state.required.last_awaited(operation.required_offset)
                 if before_us is not None and derived is None and len(state.satisfied) < 1000:
                     still.append(operation)  # nothing followed it yet
                     continue

@@ -5,7 +5,7 @@ Pure: plain records, no Spark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from schemas.events import Event
 
@@ -42,6 +42,8 @@ class PartitionOutcome:
         required_offset: last offset + 1; `required_offset_logged` and `required_offset_derived` are its two sources.
         isr: ISR at that moment; `isr_inferred` where no line told it.
         missing: what evidence lacks, if any does.
+        proven_early: offsets prove that it was acknowledged although its record was never committed here.
+        awaiting_logged: replicas that the broker last logged as awaited (T3); no prediction uses it.
     """
 
     request_id: str
@@ -65,7 +67,7 @@ class PartitionOutcome:
     isr_inferred: bool = False
     missing: str | None = None
     proven_early: bool = False
-    waited_for: tuple[int, ...] = field(default=())
+    awaiting_logged: tuple[int, ...] | None = None
 
     @property
     def required_offset(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The required offset of an append: last offset + 1, which a T1 log does not state.
+"""What the offsets and TRACE lines around an append tell of it, above all its required offset: last offset + 1.
 
 Pure. A produce response gives the base offset only. The next batch of the epoch starts at the required offset, and so
 does every position that a follower fetches from: batches are appended and replicated whole. Of all such offsets
@@ -19,6 +19,7 @@ class RequiredOffsets:
         self._bases: list[tuple[int, int, int]] = []
         self._markers: list[tuple[int, int]] = []
         self._logged: dict[int, int] = {}
+        self._awaited: dict[int, tuple[int, ...]] = {}
 
     def append(self, base_offset: int, earliest_us: int, time_us: int) -> None:
         """A produced batch starts at `base_offset`; it was appended between the two instants."""
@@ -41,15 +42,21 @@ class RequiredOffsets:
         """The broker logged both (T3)."""
         self._logged[base_offset] = required_offset
 
+    def awaited(self, required_offset: int, replicas: tuple[int, ...]) -> None:
+        """The broker logged whom an operation still waits for (T3); the last such line that names anyone counts."""
+        if replicas:
+            self._awaited[required_offset] = replicas
+
+    def last_awaited(self, required_offset: int | None) -> tuple[int, ...] | None:
+        """Whom the broker last logged as awaited for a required offset."""
+        return None if required_offset is None else self._awaited.get(required_offset)
+
     def epoch_starts(self, start_offset: int | None) -> None:
         """A new epoch: what an older one appended beyond its start is gone."""
         if start_offset is not None:
             self._bases = [entry for entry in self._bases if entry[0] < start_offset]
             self._boundaries = [offset for offset in self._boundaries if offset < start_offset]
             self.boundary(start_offset)
-
-    def epoch_ends(self) -> None:
-        """The leadership is over; nothing more is appended in it."""
 
     def of(self, base_offset: int, handled_us: int) -> tuple[int | None, int | None]:
         """Required offset of the batch at `base_offset`: (logged, derived), each None where unknown."""
@@ -74,3 +81,4 @@ class RequiredOffsets:
         self._boundaries = [offset for offset in self._boundaries if offset > floor]
         self._markers = [entry for entry in self._markers if entry[0] >= time_us - 60_000_000]
         self._logged = {base: required for base, required in self._logged.items() if base >= floor}
+        self._awaited = {required: names for required, names in self._awaited.items() if required > floor}

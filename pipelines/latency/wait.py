@@ -1,0 +1,64 @@
+"""Where the wait of an acks=all produce went, by the cycle of the replica that closed it (design section 5).
+
+Pure. The instants are those of one broker, the leader:
+
+    handled            the produce left the request handler: the wait begins
+    carrier arrival    the follower's fetch that will carry the records out has come
+    carrier sent       its response has left
+    closing arrival    the follower's next fetch has come, from beyond the records
+    satisfied          it was handled: the high watermark passed
+    completed          the produce was answered
+
+Each is clamped between the one before it and `completed`, so that the parts always add up to the wait.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class WaitSplit(NamedTuple):
+    """Parts of a wait, microseconds. Where a change of the ISR closed the operation, only the last two are set."""
+
+    wait_for_fetch_us: int | None
+    carry_us: int | None
+    follower_us: int | None
+    closing_fetch_us: int | None
+    isr_change_us: int | None
+    completion_us: int
+
+    @property
+    def total_us(self) -> int:
+        return sum(part for part in self if part is not None)
+
+
+def split_by_fetch(
+    handled_us: int,
+    completed_us: int,
+    *,
+    carrier_arrival_us: int | None,
+    carrier_sent_us: int | None,
+    closing_arrival_us: int,
+    satisfied_us: int,
+) -> WaitSplit:
+    """Split a wait that a follower's fetch ended.
+
+    Where the carrying fetch is not in the log, what came before the closing fetch arrived counts as the follower's.
+    """
+    points = [handled_us]
+    for instant in (carrier_arrival_us, carrier_sent_us, closing_arrival_us, satisfied_us, completed_us):
+        reached = points[-1] if instant is None else instant
+        points.append(min(max(reached, points[-1]), max(completed_us, handled_us)))
+    waited, carried, followed, closed, completed = (later - sooner for sooner, later in zip(points, points[1:]))
+    return WaitSplit(waited, carried, followed, closed, None, completed)
+
+
+def split_by_isr_change(handled_us: int, completed_us: int, *, satisfied_us: int) -> WaitSplit:
+    """Split a wait that a change of the ISR ended."""
+    satisfied = min(max(satisfied_us, handled_us), max(completed_us, handled_us))
+    return WaitSplit(None, None, None, None, satisfied - handled_us, max(completed_us, handled_us) - satisfied)
+
+
+def split_without_follower(handled_us: int, completed_us: int) -> WaitSplit:
+    """No follower was waited for, or none is known: the whole wait lies with the leader."""
+    return WaitSplit(None, None, None, None, None, max(completed_us - handled_us, 0))

@@ -1,0 +1,80 @@
+"""How a prediction is judged against what was observed (design section 4).
+
+Pure. Instants are microseconds on the leader's clock.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipelines.replay import outcome as o
+
+EXPLAINED = "explained"
+JITTER = "jitter"
+LATE = "late"
+UNOBSERVABLE = "unobservable"
+CONTRADICTED = "contradicted"
+
+# Why an operation is of its class.
+NEVER_COMMITTED = "never_committed"
+ERROR_DIFFERS = "error_differs"
+LOST_WAKE_UP = "lost_wake_up"
+LEADER_STALLED = "leader_stalled"
+
+#: The log's clock ticks in milliseconds, so an instant computed from it is known to within one.
+TICK_US = 1_000
+
+
+class Tolerances(NamedTuple):
+    """Microseconds: what still counts as explained, and from when an answer is late."""
+
+    tolerance_us: int
+    late_us: int
+
+
+class Judgement(NamedTuple):
+    """Class, its reason, and the residual in microseconds (None where nothing was predicted)."""
+
+    operation_class: str
+    reason: str | None
+    residual_us: int | None
+
+
+def residual_us(lowest_us: int, highest_us: int, completed_us: int) -> int:
+    """0 within the interval widened by a tick, else the signed distance to it."""
+    if completed_us < lowest_us - TICK_US:
+        return completed_us - lowest_us + TICK_US
+    if completed_us > highest_us + TICK_US:
+        return completed_us - highest_us - TICK_US
+    return 0
+
+
+def judge(
+    lowest_us: int | None,
+    highest_us: int | None,
+    completed_us: int,
+    *,
+    errors_agree: bool,
+    missing: str | None,
+    proven_early: bool,
+    limits: Tolerances,
+) -> Judgement:
+    """Class an operation.
+
+    Answered before its interval, it is contradicted only where offsets prove it: a log line carries the time at which
+    it was written, so an instant computed from it is an upper bound, and time alone proves nothing.
+    """
+    if lowest_us is None or highest_us is None:
+        return Judgement(UNOBSERVABLE, missing or o.UNKNOWN, None)
+    residual = residual_us(lowest_us, highest_us, completed_us)
+    if proven_early and residual < 0:
+        return Judgement(CONTRADICTED, NEVER_COMMITTED, residual)
+    if abs(residual) <= limits.tolerance_us:
+        if not errors_agree:
+            return Judgement(UNOBSERVABLE, missing or ERROR_DIFFERS, residual)
+        return Judgement(EXPLAINED, None, residual)
+    if residual < 0:
+        return Judgement(UNOBSERVABLE, missing or o.LATE_LOG_LINE, residual)
+    if missing is not None:
+        return Judgement(UNOBSERVABLE, missing, residual)
+    return Judgement(JITTER if residual < limits.late_us else LATE, None, residual)

@@ -1,0 +1,112 @@
+"""The kernel as Spark's arbitrary stateful operator (``transformWithStateInPandas``): one key, one broker's partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from pipelines.replay.context import Contexts
+from pipelines.replay.kernel import State, finish, step
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.timeline import EVENT_TYPES, KEY
+from schemas.events import Event
+
+_EVENT_COLUMNS = list(EVENT_TYPES)
+
+#: An outcome in Spark: `KEY` and these.
+OUTCOME_TYPES = {
+    "request_id": "string",
+    "base_offset": "long",
+    "error_code": "int",
+    "predicted_error_code": "int",
+    "leader_epoch": "int",
+    "lowest_us": "long",
+    "highest_us": "long",
+    "cause": "string",
+    "closing_replica": "int",
+    "without_closing_us": "long",
+    "closing_arrival_us": "long",
+    "closing_handled_us": "long",
+    "carrier_arrival_us": "long",
+    "carrier_sent_us": "long",
+    "required_offset_logged": "long",
+    "required_offset_derived": "long",
+    "isr": "array<int>",
+    "isr_inferred": "boolean",
+    "missing": "string",
+    "proven_early": "boolean",
+    "awaiting_logged": "array<int>",
+}
+OUTCOME_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, " + ", ".join(
+    f"{name} {type_}" for name, type_ in OUTCOME_TYPES.items()
+)
+
+
+class PartitionReplay(StatefulProcessor):
+    """Folds the events of a key in their order and gives the outcomes.
+
+    The rows of a key must come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not.
+    """
+
+    def __init__(self, contexts: Contexts) -> None:
+        self._contexts = contexts
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Nothing lives on between batches yet: a batch holds the whole history of its keys."""
+
+    def handleInputRows(  # noqa: N802: Spark's name
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any  # noqa: N803: Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        cluster_id, topic, partition, broker_id = key
+        state = State(self._contexts.of(cluster_id, broker_id, topic))
+        for frame in rows:
+            outcomes = [outcome for event in events(frame) for outcome in step(state, event)]
+            if outcomes:
+                yield _frame(key, outcomes)
+        outcomes = list(finish(state))
+        if outcomes:
+            yield _frame(key, outcomes)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def events(frame: pd.DataFrame) -> Iterator[Event]:
+    """Rows of the timeline as events."""
+    columns = []
+    for name in _EVENT_COLUMNS:
+        values = frame[name].tolist()
+        kind = EVENT_TYPES[name]
+        if kind == "array<int>":
+            values = [None if value is None else tuple(int(item) for item in value) for value in values]
+        elif kind in ("int", "long"):
+            # Pandas turns a column of integers with nulls into floating point; microseconds since the epoch fit.
+            values = [None if value is None or value != value else int(value) for value in values]
+        columns.append(values)
+    return map(Event._make, zip(*columns, strict=True))
+
+
+def _frame(key: Any, outcomes: list[PartitionOutcome]) -> pd.DataFrame:
+    rows = [outcome_row(outcome) for outcome in outcomes]
+    frame = pd.DataFrame(rows, columns=list(OUTCOME_TYPES)).astype(object)
+    frame = frame.where(frame.notna(), None)
+    for name, value in zip(reversed(KEY), reversed(key), strict=True):
+        frame.insert(0, name, value)
+    return frame
+
+
+def outcome_row(outcome: PartitionOutcome) -> dict[str, Any]:
+    """An outcome as the columns of `OUTCOME_TYPES`."""
+    closing = outcome.closing
+    row = {name: value for name, value in asdict(outcome).items() if name in OUTCOME_TYPES}
+    row["isr"] = list(outcome.isr)
+    row["awaiting_logged"] = None if outcome.awaiting_logged is None else list(outcome.awaiting_logged)
+    row["closing_arrival_us"] = closing.arrival_us if closing else None
+    row["closing_handled_us"] = closing.time_us if closing else None
+    row["carrier_arrival_us"] = closing.previous_arrival_us if closing else None
+    row["carrier_sent_us"] = closing.previous_sent_us if closing else None
+    return row

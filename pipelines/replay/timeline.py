@@ -1,0 +1,275 @@
+"""The timeline: silver rows as the events of `schemas.events`, one row each, keyed by partition and leading broker."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812: everyone's name for it
+
+from pipelines.lake import Lake
+from pipelines.silver.parse import topic_names
+from schemas import events as e
+from schemas import silver
+from schemas.table import TableSpec
+
+#: Its fetches are Raft's business; no leader of it is replayed.
+METADATA_TOPIC = "__cluster_metadata"
+
+KEY = ("cluster_id", "topic", "partition", "broker_id")
+
+#: Columns of an event in Spark, in the order of `schemas.events.Event`.
+EVENT_TYPES = {
+    "time_us": "long",
+    "kind": "string",
+    "earliest_us": "long",
+    "leader_epoch": "int",
+    "offset": "long",
+    "high_watermark": "long",
+    "isr": "array<int>",
+    "replica_id": "int",
+    "error_code": "int",
+    "request_id": "string",
+    "chain": "string",
+    "sequence": "int",
+    "chain_end_us": "long",
+    "arrival_us": "long",
+    "completed_us": "long",
+    "sent_us": "long",
+    "previous_arrival_us": "long",
+    "previous_sent_us": "long",
+    "response_bytes": "long",
+    "acks": "int",
+    "timeout_ms": "int",
+    "partitions": "int",
+    "required_offset": "long",
+    "controller": "boolean",
+}
+#: Order of events of one partition. The last columns only make it total, whatever the order of the files.
+ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
+
+
+def timeline(spark: SparkSession, lake: Lake, tier_max: str = "T3") -> DataFrame:
+    """Events of all partitions: `KEY`, ``rank`` and `EVENT_TYPES`.
+
+    Args:
+        tier_max: evidence above this tier is left out (design section 1).
+    """
+    parts = [
+        *_leadership(spark, lake),
+        *_isr(spark, lake),
+        *_fetches(spark, lake),
+        *_markers(spark, lake),
+        *_produces(spark, lake),
+    ]
+    if tier_max == "T3":
+        parts += _checks(spark, lake)
+    return reduce(DataFrame.unionByName, parts)
+
+
+def operation_id(time: str = "time") -> Column:
+    """Identity of a request that does not depend on files: the same line in two files is the same request."""
+    parts = ("cluster_id", "broker_id", "connection", "correlation_id")
+    texts = [F.coalesce(F.col(part).cast("string"), F.lit("")) for part in parts]
+    return F.md5(F.concat_ws("|", *texts, F.unix_micros(time).cast("string")))
+
+
+def _rows(spark: SparkSession, lake: Lake, spec: TableSpec) -> DataFrame | None:
+    """Rows of a silver table that a broker is known for; None where the lake has none."""
+    if not lake.exists(spec):
+        return None
+    return lake.read(spec).where("broker_id IS NOT NULL")
+
+
+def _event(rows: DataFrame, kind: Column | str, **values: Column | str | int) -> DataFrame:
+    """Select `KEY` and event columns; those not given are null."""
+    kind_column = F.lit(kind) if isinstance(kind, str) else kind
+    chosen: dict[str, Column] = {"kind": kind_column}
+    for name, value in values.items():
+        chosen[name] = F.col(value) if isinstance(value, str) else value if isinstance(value, Column) else F.lit(value)
+    columns = [chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in EVENT_TYPES.items()]
+    ranks = F.create_map(*[F.lit(part) for item in e.RANK.items() for part in item])
+    return rows.select(*KEY, *columns).withColumn("rank", ranks[F.col("kind")])
+
+
+def _micros(name: str) -> Column:
+    return F.unix_micros(F.col(name))
+
+
+def _leadership(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    rows = _rows(spark, lake, silver.LEADER_AND_ISR)
+    if rows is None:
+        return []
+    rows = rows.where(F.col("role").isin("leader_start", "follower_start", "leader_update"))
+    kind = (
+        F.when(F.col("role") == "leader_start", e.LEADER_START)
+        .when(F.col("role") == "follower_start", e.LEADER_END)
+        .otherwise(e.ISR_UPDATE)
+    )
+    told = _event(
+        rows,
+        kind,
+        time_us=_micros("time"),
+        earliest_us=_micros("time"),
+        leader_epoch="leader_epoch",
+        offset="start_offset",
+        high_watermark="high_watermark",
+        isr="isr",
+        controller=F.lit(True),
+    )
+    return [told, *_restarts(spark, lake, rows)]
+
+
+def _restarts(spark: SparkSession, lake: Lake, leadership: DataFrame) -> list[DataFrame]:
+    """A broker that starts leads nothing: whatever it led before has ended, though no line of its own says so."""
+    lifecycle = _rows(spark, lake, silver.BROKER_LIFECYCLE)
+    if lifecycle is None:
+        return []
+    starts = lifecycle.where("event = 'starting'").select("cluster_id", "broker_id", "time").distinct()
+    led = leadership.where("role = 'leader_start'").select(*KEY).distinct()
+    joined = led.join(F.broadcast(starts), ["cluster_id", "broker_id"])
+    return [_event(joined, e.LEADER_END, time_us=_micros("time"), earliest_us=_micros("time"))]
+
+
+def _isr(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    rows = _rows(spark, lake, silver.ISR_CHANGES)
+    if rows is None:
+        return []
+    rows = rows.where(F.col("change").isin("committed", "shrink"))
+    committed = F.col("change") == "committed"
+    return [
+        _event(
+            rows,
+            F.when(committed, e.ISR_UPDATE).otherwise(e.ISR_PROPOSAL),
+            time_us=_micros("time"),
+            earliest_us=_micros("time"),
+            leader_epoch="leader_epoch",
+            high_watermark="high_watermark",
+            isr=F.when(committed, F.col("isr")).otherwise(F.col("previous_isr")),
+            controller=F.lit(False),
+        )
+    ]
+
+
+def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    """Followers' fetches with their place in the chain of fetches of their connection.
+
+    A follower has one fetch under way at a time, and a new one is read from its connection only after the response to
+    the one before has left it. So the correlation ids of a connection count its fetches without a gap (a gap is a
+    line that is missing), and every instant of a fetch lies before the arrival of the next one: that mends lines
+    that were logged late.
+    """
+    listed = _rows(spark, lake, silver.REPLICA_FETCHES)
+    if listed is None:
+        return []
+    listed = listed.where(f"source = 'request' AND topic <> '{METADATA_TOPIC}'")
+    empty = (
+        _rows(spark, lake, silver.FETCH_REQUESTS)
+        .where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
+        .select("cluster_id", "broker_id", "replica_id", "connection", "correlation_id", "arrival_time")
+        .withColumn("sent_time", F.col("arrival_time"))
+    )
+    all_fetches = listed.unionByName(empty, allowMissingColumns=True)
+    # A fetch has a row per partition, so its neighbours are found by number, not by row.
+    connection = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id").orderBy("correlation_id")
+    until_now = connection.rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    chained = (
+        all_fetches.withColumn("previous", _neighbour("arrival_time", "sent_time").over(connection.rangeBetween(-1, -1)))
+        .withColumn("next", _neighbour("arrival_time").over(connection.rangeBetween(1, 1)))
+        .withColumn("chain_no", F.max(F.when(F.col("previous").isNull(), F.col("correlation_id"))).over(until_now))
+    )
+    chain = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id", "chain_no")
+    chained = chained.withColumn("chain_end", F.max("arrival_time").over(chain)).where("topic IS NOT NULL")
+    handled = F.least(_micros("handled_time"), F.unix_micros(F.col("next.arrival_time")))
+    return [
+        _event(
+            chained,
+            e.FETCH,
+            time_us=handled,
+            earliest_us=F.least(_micros("dequeued_time"), handled),
+            leader_epoch="leader_epoch",
+            offset="fetch_offset",
+            high_watermark="response_high_watermark",
+            replica_id="replica_id",
+            error_code="response_error_code",
+            request_id=F.concat_ws("#", "connection", F.col("correlation_id").cast("string")),
+            chain=F.concat_ws("#", "connection", F.col("chain_no").cast("string")),
+            sequence="correlation_id",
+            chain_end_us=_micros("chain_end"),
+            arrival_us=F.least(_micros("arrival_time"), handled),
+            completed_us=_micros("completed_time"),
+            sent_us=_micros("sent_time"),
+            previous_arrival_us=F.unix_micros(F.col("previous.arrival_time")),
+            previous_sent_us=F.unix_micros(F.col("previous.sent_time")),
+            response_bytes="response_bytes",
+        )
+    ]
+
+
+def _neighbour(*names: str) -> Column:
+    return F.first(F.struct(*names))
+
+
+def _markers(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    rows = _rows(spark, lake, silver.REQUESTS)
+    if rows is None:
+        return []
+    rows = rows.where("api = 'WRITE_TXN_MARKERS'").withColumn("marked", F.explode("partitions"))
+    rows = rows.where("marked.error_code = 0").select("*", "marked.topic", "marked.partition")
+    return [
+        _event(
+            rows,
+            e.MARKER,
+            time_us=_micros("handled_time"),
+            earliest_us=_micros("dequeued_time"),
+            request_id=operation_id(),
+        )
+    ]
+
+
+def _produces(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    rows = _rows(spark, lake, silver.PRODUCE_REQUESTS)
+    if rows is None:
+        return []
+    rows = rows.withColumn("part", F.explode("partitions")).select(
+        "*", F.col("part.topic").alias("topic"), F.col("part.partition").alias("partition")
+    )
+    names = topic_names(lake)
+    if names is not None:
+        named = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
+        rows = rows.join(F.broadcast(named), ["cluster_id", "topic"], "left")
+        rows = rows.withColumn("topic", F.coalesce("name", "topic"))
+    return [
+        _event(
+            rows,
+            e.PRODUCE,
+            time_us=_micros("handled_time"),
+            earliest_us=_micros("dequeued_time"),
+            offset="part.base_offset",
+            error_code="part.error_code",
+            request_id=operation_id(),
+            arrival_us=_micros("arrival_time"),
+            completed_us=_micros("completed_time"),
+            acks="acks",
+            timeout_ms="timeout_ms",
+            partitions=F.size("partitions"),
+        )
+    ]
+
+
+def _checks(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    rows = _rows(spark, lake, silver.DELAYED_OPERATION_CHECKS)
+    if rows is None:
+        return []
+    rows = rows.where("operation = 'produce' AND step IN ('initial', 'progress')")
+    return [
+        _event(
+            rows,
+            F.when(F.col("step") == "initial", e.INITIAL_STATUS).otherwise(e.PROGRESS),
+            time_us=_micros("time"),
+            earliest_us=_micros("time"),
+            offset="start_offset",
+            required_offset="required_offset",
+            isr=F.transform("awaiting", lambda replica: replica["replica_id"]),
+        )
+    ]
