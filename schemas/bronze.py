@@ -47,9 +47,13 @@ LOG_LINES = TableSpec(
         column("level", STRING, "TRACE, DEBUG, INFO, WARN, ERROR, FATAL"),
         column("logger", STRING, "Logger (class) name"),
         required("line_count", INT, "Physical lines joined in this record"),
-        column("problem", STRING, "layout: no layout fits; binary: not text; half_line: cut by the end of the file; "
-                                  "oversized: longer than the limit, text cut; continuation: lines without the record "
-                                  "that they continue (time is null)"),
+        column(
+            "problem",
+            STRING,
+            "layout: no layout fits; binary: not text; half_line: cut by the end of the file; "
+            "oversized: longer than the limit, text cut; continuation: lines without the record "
+            "that they continue (time is null)",
+        ),
         column("message", STRING, "The message, without time, level and logger; continuation lines after newlines"),
     ),
     keys=("file_id", "byte_offset"),

@@ -50,11 +50,15 @@ DELAYED_OPERATIONS = TableSpec(
         column("lowest_time", TIMESTAMP, "Predicted completion: not before; null where nothing can be predicted"),
         column("highest_time", TIMESTAMP, "Predicted completion: not after"),
         column("interval_width_ms", DOUBLE, "highest - lowest"),
-        column("residual_ms", DOUBLE, "0 within the interval (widened by the log's 1 ms tick), else the signed distance"),
+        column(
+            "residual_ms", DOUBLE, "0 within the interval (widened by the log's 1 ms tick), else the signed distance"
+        ),
         required("class", STRING, "explained, jitter, late, unobservable, contradicted"),
         column("class_reason", STRING, "Why: lost_wake_up, leader_stalled, late_log_line, fetch_not_logged, ..."),
         column("known_bug", STRING, "JIRA of a bug of the running version with this signature"),
-        required("cause", STRING, "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown"),
+        required(
+            "cause", STRING, "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown"
+        ),
         column("closing_topic", STRING, "Topic of the partition that was last"),
         column("closing_partition", INT, "Partition that was last"),
         column("closing_replica", INT, "Replica whose fetch, or whose leaving the ISR, closed the operation"),

@@ -6,6 +6,8 @@ Rows of these tables are what the grammars in ``pipelines/silver`` produce. Ever
 
 from __future__ import annotations
 
+from pyspark.sql.types import StructField
+
 from schemas.table import (
     BOOLEAN,
     DOUBLE,
@@ -38,8 +40,8 @@ _TOPIC = required("topic", STRING, "Topic")
 _PARTITION = required("partition", INT, "Partition index")
 
 
-def _silver(name: str, comment: str, *columns, checks: dict[str, str] | None = None, cluster_by=CLUSTER_BY) -> TableSpec:
-    return TableSpec("silver", name, comment, (*SOURCE, *columns), KEYS, cluster_by, checks or {})
+def _silver(name: str, comment: str, *columns: StructField) -> TableSpec:
+    return TableSpec("silver", name, comment, (*SOURCE, *columns), KEYS, CLUSTER_BY)
 
 
 LEADER_AND_ISR = _silver(
@@ -151,9 +153,14 @@ HIGH_WATERMARKS = _silver(
     column("previous_high_watermark", LONG, "Before, where the line says it"),
     column("log_end_offset", LONG, "Log end offset that the line shows"),
     column("leader_high_watermark", LONG, "Leader's high watermark in a follower's line"),
-    column("replica_end_offsets", structs(
-        required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset"),
-    ), "Log end offsets of the replicas, where the line lists them"),
+    column(
+        "replica_end_offsets",
+        structs(
+            required("replica_id", INT, "Replica"),
+            column("log_end_offset", LONG, "Its log end offset"),
+        ),
+        "Log end offsets of the replicas, where the line lists them",
+    ),
 )
 
 APPENDS = _silver(
@@ -196,15 +203,19 @@ PRODUCE_REQUESTS = _silver(
     required("acks", INT, "acks of the request; -1 is all"),
     column("timeout_ms", INT, "timeoutMs of the request"),
     column("transactional_id", STRING, "transactionalId"),
-    required("partitions", structs(
-        required("topic", STRING, "Topic"),
-        required("partition", INT, "Partition"),
-        column("size_bytes", LONG, "Size of the records"),
-        column("error_code", INT, "Error code of the response; null where the log has no response"),
-        column("base_offset", LONG, "Base offset of the response; -1 where it failed"),
-        column("log_append_time_ms", LONG, "logAppendTimeMs of the response"),
-        column("log_start_offset", LONG, "logStartOffset of the response"),
-    ), "Partitions of the request with what was answered"),
+    required(
+        "partitions",
+        structs(
+            required("topic", STRING, "Topic"),
+            required("partition", INT, "Partition"),
+            column("size_bytes", LONG, "Size of the records"),
+            column("error_code", INT, "Error code of the response; null where the log has no response"),
+            column("base_offset", LONG, "Base offset of the response; -1 where it failed"),
+            column("log_append_time_ms", LONG, "logAppendTimeMs of the response"),
+            column("log_start_offset", LONG, "logStartOffset of the response"),
+        ),
+        "Partitions of the request with what was answered",
+    ),
 )
 
 FETCH_REQUESTS = _silver(
@@ -220,32 +231,46 @@ FETCH_REQUESTS = _silver(
     column("session_epoch", INT, "sessionEpoch of the request"),
     column("response_session_id", INT, "sessionId of the response"),
     column("error_code", INT, "Top-level error code of the response"),
-    required("partitions", structs(
-        column("topic", STRING, "Topic; null where only a topic id is known"),
-        column("topic_id", STRING, "Topic id"),
-        required("partition", INT, "Partition"),
-        column("current_leader_epoch", INT, "currentLeaderEpoch"),
-        column("fetch_offset", LONG, "fetchOffset"),
-        column("last_fetched_epoch", INT, "lastFetchedEpoch"),
-        column("log_start_offset", LONG, "Follower's logStartOffset"),
-        column("max_bytes", INT, "partitionMaxBytes"),
-    ), "Partitions that the request lists; an incremental session omits unchanged ones"),
-    required("forgotten", structs(
-        column("topic", STRING, "Topic"), column("topic_id", STRING, "Topic id"), required("partition", INT, "Partition"),
-    ), "Partitions that leave the session"),
-    required("responses", structs(
-        column("topic", STRING, "Topic; null where only a topic id is known"),
-        column("topic_id", STRING, "Topic id"),
-        required("partition", INT, "Partition"),
-        column("error_code", INT, "errorCode"),
-        column("high_watermark", LONG, "highWatermark"),
-        column("last_stable_offset", LONG, "lastStableOffset"),
-        column("log_start_offset", LONG, "logStartOffset"),
-        column("size_bytes", LONG, "Size of the records"),
-        column("preferred_read_replica", INT, "preferredReadReplica"),
-        column("diverging_epoch", INT, "divergingEpoch.epoch"),
-        column("diverging_end_offset", LONG, "divergingEpoch.endOffset"),
-    ), "Partitions that the response lists"),
+    required(
+        "partitions",
+        structs(
+            column("topic", STRING, "Topic; null where only a topic id is known"),
+            column("topic_id", STRING, "Topic id"),
+            required("partition", INT, "Partition"),
+            column("current_leader_epoch", INT, "currentLeaderEpoch"),
+            column("fetch_offset", LONG, "fetchOffset"),
+            column("last_fetched_epoch", INT, "lastFetchedEpoch"),
+            column("log_start_offset", LONG, "Follower's logStartOffset"),
+            column("max_bytes", INT, "partitionMaxBytes"),
+        ),
+        "Partitions that the request lists; an incremental session omits unchanged ones",
+    ),
+    required(
+        "forgotten",
+        structs(
+            column("topic", STRING, "Topic"),
+            column("topic_id", STRING, "Topic id"),
+            required("partition", INT, "Partition"),
+        ),
+        "Partitions that leave the session",
+    ),
+    required(
+        "responses",
+        structs(
+            column("topic", STRING, "Topic; null where only a topic id is known"),
+            column("topic_id", STRING, "Topic id"),
+            required("partition", INT, "Partition"),
+            column("error_code", INT, "errorCode"),
+            column("high_watermark", LONG, "highWatermark"),
+            column("last_stable_offset", LONG, "lastStableOffset"),
+            column("log_start_offset", LONG, "logStartOffset"),
+            column("size_bytes", LONG, "Size of the records"),
+            column("preferred_read_replica", INT, "preferredReadReplica"),
+            column("diverging_epoch", INT, "divergingEpoch.epoch"),
+            column("diverging_end_offset", LONG, "divergingEpoch.endOffset"),
+        ),
+        "Partitions that the response lists",
+    ),
 )
 
 REQUESTS = _silver(
@@ -254,19 +279,25 @@ REQUESTS = _silver(
     *_REQUEST_HEADER,
     column("is_forwarded", BOOLEAN, "Forwarded to the controller in an envelope"),
     column("error_codes", INTS, "Distinct error codes found in the response, ascending"),
-    required("partitions", structs(
-        column("topic", STRING, "Topic; null where only a topic id is known"),
-        column("topic_id", STRING, "Topic id"),
-        required("partition", INT, "Partition"),
-        column("error_code", INT, "Error code of the response"),
-        column("leader_epoch", INT, "Leader epoch asked for, proposed or told"),
-        column("partition_epoch", INT, "Partition epoch or zkVersion"),
-        column("isr", INTS, "ISR proposed (AlterPartition, AlterIsr) or told (LeaderAndIsr)"),
-        column("end_offset", LONG, "End offset answered (OffsetForLeaderEpoch)"),
-        column("producer_id", LONG, "Producer whose transaction is marked (WriteTxnMarkers)"),
-        column("committed", BOOLEAN, "Transaction result (WriteTxnMarkers): true commit, false abort"),
-    ), "Partitions of WriteTxnMarkers, OffsetForLeaderEpoch, AlterPartition, AlterIsr, LeaderAndIsr, StopReplica"),
-    column("body", STRING, "Request and response as logged, for APIs whose body no column holds; cut at 4,000 characters"),
+    required(
+        "partitions",
+        structs(
+            column("topic", STRING, "Topic; null where only a topic id is known"),
+            column("topic_id", STRING, "Topic id"),
+            required("partition", INT, "Partition"),
+            column("error_code", INT, "Error code of the response"),
+            column("leader_epoch", INT, "Leader epoch asked for, proposed or told"),
+            column("partition_epoch", INT, "Partition epoch or zkVersion"),
+            column("isr", INTS, "ISR proposed (AlterPartition, AlterIsr) or told (LeaderAndIsr)"),
+            column("end_offset", LONG, "End offset answered (OffsetForLeaderEpoch)"),
+            column("producer_id", LONG, "Producer whose transaction is marked (WriteTxnMarkers)"),
+            column("committed", BOOLEAN, "Transaction result (WriteTxnMarkers): true commit, false abort"),
+        ),
+        "Partitions of WriteTxnMarkers, OffsetForLeaderEpoch, AlterPartition, AlterIsr, LeaderAndIsr, StopReplica",
+    ),
+    column(
+        "body", STRING, "Request and response as logged, for APIs whose body no column holds; cut at 4,000 characters"
+    ),
 )
 
 DELAYED_OPERATION_CHECKS = _silver(
@@ -286,12 +317,22 @@ DELAYED_OPERATION_CHECKS = _silver(
     column("error_code", INT, "Error held in the status"),
     column("start_offset", LONG, "startOffset: base offset of the append"),
     column("required_offset", LONG, "requiredOffset: last offset + 1"),
-    column("acked", structs(
-        required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset"),
-    ), "Replicas that have the required offset"),
-    column("awaiting", structs(
-        required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset"),
-    ), "Replicas that have not"),
+    column(
+        "acked",
+        structs(
+            required("replica_id", INT, "Replica"),
+            column("log_end_offset", LONG, "Its log end offset"),
+        ),
+        "Replicas that have the required offset",
+    ),
+    column(
+        "awaiting",
+        structs(
+            required("replica_id", INT, "Replica"),
+            column("log_end_offset", LONG, "Its log end offset"),
+        ),
+        "Replicas that have not",
+    ),
     column("unblocked", INT, "Operations unblocked"),
     column("detail", STRING, "Reason, as logged"),
 )
@@ -301,9 +342,13 @@ TRUNCATIONS = _silver(
     "A replica truncated its log, or said why it did not.",
     _TOPIC,
     _PARTITION,
-    required("source", STRING, "log: the log layer truncated; fetcher: the replica fetcher decided; no_effect: nothing "
-                               "to truncate; below_high_watermark: WARN; out_of_range: reset of the fetch offset; "
-                               "epoch_reply: what the leader said of an epoch"),
+    required(
+        "source",
+        STRING,
+        "log: the log layer truncated; fetcher: the replica fetcher decided; no_effect: nothing "
+        "to truncate; below_high_watermark: WARN; out_of_range: reset of the fetch offset; "
+        "epoch_reply: what the leader said of an epoch",
+    ),
     column("offset", LONG, "Offset truncated to, or reset to"),
     column("previous_end_offset", LONG, "Log end offset before, where the line says it"),
     column("high_watermark", LONG, "High watermark that the line shows"),
@@ -339,10 +384,14 @@ FETCHER_EVENTS = _silver(
 CONTROLLER_EVENTS = _silver(
     "controller_events",
     "What a controller said: elections, brokers that came and went, fencing, topics, leader elections, ISR handling.",
-    required("event", STRING, "Kind, in snake case: controller_elected, controller_resigned, brokers_changed, "
-                              "broker_failed, broker_registered, broker_fenced, broker_unfenced, controlled_shutdown, "
-                              "partition_created, topic_created, topic_deleted, election, unclean_election, "
-                              "config_changed, reassignment, other"),
+    required(
+        "event",
+        STRING,
+        "Kind, in snake case: controller_elected, controller_resigned, brokers_changed, "
+        "broker_failed, broker_registered, broker_fenced, broker_unfenced, controlled_shutdown, "
+        "partition_created, topic_created, topic_deleted, election, unclean_election, "
+        "config_changed, reassignment, other",
+    ),
     column("controller_epoch", INT, "Controller epoch"),
     column("subject_broker_id", INT, "Broker that the event is about"),
     column("brokers", INTS, "Brokers that the event is about, where several"),
@@ -386,9 +435,13 @@ REPLICA_STATES = _silver(
 BROKER_LIFECYCLE = _silver(
     "broker_lifecycle",
     "A broker started, registered, was fenced, began or ended its shutdown; sessions and elections of KRaft nodes.",
-    required("event", STRING, "starting, version, started, shutting_down, controlled_shutdown, shut_down, registered, "
-                              "fenced, unfenced, zookeeper_connected, zookeeper_expired, log_dir_failure, state_change, "
-                              "fatal, signal, log_loading, high_watermarks_loaded"),
+    required(
+        "event",
+        STRING,
+        "starting, version, started, shutting_down, controlled_shutdown, shut_down, registered, "
+        "fenced, unfenced, zookeeper_connected, zookeeper_expired, log_dir_failure, state_change, "
+        "fatal, signal, log_loading, high_watermarks_loaded",
+    ),
     column("kafka_version", STRING, "Kafka version"),
     column("mode", STRING, "zookeeper or kraft"),
     column("detail", STRING, "As logged"),
@@ -397,8 +450,12 @@ BROKER_LIFECYCLE = _silver(
 BROKER_CONFIGS = _silver(
     "broker_configs",
     "One configuration value: the dump at start, topic overrides, values changed at run time.",
-    required("scope", STRING, "broker: dump at start; topic: override; broker_dynamic: changed at run time; "
-                              "log: properties a log was created with"),
+    required(
+        "scope",
+        STRING,
+        "broker: dump at start; topic: override; broker_dynamic: changed at run time; "
+        "log: properties a log was created with",
+    ),
     column("entity", STRING, "Topic, or broker"),
     required("key", STRING, "Configuration key"),
     column("value", STRING, "Value as logged; secrets are logged as [hidden] by Kafka itself"),

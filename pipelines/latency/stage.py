@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812: everyone's name for it
+from pyspark.sql import functions as F
 
 from pipelines.config import LatencyConfig
 from pipelines.lake import Lake

@@ -14,6 +14,7 @@ Each is clamped between the one before it and `completed`, so that the parts alw
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -49,7 +50,7 @@ def split_by_fetch(
     for instant in (carrier_arrival_us, carrier_sent_us, closing_arrival_us, satisfied_us, completed_us):
         reached = points[-1] if instant is None else instant
         points.append(min(max(reached, points[-1]), max(completed_us, handled_us)))
-    waited, carried, followed, closed, completed = (later - sooner for sooner, later in zip(points, points[1:]))
+    waited, carried, followed, closed, completed = (later - sooner for sooner, later in pairwise(points))
     return WaitSplit(waited, carried, followed, closed, None, completed)
 
 

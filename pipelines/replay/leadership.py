@@ -103,15 +103,15 @@ class Leadership:
             known = self.followers[replica_id] = Follower(eligible=eligible)
         return known
 
-    def start_epoch(self, event: Event, newly_leader: bool) -> None:
-        """Take up an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``)."""
+    def start_epoch(self, event: Event, newly_leader: bool) -> frozenset[int]:
+        """Take up an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``); returns who left the ISR."""
         self.leader_epoch = event.leader_epoch
         self.start_offset = event.offset or 0
         self.end_offset = max(self.end_offset, self.start_offset) if not newly_leader else self.start_offset
         self.high_watermark = event.high_watermark or 0
         if newly_leader:
             self.followers = {}
-        self.commit_isr(event)
+        removed = self.commit_isr(event)
         for replica_id in (self.isr or frozenset()) - {self.broker_id}:
             self.follower(replica_id)
         for replica_id, follower in self.followers.items():
@@ -120,6 +120,7 @@ class Leadership:
             follower.leader_end_at_last_fetch = self.end_offset
             follower.proposed = False
             follower.fetched_this_epoch = False
+        return removed
 
     def commit_isr(self, event: Event) -> frozenset[int]:
         """Take over a committed ISR; returns the replicas that left it."""

@@ -38,7 +38,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
     highest = max(row["highest_us"] for row in outcomes) if predicted else None
     last = max(outcomes, key=lambda row: row["highest_us"] or 0) if outcomes else None
     codes = sorted({part["error_code"] for part in request["partitions"] if part["error_code"] is not None})
-    predicted_codes = sorted({row["predicted_error_code"] for row in outcomes if row["predicted_error_code"] is not None})
+    given = {row["predicted_error_code"] for row in outcomes}
     judgement = judge(
         lowest,
         highest,
@@ -53,7 +53,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
         "operation": "produce",
         "error_codes": codes,
         "succeeded": codes == [0],
-        "predicted_error_codes": predicted_codes,
+        "predicted_error_codes": sorted(code for code in given if code is not None),
         "lowest_us": lowest,
         "highest_us": highest,
         "residual_us": judgement.residual_us,

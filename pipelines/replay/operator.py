@@ -1,4 +1,4 @@
-"""The kernel as Spark's arbitrary stateful operator (``transformWithStateInPandas``): one key, one broker's partition."""
+"""The kernel as Spark's arbitrary stateful operator, ``transformWithStateInPandas``: a key is a broker's partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from pipelines.replay.context import Contexts
 from pipelines.replay.kernel import State, finish, step
@@ -58,10 +58,13 @@ class PartitionReplay(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Nothing lives on between batches yet: a batch holds the whole history of its keys."""
 
-    def handleInputRows(  # noqa: N802: Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any  # noqa: N803: Spark's name
+    def handleInputRows(
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,
     ) -> Iterator[pd.DataFrame]:
-        cluster_id, topic, partition, broker_id = key
+        cluster_id, topic, _, broker_id = key
         state = State(self._contexts.of(cluster_id, broker_id, topic))
         for frame in rows:
             outcomes = [outcome for event in events(frame) for outcome in step(state, event)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812: everyone's name for it
+from pyspark.sql import functions as F
 
 from pipelines.config import ReplayConfig
 from pipelines.lake import Lake

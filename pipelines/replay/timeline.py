@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812: everyone's name for it
+from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.silver.parse import topic_names
@@ -159,23 +159,24 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     line that is missing), and every instant of a fetch lies before the arrival of the next one: that mends lines
     that were logged late.
     """
-    listed = _rows(spark, lake, silver.REPLICA_FETCHES)
-    if listed is None:
+    listed, requests = _rows(spark, lake, silver.REPLICA_FETCHES), _rows(spark, lake, silver.FETCH_REQUESTS)
+    if listed is None or requests is None:
         return []
     listed = listed.where(f"source = 'request' AND topic <> '{METADATA_TOPIC}'")
     empty = (
-        _rows(spark, lake, silver.FETCH_REQUESTS)
-        .where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
+        requests.where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
         .select("cluster_id", "broker_id", "replica_id", "connection", "correlation_id", "arrival_time")
         .withColumn("sent_time", F.col("arrival_time"))
     )
     all_fetches = listed.unionByName(empty, allowMissingColumns=True)
     # A fetch has a row per partition, so its neighbours are found by number, not by row.
     connection = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id").orderBy("correlation_id")
+    previous = F.first(F.struct("arrival_time", "sent_time")).over(connection.rangeBetween(-1, -1))
+    following = F.first(F.struct("arrival_time")).over(connection.rangeBetween(1, 1))
     until_now = connection.rangeBetween(Window.unboundedPreceding, Window.currentRow)
     chained = (
-        all_fetches.withColumn("previous", _neighbour("arrival_time", "sent_time").over(connection.rangeBetween(-1, -1)))
-        .withColumn("next", _neighbour("arrival_time").over(connection.rangeBetween(1, 1)))
+        all_fetches.withColumn("previous", previous)
+        .withColumn("next", following)
         .withColumn("chain_no", F.max(F.when(F.col("previous").isNull(), F.col("correlation_id"))).over(until_now))
     )
     chain = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id", "chain_no")
@@ -204,10 +205,6 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
             response_bytes="response_bytes",
         )
     ]
-
-
-def _neighbour(*names: str) -> Column:
-    return F.first(F.struct(*names))
 
 
 def _markers(spark: SparkSession, lake: Lake) -> list[DataFrame]:

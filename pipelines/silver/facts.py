@@ -160,5 +160,3 @@ def _unparsed(
         "problem": parsed.problem,
         "message": (message or "")[:_MESSAGE_CHARS_MAX],
     }
-
-

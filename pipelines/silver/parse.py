@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +44,7 @@ def parse(spark: SparkSession, lake: Lake) -> ParseSummary:
 
 
 def _pending(lake: Lake) -> list[str]:
-    files = lake.read(bronze.LOG_FILES).where("line_count > 0").select("file_id", "run_id")
+    files = lake.read(bronze.LOG_FILES).where("record_count > 0").select("file_id", "run_id")
     if lake.exists(silver.LINE_COUNTS):
         files = files.join(lake.read(silver.LINE_COUNTS).select("file_id").distinct(), "file_id", "left_anti")
     return sorted(row["run_id"] for row in files.select("run_id").distinct().collect())
@@ -59,7 +60,7 @@ def _parse_batch(spark: SparkSession, lake: Lake, batch_id: str) -> dict[str, in
         _append(lake, blobs, silver.TOPICS, rows, batch_id)
         # The large ones first: the last to finish should be a small one.
         names = sorted((name for name in rows if name not in ("topics", "line_counts")), key=lambda name: -rows[name])
-        concurrently([lambda name=name: _append(lake, blobs, silver.BY_NAME[name], rows, batch_id) for name in names])
+        concurrently([partial(_append, lake, blobs, silver.BY_NAME[name], rows, batch_id) for name in names])
         _append(lake, blobs, silver.LINE_COUNTS, rows, batch_id)
     finally:
         blobs.unpersist()

@@ -384,7 +384,7 @@ def _alter_partition(request: Json, response: Json) -> Iterable[Json]:
 
 def _leader_and_isr(request: Json, response: Json) -> Iterable[Json]:
     answers = _partition_errors(response, "partitionErrors")
-    ungrouped = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
+    ungrouped: list[tuple[Json, Json]] = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
     grouped = [(topic, state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]]
     for topic, state in ungrouped + grouped:
         name = topic.get("topicName") or state.get("topicName")

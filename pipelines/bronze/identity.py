@@ -1,0 +1,190 @@
+"""Who wrote a file: broker, cluster, Kafka version, mode and kind, read from what its lines say about their writer.
+
+A line may name other brokers (gossip: elections, fetchers, live brokers), so only forms that Kafka uses for the
+broker's own id count, and they vote. What a file does not say about itself is then learnt from its neighbours, in
+`pipelines.bronze.neighbours`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import PurePath
+
+from pipelines.bronze.layout import Head
+
+#: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
+AGREEMENT = 0.9
+
+KINDS = ("server", "state-change", "controller", "kafka-request", "log-cleaner")
+OTHER = "other"
+
+#: Rare texts that tell something, wherever in the file they are: the reader looks for them in every block.
+NEEDLES = (b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId")
+
+_OWN = re.compile(
+    rb"\[(?:[A-Z]\w*(?: \w+)*) (?:id|nodeId|brokerId|controllerId|broker|replicaId)=(\d+)[\] ,]"  # [Broker id=1]
+    rb"|\[Partition \S+ broker=(\d+)\]"
+    rb"|\[SocketServer listenerType=\w+, nodeId=(\d+)\]"
+    rb"|\[[A-Z][\w ]* on [Bb]roker (\d+)\]"  # [Replica Manager on Broker 1]
+    rb"|\[(?:Kafka Server|Controller|GroupCoordinator|Transaction State Manager|Transaction Marker Channel Manager)"
+    rb" (\d+)\]"
+    rb"|\[(?:Channel manager|Partition state machine|Replica state machine) on [Cc]ontroller (\d+)\]"
+    rb"|Partition \[[^\]]+\] on broker (\d+): "
+)
+_OWN_STATE_CHANGE = re.compile(rb"(?:Broker|Controller) (\d+) ")
+_VERSION = re.compile(rb"Kafka version ?: (\S+)")
+_CLUSTER = re.compile(
+    rb"(?:[Cc]luster ID(?: =|:) |[Cc]luster ?Id(?:=| |\":|: ) ?['\"]?)([A-Za-z0-9_-]{20,36})(?![\w-])"
+)
+_KRAFT = re.compile(
+    rb"\[(?:KafkaRaftServer|RaftManager|BrokerServer|ControllerServer|QuorumController|MetadataLoader)\b"
+)
+_ZOOKEEPER = re.compile(rb"\[?(?:ZooKeeperClient|KafkaServer id=|Kafka Server \d|Connecting to zookeeper on )")
+_SETTING = re.compile(rb"^\t(\S+) = (.*)$", re.MULTILINE)
+_ENDPOINT = re.compile(r"[A-Za-z][\w+-]*://(\[[^\],/]*\]|[^:,/]*):(\d+)")
+_LOCAL = re.compile(rb"\"connection\":\"(\S{3,80}?)-[^\"]*\"|from connection (\S{3,80}?)-\S+;totalTime")
+_NAME_KIND = re.compile(r"(?P<prefix>.*?)(?P<kind>server|state-change|controller|kafka-request|log-cleaner)(?![a-z])")
+_CONSOLE = re.compile(r"(?P<prefix>.*?)kafka(?:-?server)?(?![a-z])", re.IGNORECASE)
+
+_LOGGER_KINDS = (
+    ("kafka.request.logger", "kafka-request"),
+    ("state.change.logger", "state-change"),
+    ("kafka.log.LogCleaner", "log-cleaner"),
+    ("org.apache.kafka.storage.internals.log.LogCleaner", "log-cleaner"),
+    ("kafka.controller.", "controller"),
+    ("org.apache.kafka.controller.", "controller"),
+    ("kafka.", "server"),
+    ("org.apache.kafka.", "server"),
+    ("org.apache.zookeeper.", "server"),
+    ("org.I0Itec.", "server"),
+)
+
+
+@dataclass
+class Hints:
+    """What the lines of one file say about their writer. Counters count votes.
+
+    Attributes:
+        brokers: ids that lines state as their own.
+        clusters: cluster ids.
+        versions: Kafka versions; the last one wins (a broker upgraded in mid-file).
+        modes: zookeeper, kraft.
+        listeners: host:port of the broker's own listeners, with an explicit host.
+        locals: host:port of the broker's side of logged connections.
+        kinds: kinds of file that the loggers stand for.
+    """
+
+    brokers: Counter[int] = field(default_factory=Counter)
+    clusters: Counter[str] = field(default_factory=Counter)
+    versions: list[str] = field(default_factory=list)
+    modes: Counter[str] = field(default_factory=Counter)
+    listeners: set[str] = field(default_factory=set)
+    locals: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def observe(self, head: Head) -> None:
+        """Take in one record."""
+        message, logger = head.message, head.logger or ""
+        kind = kind_of_logger(logger)
+        self.kinds[kind] += 1
+        if kind == "kafka-request":
+            self._observe_request(message)
+            return
+        own = _OWN.match(message) or (_OWN_STATE_CHANGE.match(message) if kind == "state-change" else None)
+        if own and own.lastindex:
+            self.brokers[int(own.group(own.lastindex))] += 1
+        if _KRAFT.match(message):
+            self.modes["kraft"] += 1
+        elif _ZOOKEEPER.match(message):
+            self.modes["zookeeper"] += 1
+        if message.startswith(b"KafkaConfig values:"):
+            self._observe_settings(message)
+        elif version := _VERSION.match(message):
+            self._observe_version(version.group(1).decode(errors="replace"))
+        elif cluster := _CLUSTER.search(message):
+            self.clusters[cluster.group(1).decode()] += 1
+
+    def _observe_request(self, message: bytes) -> None:
+        if local := _LOCAL.search(message):
+            self.locals[address((local.group(1) or local.group(2)).decode(errors="replace"))] += 1
+        if cluster := _CLUSTER.search(message):
+            self.clusters[cluster.group(1).decode()] += 1
+
+    def _observe_version(self, version: str) -> None:
+        if version != "unknown" and self.versions[-1:] != [version]:
+            self.versions.append(version)
+
+    def _observe_settings(self, message: bytes) -> None:
+        """The configuration that a broker logs at start: its own id, listeners and mode, worth many votes."""
+        settings = {key.decode(): value.decode(errors="replace") for key, value in _SETTING.findall(message)}
+        for key in ("broker.id", "node.id"):
+            if settings.get(key, "").isdigit():  # -1: to be generated
+                self.brokers[int(settings[key])] += 1
+        for key in ("listeners", "advertised.listeners"):
+            for host, port in _ENDPOINT.findall(settings.get(key, "")):
+                # An open listener (0.0.0.0) has the same address on every broker, so it tells nobody apart.
+                if host not in ("", "0.0.0.0", "[::]"):
+                    self.listeners.add(address(f"{host}:{port}"))
+        if settings.get("process.roles", "[]").strip("[]"):
+            self.modes["kraft"] += 1000
+        elif settings.get("zookeeper.connect", "null") not in ("", "null"):
+            self.modes["zookeeper"] += 1000
+
+
+def address(text: str) -> str:
+    """``host:port`` in one spelling: IPv6 is bracketed and short in listeners, bare and long in connections."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]")
+    try:
+        return f"{ip_address(host).compressed}:{port}" if ":" in host else f"{host}:{port}"
+    except ValueError:
+        return f"{host}:{port}"
+
+
+def kind_of_logger(logger: str) -> str:
+    """The kind of file that a logger writes to by default."""
+    for prefix, kind in _LOGGER_KINDS:
+        if logger.startswith(prefix):
+            return kind
+    return OTHER
+
+
+def kind_of_name(path: str) -> tuple[str | None, str]:
+    """The kind of file that its name stands for, and what the name has in front of it (``broker1-``)."""
+    name = PurePath(path).name
+    if found := _NAME_KIND.match(name):
+        return found.group("kind"), found.group("prefix").removesuffix("kafka-")
+    if found := _CONSOLE.match(name):
+        return "server", found.group("prefix")
+    return None, ""
+
+
+def kind_of(path: str, kinds: Counter[str]) -> str:
+    """The kind of a file: what its name says if the content does not contradict, else what the content says."""
+    named, _ = kind_of_name(path)
+    total = sum(kinds.values())
+    if not total:
+        return named or OTHER
+    top, votes = kinds.most_common(1)[0]
+    if named and named != "server" and kinds[named]:
+        return named
+    if top not in ("server", OTHER) and votes >= AGREEMENT * total:
+        return top
+    if named == "server" and kinds[OTHER] < total:
+        return "server"
+    # A console log has everything in it: the server's grammar covers it.
+    return OTHER if kinds[OTHER] > total / 2 else "server"
+
+
+def decide(votes: Counter[int]) -> tuple[int | None, str | None]:
+    """The id that the votes agree on, or None with the reason."""
+    if not votes:
+        return None, None
+    top, count = votes.most_common(1)[0]
+    if count >= AGREEMENT * sum(votes.values()):
+        return top, None
+    names = " and ".join(str(broker) for broker, _ in sorted(votes.items()))
+    return None, f"lines of brokers {names} are mixed: give each broker its own file"

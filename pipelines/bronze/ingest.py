@@ -1,0 +1,392 @@
+"""Ingest: files become ``bronze.log_files`` and ``bronze.log_lines``, each content once.
+
+Two passes over what is new, both as Spark tasks that read whole files: the first profiles each file, the driver then
+tells who wrote which (it sees one small row per file and never a line), the second stores the lines.
+
+Repeating a run, or running it after a crash, adds nothing twice:
+
+- ``log_files`` is the register: a content that is in it is not read again, under whatever name it appears.
+- Lines are appended first, in one Delta commit for all files of the run; the register follows. A crash between the
+  two leaves lines of files that are not registered. As the commit is atomic, a file has all of its lines or none, so
+  the next run asks which of its new files have lines already and only registers those.
+- The transaction id of the append is made from the contents in it, so that a commit that succeeded unnoticed and is
+  tried again is skipped by Delta.
+- A log that was read while it was being written comes back longer. The known beginning is recognised by its hash,
+  and only what follows is stored, from the start of the line that had been cut. The cut line stays in the lake,
+  marked ``half_line``.
+
+One run at a time may write a lake.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.functions import broadcast, col
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from pipelines.bronze.discover import discover
+from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
+from pipelines.bronze.profile import Profile, profile, stored_sha256
+from pipelines.bronze.rows import CHANGED, Reading, rows
+from pipelines.config import IngestConfig
+from pipelines.errors import InputError
+from pipelines.lake import Lake
+from schemas.bronze import LOG_FILES, LOG_LINES
+
+#: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
+TASK_BYTES = 64 << 20
+#: Up to so many ids are looked up by value, which lets Delta skip files; more are joined.
+LOOKUP_MAX = 500
+
+_PROFILE_SCHEMA = StructType([StructField("profile", BinaryType(), False)])
+_PROFILE_ARROW = pa.schema([pa.field("profile", pa.binary(), False)])
+
+T = TypeVar("T")
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker that files were found of."""
+
+    cluster_id: str
+    broker_id: int
+    kafka_version: str | None
+    mode: str | None
+
+
+@dataclass(frozen=True)
+class IngestSummary:
+    """What an ingest did.
+
+    Attributes:
+        run_id: as given.
+        files_found: log files in the input.
+        files_new: of them, files whose content was not in the lake.
+        files_known: of them, files whose content was, or that equal another one of the run.
+        files_skipped: files that were passed over as no logs, and those that cannot be read.
+        lines: physical lines of the new files; of a log that has grown, the known ones too.
+        records: their records.
+        stored_bytes: size of the new files.
+        content_bytes: their size decompressed.
+        problems: path and what is wrong with it and what to do, sorted.
+        brokers: brokers of all files found, sorted.
+    """
+
+    run_id: str
+    files_found: int
+    files_new: int
+    files_known: int
+    files_skipped: int
+    lines: int
+    records: int
+    stored_bytes: int
+    content_bytes: int
+    problems: tuple[tuple[str, str], ...]
+    brokers: tuple[Broker, ...]
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """A file that could not be profiled, or needs not be: its bytes are in the lake."""
+
+    path: str
+    sha256: str | None
+    problem: str | None
+
+
+def ingest(
+    spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig, run_id: str
+) -> IngestSummary:
+    """Read log files into the lake.
+
+    Raises:
+        InputError: an input is missing, holds no logs, no file of it is a log, or one was rotated while it was read.
+            Nothing is stored then.
+    """
+    found = discover(paths, config.include, config.exclude)
+    lake.create([LOG_FILES, LOG_LINES])
+    register = lake.read(LOG_FILES).collect()
+    profiles, unread = _profile(spark, found.files, register, config)
+
+    known_ids = {row["file_id"] for row in register}
+    new: dict[str, Profile] = {}
+    for item in profiles:  # sorted by path: of equal files the first is taken
+        if item.content_id not in known_ids:
+            new.setdefault(item.content_id, item)
+    known = [item for item in unread if item.problem is None]
+    if not known and not any(item.readable for item in profiles):
+        raise _nothing_readable(paths, profiles)
+
+    identities, changes = _identify(list(new.values()), known, register)
+    readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
+    _store_lines(spark, lake, readings, config)
+    files = [_file_row(item, identities[item.path], run_id) for item in new.values()]
+    if files:
+        lake.insert_new(LOG_FILES, spark.createDataFrame(pa.Table.from_pylist(files, LOG_FILES.arrow_schema)))
+
+    cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
+    said = [(row["path"], row["problem"]) for row in files if row["problem"]]
+    return IngestSummary(
+        run_id=run_id,
+        files_found=len(found.files),
+        files_new=len(new),
+        files_known=len(found.files) - len(new) - sum(1 for item in unread if item.problem),
+        files_skipped=found.skipped + len(cannot),
+        lines=sum(item.line_count for item in new.values()),
+        records=sum(item.record_count for item in new.values()),
+        stored_bytes=sum(item.size_bytes for item in new.values()),
+        content_bytes=sum(item.content_bytes for item in new.values()),
+        problems=tuple(sorted([*cannot, *said, *changes])),
+        brokers=_brokers(identities.values(), known, register),
+    )
+
+
+def _profile(
+    spark: SparkSession, files: Sequence[str], register: Sequence[Row], config: IngestConfig
+) -> tuple[list[Profile], list[_Unread]]:
+    """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
+    known = frozenset(row["sha256"] for row in register)
+    marks = _marks(register)
+    plan = balance([(path, _size(path)) for path in files], spark.sparkContext.defaultParallelism)
+    zone, record_bytes_max = config.timezone, config.record_bytes_max
+
+    def work(path: str) -> Iterator[pa.RecordBatch]:
+        item = _profile_one(path, known, marks.get(str(PurePath(path).parent), []), zone, record_bytes_max)
+        yield pa.record_batch([pa.array([pickle.dumps(item)], pa.binary())], schema=_PROFILE_ARROW)
+
+    done = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), _PROFILE_SCHEMA)
+    items: list[Profile | _Unread] = [pickle.loads(row["profile"]) for row in done.collect()]
+    items.sort(key=lambda item: item.path)
+    return (
+        [item for item in items if isinstance(item, Profile)],
+        [item for item in items if isinstance(item, _Unread)],
+    )
+
+
+def _profile_one(
+    path: str, known: frozenset[str], marks: Sequence[tuple[int, str]], zone: str, record_bytes_max: int
+) -> Profile | _Unread:
+    try:
+        # Hashing the stored bytes is cheap beside reading records, so a known file costs little.
+        if known and (sha := stored_sha256(path)) in known:
+            return _Unread(path, sha, None)
+        return profile(path, zone, record_bytes_max, marks)
+    except OSError as error:
+        return _Unread(path, None, f"cannot be read ({error.strerror}): copy the file again")
+
+
+def _marks(register: Iterable[Row]) -> dict[str, list[tuple[int, str]]]:
+    """Length and content id of known plain files by folder: a log that is being written is plain, and stays there."""
+    marks: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for row in register:
+        if row["sha256"].startswith(row["file_id"]):  # stored as is: the size is that of the content
+            marks[str(PurePath(row["path"]).parent)].append((row["size_bytes"], row["file_id"]))
+    return marks
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = TASK_BYTES) -> list[list[T]]:
+    """Items in tasks of about equal size, the largest task first: Spark starts tasks in that order.
+
+    Args:
+        sized: items with their sizes in bytes.
+        parallelism: cores; there are several tasks for each, as far as there are items.
+        task_bytes: there are as many tasks as keep them to this size.
+    """
+    count = min(len(sized), max(parallelism * 4, sum(size for _, size in sized) // task_bytes + 1))
+    heap = [(0, number) for number in range(count)]
+    tasks: list[list[T]] = [[] for _ in range(count)]
+    totals = [0] * count
+    for item, size in sorted(sized, key=lambda pair: -pair[1]):
+        total, number = heapq.heappop(heap)
+        tasks[number].append(item)
+        totals[number] = total + size + 4096  # opening a file has its price
+        heapq.heappush(heap, (totals[number], number))
+    return [tasks[number] for number in sorted(range(count), key=lambda number: -totals[number])]
+
+
+def _over(plan: list[list[T]], work: Callable[[T], Batches]) -> Callable[[Batches], Batches]:
+    """A function for mapInArrow: task number n does the plan's n-th list. No shuffle has to bring it there."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for item in plan[number]:
+                    yield from work(item)
+
+    return run
+
+
+def _identify(
+    new: Sequence[Profile], known: Sequence[_Unread], register: Sequence[Row]
+) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
+    """Identities of the new files, and what the new files tell about files that are already in the lake."""
+    by_sha = {row["sha256"]: row for row in register}
+    here = [evidence(item.path, item.kind, item.hints, item.first_us) for item in new]
+    here += [_stored_evidence(by_sha[item.sha256 or ""], item.path) for item in known]
+    identities = resolve(here)
+
+    # What is in the lake from earlier runs, in the same folders, answers only what the files at hand do not: the
+    # folder may hold another copy by now.
+    at_hand = {item.path for item in here}
+    places = {str(PurePath(path).parent) for path in at_hand}
+    before = [
+        _stored_evidence(row, row["path"])
+        for row in register
+        if str(PurePath(row["path"]).parent) in places and row["path"] not in at_hand
+    ]
+    everything = resolve([*here, *before])
+    for path, identity in identities.items():
+        if identity.broker_id is None or identity.cluster_id == UNKNOWN:
+            identities[path] = everything[path]
+        elif identity.kafka_version is None or identity.mode is None:
+            other = everything[path]
+            if (other.cluster_id, other.broker_id) == (identity.cluster_id, identity.broker_id):
+                identities[path] = replace(identity, kafka_version=other.kafka_version, mode=other.mode)
+    return identities, _changes([*here, *before], register)
+
+
+def _stored_evidence(row: Row, path: str) -> Evidence:
+    """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
+    told = row["broker_id_source"] in (CONTENT, LISTENER)
+    return Evidence(
+        path=path,
+        kind=row["kind"],
+        broker=row["broker_id"] if told else None,
+        source=row["broker_id_source"] if told else None,
+        cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN else None,
+        version=row["kafka_version"] if told else None,
+        mode=row["mode"] if told else None,
+        first_us=None if row["first_time"] is None else int(row["first_time"].timestamp() * 1_000_000),
+        new=False,
+    )
+
+
+def _changes(files: Sequence[Evidence], register: Sequence[Row]) -> list[tuple[str, str]]:
+    """Files of the lake without an owner whose owner the new files tell."""
+    lost = {row["path"] for row in register if row["broker_id"] is None and row["layout"] is not None}
+    asked = [replace(file, new=not file.new and file.path in lost) for file in files]
+    if not any(file.new for file in asked):
+        return []
+    return [
+        (path, f"was stored without its broker, which is {identity.broker_id}: ingest into a new lake to attribute it")
+        for path, identity in resolve(asked).items()
+        if identity.broker_id is not None
+    ]
+
+
+def _reading(item: Profile, identity: Identity) -> Reading:
+    return Reading(
+        path=item.path,
+        file_id=item.content_id,
+        content_bytes=item.content_bytes,
+        start_offset=item.start_offset,
+        start_line=item.start_line,
+        layout=item.layout,
+        kind=item.kind,
+        cluster_id=identity.cluster_id,
+        broker_id=identity.broker_id,
+    )
+
+
+def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], config: IngestConfig) -> None:
+    """Append the lines of the files that have none yet, in one commit."""
+    present = _with_lines(spark, lake, [item.file_id for item in readings])
+    todo = [item for item in readings if item.file_id not in present]
+    if not todo:
+        return
+    zone, record_bytes_max = config.timezone, config.record_bytes_max
+    sized = [(item, item.content_bytes - item.start_offset) for item in todo]
+    plan = balance(sized, spark.sparkContext.defaultParallelism)
+
+    def work(item: Reading) -> Batches:
+        return rows(item, zone, record_bytes_max)
+
+    lines = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), LOG_LINES.schema)
+    contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
+    try:
+        lake.append(LOG_LINES, lines, f"{LOG_LINES.full_name}/{contents}", 1)
+    except PythonException as error:
+        if CHANGED not in str(error):
+            raise
+        name = next((item.path for item in todo if f"{CHANGED}: {item.path}" in str(error)), todo[0].path)
+        raise InputError(name, CHANGED, "it was probably rotated: run again, nothing was stored") from None
+
+
+def _with_lines(spark: SparkSession, lake: Lake, file_ids: Sequence[str]) -> set[str]:
+    """Which of these files have lines in the lake: all of theirs, see the module."""
+    if not file_ids or lake.versions().get(LOG_LINES.full_name, 0) == 0:
+        return set()
+    lines = lake.read(LOG_LINES).select("file_id")
+    if len(file_ids) <= LOOKUP_MAX:
+        lines = lines.where(col("file_id").isin(list(file_ids)))
+    else:
+        wanted = spark.createDataFrame(pa.table({"file_id": list(file_ids)}))
+        lines = lines.join(broadcast(wanted), "file_id", "left_semi")
+    return {row["file_id"] for row in lines.distinct().collect()}
+
+
+def _file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
+    # An unreadable file's problem is that it cannot be read, not that nobody knows whose it is.
+    problems = [item.problem, identity.problem if item.readable and item.layout else None]
+    return {
+        "file_id": item.content_id,
+        "path": item.path,
+        "sha256": item.sha256,
+        "size_bytes": item.size_bytes,
+        "kind": item.kind,
+        "layout": item.layout,
+        "cluster_id": identity.cluster_id,
+        "broker_id": identity.broker_id,
+        "broker_id_source": identity.broker_id_source,
+        "kafka_version": identity.kafka_version,
+        "mode": identity.mode,
+        "line_count": item.line_count,
+        "record_count": item.record_count,
+        "first_time": item.first_us,
+        "last_time": item.last_us,
+        "problem": "; ".join(problem for problem in problems if problem) or None,
+        "run_id": run_id,
+    }
+
+
+def _nothing_readable(paths: Sequence[str | os.PathLike[str]], profiles: Sequence[Profile]) -> InputError:
+    where = Path(paths[0])
+    if len(profiles) == 1:
+        return InputError(profiles[0].path, "is no log", profiles[0].problem or "name a log file")
+    example = f", such as {PurePath(profiles[0].path).name} ({profiles[0].problem})" if profiles else ""
+    return InputError(where, f"none of {len(profiles)} files is a log{example}", "name the folder of a broker's logs")
+
+
+def _brokers(identities: Iterable[Identity], known: Sequence[_Unread], register: Sequence[Row]) -> tuple[Broker, ...]:
+    """Brokers of the new and the known files; of several versions the highest as text."""
+    by_sha = {row["sha256"]: row for row in register}
+    found = [(item.cluster_id, item.broker_id, item.kafka_version, item.mode) for item in identities]
+    for item in known:
+        row = by_sha[item.sha256 or ""]
+        found.append((row["cluster_id"], row["broker_id"], row["kafka_version"], row["mode"]))
+    told: dict[tuple[str, int], tuple[str | None, str | None]] = {}
+    for cluster, broker, version, mode in sorted(found, key=lambda item: (item[0], item[1] or -1, item[2] or "")):
+        if broker is not None:
+            old_version, old_mode = told.get((cluster, broker), (None, None))
+            told[cluster, broker] = (version or old_version, mode or old_mode)
+    return tuple(Broker(cluster, broker, *what) for (cluster, broker), what in sorted(told.items()))

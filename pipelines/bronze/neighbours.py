@@ -1,0 +1,218 @@
+"""Resolves who wrote each file: first what it says itself, then what its neighbours tell. Pure.
+
+The order, for the broker: own content; a listener (the file's connections were made to an address on which exactly
+one broker of the same cluster listens, looked for in its own folder first, then upwards); the folder (all other
+files there, or else in the folder above, that say who wrote them name one broker). For the cluster: own content;
+the nearest folder above that has files of a known cluster, if of one only. Nothing is guessed: what is ambiguous
+stays unknown, with a text that says how to tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
+
+UNKNOWN = "unknown"
+CONTENT = "content"
+LISTENER = "listener"
+FOLDER = "folder"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one file before its neighbours are asked.
+
+    Attributes:
+        path: where it is.
+        kind: kind of file.
+        broker: broker that wrote it, from content (or stored in an earlier run).
+        source: what told the broker, if anything did.
+        cluster: cluster id from content.
+        version: Kafka version from content.
+        mode: zookeeper or kraft, from content.
+        listeners: addresses that its broker listens on.
+        locals: addresses of its broker's side of connections, with votes.
+        first_us: time of its first record.
+        problem: why its own lines do not tell the broker, if they should.
+        new: read in this run; False for one that only gives evidence.
+    """
+
+    path: str
+    kind: str
+    broker: int | None = None
+    source: str | None = None
+    cluster: str | None = None
+    version: str | None = None
+    mode: str | None = None
+    listeners: frozenset[str] = frozenset()
+    locals: Counter[str] = field(default_factory=Counter)
+    first_us: int | None = None
+    problem: str | None = None
+    new: bool = True
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who wrote a file. See `schemas.bronze.LOG_FILES` for the values."""
+
+    cluster_id: str
+    broker_id: int | None
+    broker_id_source: str | None
+    kafka_version: str | None
+    mode: str | None
+    problem: str | None
+
+
+def evidence(path: str, kind: str, hints: Hints, first_us: int | None) -> Evidence:
+    """What a file's own lines tell."""
+    broker, problem = decide(hints.brokers)
+    cluster = hints.clusters.most_common(1)[0] if hints.clusters else None
+    agreed = cluster is not None and cluster[1] >= AGREEMENT * sum(hints.clusters.values())
+    if cluster is not None and not agreed:
+        names = " and ".join(sorted(hints.clusters))
+        problem = problem or f"lines of clusters {names} are mixed: give each cluster its own file"
+    return Evidence(
+        path=path,
+        kind=kind,
+        broker=broker,
+        source=CONTENT if broker is not None else None,
+        cluster=cluster[0] if cluster and agreed else None,
+        version=hints.versions[-1] if hints.versions else None,
+        mode=hints.modes.most_common(1)[0][0] if hints.modes else None,
+        listeners=frozenset(hints.listeners),
+        locals=hints.locals,
+        first_us=first_us,
+        problem=problem,
+    )
+
+
+def resolve(files: Sequence[Evidence]) -> dict[str, Identity]:
+    """Identities of the new files, by path; the others only give evidence."""
+    known = _with_clusters(files)
+    known = _with_listeners(known)
+    known = _with_folders(known)
+    known = _with_clusters(known)  # a listener may have told the cluster too
+    several = len({file.cluster for file in known if file.cluster}) > 1
+    told = _Told(known)
+    return {file.path: _identity(file, told, several) for file in known if file.new}
+
+
+def folders(path: str) -> Iterator[str]:
+    """The folders that a file is in, innermost first."""
+    return (str(parent) for parent in PurePath(path).parents)
+
+
+def _with_clusters(files: Sequence[Evidence]) -> list[Evidence]:
+    below: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        for folder in folders(file.path) if file.cluster else ():
+            below[folder].add(file.cluster or "")
+    found = []
+    for file in files:
+        if file.cluster is None:
+            near = next((below[folder] for folder in folders(file.path) if folder in below), set())
+            file = replace(file, cluster=next(iter(near)) if len(near) == 1 else None)
+        found.append(file)
+    return found
+
+
+def _with_listeners(files: Sequence[Evidence]) -> list[Evidence]:
+    below: dict[tuple[str, str], set[tuple[str | None, int]]] = defaultdict(set)
+    for file in files:
+        if file.broker is not None:
+            for address in file.listeners:
+                for folder in folders(file.path):
+                    below[folder, address].add((file.cluster, file.broker))
+    return [_by_listener(file, below) if file.broker is None and file.locals else file for file in files]
+
+
+def _by_listener(file: Evidence, below: dict[tuple[str, str], set[tuple[str | None, int]]]) -> Evidence:
+    for folder in folders(file.path):
+        hits = {
+            (cluster, broker)
+            for address in file.locals
+            for cluster, broker in below.get((folder, address), ())
+            if file.cluster is None or cluster is None or cluster == file.cluster
+        }
+        if len(hits) == 1:
+            cluster, broker = hits.pop()
+            return replace(file, broker=broker, source=LISTENER, cluster=file.cluster or cluster)
+        if hits:
+            return file
+    return file
+
+
+def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
+    brokers: dict[str, set[int]] = defaultdict(set)
+    prefixed: dict[tuple[str, str], set[int]] = defaultdict(set)
+    prefixes: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        folder, prefix = str(PurePath(file.path).parent), kind_of_name(file.path)[1]
+        prefixes[folder].add(prefix)
+        if file.broker is not None:
+            brokers[folder].add(file.broker)
+            prefixed[folder, prefix].add(file.broker)
+
+    def told(file: Evidence) -> int | None:
+        folder, prefix = PurePath(file.path).parent, kind_of_name(file.path)[1]
+        near = prefixed.get((str(folder), prefix), set()) if prefix else set()
+        # Names such as broker1-server.log tell brokers apart within a folder: then no other prefix can answer.
+        if not near and (not prefix or len(prefixes[str(folder)]) == 1):
+            near = brokers.get(str(folder), set()) or brokers.get(str(folder.parent), set())
+        return next(iter(near)) if len(near) == 1 else None
+
+    return [
+        replace(file, broker=broker, source=FOLDER)
+        if file.broker is None and file.problem is None and (broker := told(file)) is not None
+        else file
+        for file in files
+    ]
+
+
+class _Told:
+    """Versions and modes that a broker's other files tell: it logs them when it starts, which may be files ago."""
+
+    def __init__(self, files: Iterable[Evidence]) -> None:
+        self._versions: dict[tuple[str | None, int], list[tuple[int, str]]] = defaultdict(list)
+        self._modes: dict[tuple[str | None, int], set[str]] = defaultdict(set)
+        for file in files:
+            if file.broker is None:
+                continue
+            if file.version:
+                self._versions[file.cluster, file.broker].append((file.first_us or 0, file.version))
+            if file.mode:
+                self._modes[file.cluster, file.broker].add(file.mode)
+
+    def version(self, file: Evidence) -> str | None:
+        """The version told last before the file begins, else the first one told after it."""
+        if file.version or file.broker is None:
+            return file.version
+        told = sorted(self._versions[file.cluster, file.broker])
+        before = [version for time_us, version in told if time_us <= (file.first_us or 0)]
+        return before[-1] if before else told[0][1] if told else None
+
+    def mode(self, file: Evidence) -> str | None:
+        if file.mode or file.broker is None:
+            return file.mode
+        modes = self._modes[file.cluster, file.broker]
+        return next(iter(modes)) if len(modes) == 1 else None
+
+
+def _identity(file: Evidence, told: _Told, several: bool) -> Identity:
+    problem = file.problem
+    if problem is None and file.broker is None and file.kind != OTHER:
+        problem = "no line tells which broker wrote it: put that broker's server.log into the same folder"
+    elif problem is None and file.cluster is None and several:
+        problem = "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own"
+    return Identity(
+        cluster_id=file.cluster or UNKNOWN,
+        broker_id=file.broker,
+        broker_id_source=file.source,
+        kafka_version=told.version(file),
+        mode=told.mode(file),
+        problem=problem,
+    )

@@ -1,0 +1,210 @@
+"""One pass over one file: what it is, before any of its lines is stored. Pure but for reading the file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import BinaryIO
+from zoneinfo import ZoneInfo
+
+from pipelines.bronze.identity import NEEDLES, Hints, kind_of
+from pipelines.bronze.layout import BY_NAME, Parser, probe
+from pipelines.bronze.reader import RawRecord, records
+from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Source, not_text
+
+#: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
+ASKED_PER_BLOCK = 20
+NEEDLE_BYTES_MAX = max(map(len, NEEDLES))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a file is.
+
+    Attributes:
+        path: as found.
+        sha256: of the file as stored.
+        content_id: of its decompressed content, the ``file_id`` of bronze.
+        size_bytes: as stored.
+        content_bytes: decompressed.
+        compressed: stored as gzip.
+        kind: kind of file, by name and content.
+        layout: name of its layout; None if none is known.
+        line_count: physical lines.
+        record_count: log records.
+        first_us: time of the first record, microseconds since the epoch.
+        last_us: time of the last record.
+        problem: what is wrong and what to do.
+        hints: what its lines say about their writer.
+        grown_from: content id of a known file that is the beginning of this one: a log that was read while written.
+        start_offset: first byte that no known file has; start of a line.
+        start_line: number of that line.
+        readable: it is text, and has at least one line.
+    """
+
+    path: str
+    sha256: str
+    content_id: str
+    size_bytes: int
+    content_bytes: int
+    compressed: bool
+    kind: str
+    layout: str | None
+    line_count: int
+    record_count: int
+    first_us: int | None
+    last_us: int | None
+    problem: str | None
+    hints: Hints
+    grown_from: str | None = None
+    start_offset: int = 0
+    start_line: int = 1
+    readable: bool = True
+
+
+def stored_sha256(path: str) -> str:
+    """SHA-256 of a file as stored, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def profile(path: str, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()) -> Profile:
+    """Profile a file.
+
+    Args:
+        path: a readable file.
+        zone: IANA zone of times that carry none.
+        record_bytes_max: as in `pipelines.bronze.reader.records`.
+        marks: lengths in bytes and content ids of known files that this one may be a longer version of.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        found = profile_stream(path, file, zone, record_bytes_max, marks)
+    if found.grown_from is None:
+        return found
+    offset, line = _line_start(path, next(length for length, name in marks if name == found.grown_from))
+    return replace(found, start_offset=offset, start_line=line)
+
+
+def profile_stream(
+    path: str, file: BinaryIO, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()
+) -> Profile:
+    """`profile` of an open file."""
+    source = Source(file, marks)
+    blocks = source.blocks()
+    sample = b""
+    first: list[bytes] = []
+    for block in blocks:
+        first.append(block)
+        sample += block[: SAMPLE_BYTES - len(sample)]
+        if len(sample) >= SAMPLE_BYTES:
+            break
+    lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
+    # The sample's last line is cut, unless it is the file's last.
+    layout = probe(lines[:-1] if len(lines) > 2 else lines)
+    why = not_text(sample) if layout is None else None
+    counted = _Counted(Hints(), layout.parser(ZoneInfo(zone)) if layout else None)
+    if why is None:
+        tapped = counted.tap(chain(first, blocks))
+        for record in records(tapped, layout, record_bytes_max):
+            counted.count(record)
+    else:
+        for _ in blocks:
+            pass
+    kind = "other" if why else kind_of(path, counted.hints.kinds)
+    return Profile(
+        path=path,
+        sha256=source.stored_sha256,
+        content_id=source.content_id,
+        size_bytes=source.stored_bytes,
+        content_bytes=source.content_bytes,
+        compressed=source.compressed,
+        kind=kind,
+        layout=layout.name if layout else None,
+        line_count=counted.lines,
+        record_count=counted.records,
+        first_us=counted.first_us,
+        last_us=counted.last_us(),
+        problem=_problem(source, why, layout is None),
+        hints=counted.hints,
+        grown_from=source.grown_from[1] if source.grown_from and not why else None,
+        readable=why is None and counted.lines > 0,
+    )
+
+
+def _problem(source: Source, why: str | None, unknown: bool) -> str | None:
+    if source.content_bytes == 0:
+        return source.problem or "empty file"
+    if why or source.problem:
+        return why or source.problem
+    known = ", ".join(BY_NAME)
+    return f"no known log layout ({known}): its lines are kept but not understood" if unknown else None
+
+
+class _Counted:
+    """Counts records, and asks some of them who wrote them: all at the start of the file, and around rare texts."""
+
+    def __init__(self, hints: Hints, parse: Parser | None) -> None:
+        self.hints = hints
+        self.lines = 0
+        self.records = 0
+        self.first_us: int | None = None
+        self._parse = parse
+        self._last: RawRecord | None = None
+        self._to_ask: float = 0
+
+    def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Hands the blocks on, and decides how many of the records that end in each are asked."""
+        offset = 0
+        tail = b""
+        before = True
+        for block in blocks:
+            here = offset < BLOCK_BYTES or (not self._requests() and _tells(tail, block))
+            # A record may end, and so come out, one block after the one that it begins in.
+            self._to_ask = float("inf") if here or before else ASKED_PER_BLOCK
+            yield block
+            before, tail = here, block[-NEEDLE_BYTES_MAX:]
+            offset += len(block)
+
+    def _requests(self) -> bool:
+        """Request logs say nothing but addresses, and those all the time."""
+        return self.hints.kinds["kafka-request"] > sum(self.hints.kinds.values()) / 2
+
+    def count(self, record: RawRecord) -> None:
+        self.lines += record.line_count
+        self.records += 1
+        if record.problem is not None or self._parse is None:
+            return
+        self._last = record
+        if self._to_ask > 0 or self.first_us is None:
+            self._to_ask -= 1
+            head = self._parse(record.text)
+            if head is not None:
+                self.hints.observe(head)
+                self.first_us = head.time_us if self.first_us is None else self.first_us
+
+    def last_us(self) -> int | None:
+        """Time of the last whole record."""
+        head = self._parse(self._last.text) if self._parse and self._last else None
+        return head.time_us if head else None
+
+
+def _tells(tail: bytes, block: bytes) -> bool:
+    seam = tail + block[:NEEDLE_BYTES_MAX]
+    return any(needle in block or needle in seam for needle in NEEDLES)
+
+
+def _line_start(path: str, length: int) -> tuple[int, int]:
+    """Offset and number of the line that a content of this length ends in, or that would follow it."""
+    offset = seen = newlines = 0
+    with open(path, "rb") as file:
+        for block in Source(file).blocks(length):
+            last = block.rfind(b"\n")
+            offset = seen + last + 1 if last >= 0 else offset
+            newlines += block.count(b"\n")
+            seen += len(block)
+    return offset, newlines + 1

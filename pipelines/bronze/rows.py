@@ -1,0 +1,160 @@
+"""Rows of ``bronze.log_lines`` of one file, in Arrow batches of bounded size. Pure but for reading the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from pipelines.bronze.layout import BY_NAME, Parser
+from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord, records
+from pipelines.bronze.source import Source
+from schemas.bronze import LOG_LINES
+
+BATCH_BYTES = 8 << 20
+BATCH_ROWS = 1 << 16
+#: Told from other failures by the driver, which sees an exception of a worker only as text.
+CHANGED = "changed while it was read"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What to read, and what its lines are told: one line of the plan.
+
+    Attributes:
+        path: the file.
+        file_id: content id that its profile found.
+        content_bytes: content that was profiled; a log that has grown since is read up to there.
+        start_offset: first byte to store; a known file has what is before it.
+        start_line: number of the line that starts there.
+        layout: name of its layout.
+        kind: kind of file.
+        cluster_id: cluster it belongs to.
+        broker_id: broker that wrote it.
+    """
+
+    path: str
+    file_id: str
+    content_bytes: int
+    start_offset: int
+    start_line: int
+    layout: str | None
+    kind: str
+    cluster_id: str
+    broker_id: int | None
+
+
+class FileChangedError(Exception):
+    """The file is not what it was when it was profiled: it was rotated or written over in between."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{CHANGED}: {path}")
+
+
+def rows(reading: Reading, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """Rows of one file.
+
+    Raises:
+        FileChangedError: at the end of the file, when its content is not the one that was profiled.
+        OSError: the file cannot be read.
+    """
+    layout = BY_NAME[reading.layout] if reading.layout else None
+    batch = _Batch(reading, layout.parser(ZoneInfo(zone)) if layout else None)
+    if not os.path.exists(reading.path):
+        raise FileChangedError(reading.path)
+    with open(reading.path, "rb") as file:
+        source = Source(file)
+        blocks = _from(source.blocks(reading.content_bytes), reading.start_offset)
+        for record in records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
+            batch.add(record)
+            if batch.bytes >= BATCH_BYTES or len(batch.offsets) >= BATCH_ROWS:
+                yield batch.flush()
+    if source.content_id != reading.file_id:
+        raise FileChangedError(reading.path)
+    if batch.offsets:
+        yield batch.flush()
+
+
+def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
+    """The blocks without their first ``offset`` bytes, which are read all the same: the content is being hashed."""
+    for block in blocks:
+        if offset >= len(block):
+            offset -= len(block)
+        else:
+            yield block[offset:] if offset else block
+            offset = 0
+
+
+class _Batch:
+    """Columns being filled."""
+
+    def __init__(self, reading: Reading, parse: Parser | None) -> None:
+        self._reading = reading
+        self._parse = parse
+        self._clear()
+
+    def _clear(self) -> None:
+        self.bytes = 0
+        self.offsets: list[int] = []
+        self._line_nos: list[int] = []
+        self._times: list[int | None] = []
+        self._levels: list[str | None] = []
+        self._loggers: list[str | None] = []
+        self._line_counts: list[int] = []
+        self._problems: list[str | None] = []
+        self._messages: list[bytes] = []
+
+    def add(self, record: RawRecord) -> None:
+        offset, _, line_no, line_count, text, problem = record
+        time_us: int | None = None
+        level: str | None = None
+        logger: str | None = None
+        head = self._parse(text) if self._parse is not None and problem != CONTINUATION else None
+        if head is not None:
+            time_us, level, logger, text = head
+        elif problem is None:
+            problem = NO_LAYOUT
+        self.bytes += len(text)
+        self.offsets.append(offset)
+        self._line_nos.append(line_no)
+        self._times.append(time_us)
+        self._levels.append(level)
+        self._loggers.append(logger)
+        self._line_counts.append(line_count)
+        self._problems.append(problem)
+        self._messages.append(text)
+
+    def flush(self) -> pa.RecordBatch:
+        count = len(self.offsets)
+        schema = LOG_LINES.arrow_schema
+        columns = {
+            "file_id": pa.repeat(pa.scalar(self._reading.file_id, pa.string()), count),
+            "byte_offset": self.offsets,
+            "line_no": self._line_nos,
+            "cluster_id": pa.repeat(pa.scalar(self._reading.cluster_id, pa.string()), count),
+            "broker_id": pa.repeat(pa.scalar(self._reading.broker_id, pa.int32()), count),
+            "kind": pa.repeat(pa.scalar(self._reading.kind, pa.string()), count),
+            "time": pa.array(self._times, pa.int64()).cast(schema.field("time").type),
+            "level": self._levels,
+            "logger": self._loggers,
+            "line_count": self._line_counts,
+            "problem": self._problems,
+            "message": _texts(self._messages),
+        }
+        self._clear()
+        arrays = [
+            column if isinstance(column, pa.Array) else pa.array(column, field.type)
+            for field, column in ((field, columns[field.name]) for field in schema)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _texts(messages: list[bytes]) -> pa.Array:
+    """Messages as strings; bytes that are no UTF-8 become U+FFFD. The check runs over the batch at once."""
+    try:
+        return pa.array(messages, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([message.decode(errors="replace") for message in messages], pa.string())

@@ -1,0 +1,54 @@
+"""The gold stage: silver becomes the answers, all gold tables of one audit under one stamp."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipelines.config import Config
+from pipelines.lake import Lake, concurrently
+from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.replay.stage import replay_operations
+from schemas import gold, silver
+
+#: Written by every audit, and stamped with its id.
+ANSWERS = (gold.DELAYED_OPERATIONS, gold.REQUEST_PHASES, gold.REPLICA_BLAME, gold.COVERAGE)
+
+
+def is_current(lake: Lake, run_id: str) -> bool:
+    """Whether the gold tables are what this audit would write."""
+    return all(lake.stamp(spec) == run_id for spec in ANSWERS)
+
+
+def refresh(spark: SparkSession, lake: Lake, config: Config, run_id: str) -> None:
+    """Recompute the gold tables from silver."""
+
+    def operations() -> None:
+        rows = (
+            replay_operations(spark, lake, config.replay)
+            if lake.exists(silver.PRODUCE_REQUESTS)
+            else _none(spark, gold.DELAYED_OPERATIONS)
+        )
+        lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
+        blame = replica_blame(lake.read(gold.DELAYED_OPERATIONS), config.latency)
+        lake.replace(gold.REPLICA_BLAME, blame.coalesce(1), stamp=run_id)
+
+    def phases() -> None:
+        rows = request_phases(lake) if has_requests(lake) else _none(spark, gold.REQUEST_PHASES)
+        lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
+
+    def coverage() -> None:
+        rows = _coverage(lake) if lake.exists(silver.LINE_COUNTS) else _none(spark, gold.COVERAGE)
+        lake.replace(gold.COVERAGE, rows.coalesce(1), stamp=run_id)
+
+    concurrently([operations, phases, coverage])
+
+
+def _coverage(lake: Lake) -> DataFrame:
+    rows = lake.read(silver.LINE_COUNTS).withColumn("broker_id", F.coalesce("broker_id", F.lit(-1)))
+    keys = gold.COVERAGE.keys
+    return rows.groupBy(*keys).agg(F.sum("line_count").alias("line_count")).select(*gold.COVERAGE.column_names)
+
+
+def _none(spark: SparkSession, spec) -> DataFrame:  # type: ignore[no-untyped-def]
+    return spark.createDataFrame([], spec.worker_schema)

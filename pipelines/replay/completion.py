@@ -1,0 +1,178 @@
+"""How far the high watermark has come, and the operations that this completes. Pure.
+
+Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.checkEnoughReplicasReachOffset``,
+``DelayedProduce.tryComplete`` and ``onExpiration``; what differs between versions is in `pipelines.replay.versions`.
+"""
+
+from __future__ import annotations
+
+from pipelines.replay import outcome as o
+from pipelines.replay.evidence import broken_chain, held_back
+from pipelines.replay.leadership import Leadership
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.state import State
+from schemas import events as e
+from schemas.events import Event
+
+NONE = 0
+REQUEST_TIMED_OUT = 7
+NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+
+#: An instant read off a millisecond clock can be up to this much later.
+CLOCK_TICK_US = 1_000
+
+
+def advance(
+    state: State, event: Event, only: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
+) -> None:
+    """See how far the high watermark can have moved, and complete what waited for it."""
+    leadership = state.leadership
+    if leadership is None or not state.waiting:
+        if leadership is not None:
+            _raise_high_watermark(state, leadership, event.time_us)
+        return
+    if _below_min_isr(state, leadership, event.time_us):
+        return
+    definite, possible = leadership.counted(event.time_us)
+    allowed = leadership.bound(definite)
+    certain = min(allowed, leadership.bound(definite + possible))
+    leadership.high_watermark = max(leadership.high_watermark, certain)
+    still: list[PartitionOutcome] = []
+    for operation in state.waiting:
+        base = operation.base_offset
+        if base is None or base >= max(allowed, certain) or (only is not None and operation is not only):
+            still.append(operation)
+            continue
+        if operation.lowest_us is None:
+            operation.lowest_us = _earliest(leadership, operation, event, definite)
+        if base >= certain:
+            still.append(operation)
+            continue
+        _satisfy(state, leadership, operation, event, definite + possible, removed)
+    state.waiting = still
+    oldest = still[0].base_offset if still and still[0].base_offset is not None else leadership.high_watermark
+    for follower in leadership.followers.values():
+        follower.forget_below(min(oldest, leadership.high_watermark))
+
+
+def _raise_high_watermark(state: State, leadership: Leadership, now_us: int) -> None:
+    if not _below_min_isr(state, leadership, now_us):
+        definite, possible = leadership.counted(now_us)
+        leadership.high_watermark = max(leadership.high_watermark, leadership.bound(definite + possible))
+        for follower in leadership.followers.values():
+            follower.forget_below(leadership.high_watermark)
+
+
+def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
+    if not leadership.rules.high_watermark_needs_min_isr or leadership.isr is None:
+        return False
+    # effectiveMinIsr: no more than there are replicas.
+    return len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas_seen)
+
+
+def _earliest(leadership: Leadership, operation: PartitionOutcome, event: Event, definite: list[int]) -> int:
+    """The earliest instant at which the definite replicas can have let the operation through."""
+    assert operation.base_offset is not None
+    earliest = operation.handled_us
+    for replica_id in definite:
+        follower = leadership.followers.get(replica_id)
+        fetch = follower.first_past(operation.base_offset) if follower is not None else None
+        if fetch is not None:
+            earliest = max(earliest, fetch.earliest_us)
+    if event.kind not in (e.FETCH, e.PRODUCE):
+        earliest = max(earliest, event.earliest_us)
+    return earliest
+
+
+def _satisfy(
+    state: State,
+    leadership: Leadership,
+    operation: PartitionOutcome,
+    event: Event,
+    counted: list[int],
+    removed: frozenset[int],
+) -> None:
+    """The high watermark certainly lies beyond the operation now."""
+    assert operation.base_offset is not None
+    reached: list[tuple[int, int, Event]] = []
+    for replica_id in counted:
+        follower = leadership.followers.get(replica_id)
+        fetch = follower.first_past(operation.base_offset) if follower is not None else None
+        if fetch is not None:
+            reached.append((fetch.time_us, replica_id, fetch))
+    reached.sort(key=lambda entry: entry[:2])
+    operation.highest_us = max(operation.handled_us, event.time_us if event.kind != e.PRODUCE else 0)
+    operation.predicted_error_code = NONE
+    operation.isr = tuple(sorted(leadership.isr or ()))
+    operation.isr_inferred = leadership.isr is None
+    if event.kind in (e.ISR_UPDATE, e.LEADER_START) and not _closed_by_fetch(operation, reached, event):
+        operation.cause = o.ISR_CHANGE
+        held = [r for r in sorted(removed) if held_back(leadership, r, operation.base_offset)]
+        operation.closing_replica = held[0] if held else None
+        operation.highest_us += CLOCK_TICK_US
+        operation.without_closing_us = max(operation.handled_us, reached[-1][0] if reached else 0)
+    elif reached:
+        closed_us, operation.closing_replica, operation.closing = reached[-1]
+        operation.cause = o.HIGH_WATERMARK if closed_us > operation.handled_us else o.AT_ONCE
+        operation.without_closing_us = max(operation.handled_us, reached[-2][0] if len(reached) > 1 else 0)
+    else:
+        operation.cause = o.LEADER_ONLY
+        operation.without_closing_us = operation.handled_us
+    if _under_min_isr_after_append(state, leadership, event.time_us):
+        operation.predicted_error_code = NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    state.satisfied.append(operation)
+
+
+def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
+    """A change of the ISR that comes after all its members had the record closed nothing."""
+    return bool(reached) and reached[-1][0] >= event.time_us
+
+
+def _under_min_isr_after_append(state: State, leadership: Leadership, now_us: int) -> bool:
+    return leadership.isr is not None and len(leadership.isr) < min(
+        state.context.min_isr_at(now_us), state.replicas_seen
+    )
+
+
+def expire(state: State, now_us: int) -> None:
+    """Answer what its timer answered before this instant (``DelayedProduce.onExpiration``)."""
+    if not any(op.timeout_ms is not None and op.handled_us + op.timeout_ms * 1000 <= now_us for op in state.waiting):
+        return
+    still: list[PartitionOutcome] = []
+    for operation in state.waiting:
+        deadline = operation.handled_us + (operation.timeout_ms or 0) * 1000
+        if operation.timeout_ms is None or deadline > now_us:
+            still.append(operation)
+            continue
+        operation.cause = o.TIMER
+        operation.predicted_error_code = REQUEST_TIMED_OUT
+        # Where the high watermark may have been there first, both are possible answers.
+        operation.lowest_us = min(operation.lowest_us or deadline, deadline)
+        operation.highest_us = deadline
+        _name_missing_replica(state, operation)
+        state.satisfied.append(operation)
+    state.waiting = still
+
+
+def _name_missing_replica(state: State, operation: PartitionOutcome) -> None:
+    leadership = state.leadership
+    if leadership is None or operation.base_offset is None:
+        return
+    operation.isr = tuple(sorted(leadership.isr or ()))
+    operation.isr_inferred = leadership.isr is None
+    behind = [
+        replica_id
+        for replica_id in operation.isr
+        if replica_id != leadership.broker_id and held_back(leadership, replica_id, operation.base_offset)
+    ]
+    operation.closing_replica = behind[0] if len(behind) == 1 else None
+    operation.missing = broken_chain(leadership, operation, behind)
+
+
+def close(state: State, operation: PartitionOutcome, event: Event, cause: str, error_code: int) -> None:
+    operation.cause = cause
+    operation.predicted_error_code = error_code
+    _name_missing_replica(state, operation)
+    operation.lowest_us = min(operation.lowest_us or event.earliest_us, event.earliest_us)
+    operation.highest_us = event.time_us + CLOCK_TICK_US
+    state.satisfied.append(operation)

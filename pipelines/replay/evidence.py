@@ -1,0 +1,63 @@
+"""What the evidence lacks where an operation cannot be judged, and what it proves. Pure."""
+
+from __future__ import annotations
+
+from pipelines.replay import outcome as o
+from pipelines.replay.leadership import Leadership
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.state import State
+from schemas.events import Event
+
+#: A line's time is when it was logged, so what it tells can be a little older than what sorts before it.
+LOG_ORDER_SLACK_US = 1_000_000
+_NO_ERROR = 0
+
+
+def held_back(leadership: Leadership, replica_id: int, base_offset: int) -> bool:
+    follower = leadership.followers.get(replica_id)
+    return follower is None or follower.end_offset is None or follower.end_offset <= base_offset
+
+
+def broken_chain(leadership: Leadership, operation: PartitionOutcome, behind: list[int]) -> str | None:
+    """A follower's last fetch before its connection broke is answered to nobody, and never logged."""
+    for replica_id in behind:
+        follower = leadership.followers.get(replica_id)
+        if follower is None or follower.chain is None or follower.chain_end_us <= operation.completed_us:
+            return o.FETCH_NOT_LOGGED
+        if follower.chain_broken_us is not None and follower.chain_broken_us >= operation.handled_us:
+            return o.FETCH_NOT_LOGGED
+    return None
+
+
+def why_open(state: State, operation: PartitionOutcome) -> str:
+    leadership = state.leadership
+    if leadership is None or operation.base_offset is None:
+        return o.NO_LEADERSHIP
+    if leadership.isr is None:
+        return o.ISR_NOT_LOGGED
+    followers = leadership.isr - {leadership.broker_id}
+    behind = [replica_id for replica_id in followers if held_back(leadership, replica_id, operation.base_offset)]
+    return broken_chain(leadership, operation, behind) or o.END_OF_LOG
+
+
+def acked_before_commit(leadership: Leadership, operation: PartitionOutcome, end: Event) -> bool:
+    """Proof by offsets that an operation was acknowledged although its record never was committed here.
+
+    A member of the ISR never fetched from beyond the record in this leadership, although every fetch of it up to a
+    later one is in the log.
+    """
+    if operation.error_code != _NO_ERROR or operation.base_offset is None or leadership.isr is None:
+        return False
+    for replica_id in leadership.isr:
+        follower = leadership.followers.get(replica_id)
+        if replica_id == leadership.broker_id or follower is None or follower.chain is None:
+            continue
+        unbroken = follower.chain_broken_us is None or follower.chain_broken_us < operation.handled_us
+        if (
+            unbroken
+            and held_back(leadership, replica_id, operation.base_offset)
+            and follower.last_fetch_us > operation.completed_us + LOG_ORDER_SLACK_US
+            and follower.chain_end_us > end.time_us
+        ):
+            return True
+    return False

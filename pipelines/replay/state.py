@@ -1,0 +1,77 @@
+"""What the kernel holds of one partition on one broker between two events. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipelines.replay.leadership import Leadership
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.required import RequiredOffsets
+from pipelines.replay.versions import Rules
+from schemas.events import Event
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the replay of a partition needs to know beside its events.
+
+    Attributes:
+        broker_id: the broker whose log is replayed.
+        rules: rules of the broker's version.
+        lag_time_max_us: replica.lag.time.max.ms of that broker.
+        min_insync_replicas: (from when, value) of the topic, in time order; empty where no line tells it.
+        settle_us: how long after its completion an operation waits for the offsets that follow it.
+    """
+
+    broker_id: int
+    rules: Rules
+    lag_time_max_us: int
+    min_insync_replicas: tuple[tuple[int, int], ...] = ()
+    settle_us: int = 5_000_000
+
+    def min_isr_at(self, time_us: int) -> int:
+        """min.insync.replicas as of an instant; 1 where no line tells it."""
+        value = 1
+        for since_us, configured in self.min_insync_replicas:
+            if since_us > time_us:
+                break
+            value = configured
+        return value
+
+
+@dataclass
+class State:
+    """Everything that lives on between two events of one partition.
+
+    Attributes:
+        leadership: the current one; None while the broker does not lead.
+        waiting: operations not yet satisfied, by base offset.
+        satisfied: operations that are done but whose required offset may still become known.
+    """
+
+    context: Context
+    leadership: Leadership | None = None
+    leads: bool | None = None
+    waiting: list[PartitionOutcome] = field(default_factory=list)
+    satisfied: list[PartitionOutcome] = field(default_factory=list)
+    required: RequiredOffsets = field(default_factory=RequiredOffsets)
+    last: Event | None = None
+    replicas_seen: int = 1
+
+
+def new_leadership(state: State) -> Leadership:
+    return Leadership(state.context.broker_id, state.context.rules, state.context.lag_time_max_us)
+
+
+def current_leadership(state: State) -> Leadership:
+    """The current leadership; one whose start is not in the log begins with the first thing that needs it."""
+    if state.leadership is None:
+        state.leadership = new_leadership(state)
+    return state.leadership
+
+
+def note_replicas(state: State) -> None:
+    leadership = state.leadership
+    if leadership is not None:
+        seen = len(set(leadership.followers) | set(leadership.isr or ()) | {leadership.broker_id})
+        state.replicas_seen = max(state.replicas_seen, seen)

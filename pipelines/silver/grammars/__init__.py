@@ -1,0 +1,1 @@
+"""One file per subject of the text logs; each declares its `TEMPLATES`."""

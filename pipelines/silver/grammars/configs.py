@@ -1,0 +1,228 @@
+"""Grammar of configuration values: a broker's dump at start, a log's overrides, values changed at run time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import PARTITION, partition_of
+
+_DUMP = ("KafkaConfig", "AbstractConfig")
+_PUBLISHER = ("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
+
+#: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
+#: where the next key begins.
+_PAIR = re.compile(r"(?:^|, ?)([a-z][\w.]*)(?: -> |=)", re.ASCII)
+
+#: Keys by which a dump says whose it is: KRaft's first.
+_IDENTITY = ("node.id", "broker.id")
+
+
+def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None]]) -> tuple[Fact, ...]:
+    return tuple(
+        Fact("broker_configs", {"scope": scope, "entity": entity, "key": key, "value": value}) for key, value in values
+    )
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
+    found = list(_PAIR.finditer(text))
+    stops = [*(match.start() for match in found[1:]), len(text)]
+    for match, stop in zip(found, stops, strict=False):
+        value = text[match.end() : stop].strip()
+        if len(value) >= 2 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        yield match[1], value
+
+
+def _overrides(scope: str, entity: str, text: str) -> tuple[Fact, ...]:
+    """The whole set of overrides of an entity, each time it changes.
+
+    An empty set is a fact too: the overrides that were there are gone. It becomes one row with an empty key.
+    """
+    rows = _rows(scope, entity, _pairs(text))
+    return rows or (Fact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
+
+
+def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """``KafkaConfig values:``, then a line ``key = value`` for each key; a value may go on in further lines."""
+    values: list[tuple[str, str | None]] = []
+    for line in record.message.split("\n")[1:]:
+        key, found, value = line.strip().partition(" =")
+        if line[:1] in "\t " and found and " " not in key:
+            values.append((key, value.strip()))
+        elif values and line.strip():
+            last, so_far = values[-1]
+            values[-1] = last, f"{so_far}\n{line.strip()}"
+    named = dict(values)
+    entity = next((named[key] for key in _IDENTITY if named.get(key) not in (None, "", "-1")), None)
+    return _rows("broker", entity, iter(values))
+
+
+def _created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """2.8 and later print overrides only, older versions every property."""
+    topic, _ = partition_of(match[1])
+    return _rows("log", topic, _pairs(match[2]))
+
+
+def _topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _overrides("topic", match["entity"], match["values"])
+
+
+def _override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    kind = match["kind"]
+    if kind == "topics":
+        return _overrides("topic", match["entity"], match["values"])
+    if kind == "brokers":
+        return _overrides("broker_dynamic", match["entity"], match["values"])
+    return ()
+
+
+def _cluster(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The default for all brokers has no name of its own; ZooKeeper calls it <default>."""
+    return _overrides("broker_dynamic", "<default>", match["values"])
+
+
+def _node(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _overrides("broker_dynamic", match["entity"], match["values"])
+
+
+def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One value at the controller; a value of null is a removed override."""
+    kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
+    if kind not in ("TOPIC", "BROKER"):
+        return ()
+    topic = entity if kind == "TOPIC" else None
+    row = {
+        "scope": "topic" if kind == "TOPIC" else "broker_dynamic",
+        "entity": entity or "<default>",
+        "key": key,
+        "value": value,
+    }
+    return (
+        Fact("broker_configs", row),
+        Fact("controller_events", {"event": "config_changed", "topic": topic, "detail": match[0][:500]}),
+    )
+
+
+TEMPLATES = (
+    Template(
+        "configs.broker_dump",
+        _DUMP,
+        r"KafkaConfig values:",
+        "AbstractConfig.logAll; logged by AbstractConfig since 4.0; several times per start",
+        _dump,
+    ),
+    Template(
+        "configs.other_dump",
+        (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
+        r"\w*Config values:",
+        "AbstractConfig.logAll of clients, groups and plug-ins",
+    ),
+    Template(
+        "configs.unused",
+        (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
+        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated .*|The "
+        r"new '.*' rebalance "
+        r"protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
+        "AbstractConfig.logUnused, KafkaConfig.validateValues",
+    ),
+    Template(
+        "configs.log_created",
+        ("LogManager",),
+        rf"Created log for partition ({PARTITION}) in .*? with properties \{{(.*)\}}\.?",
+        "LogManager.getOrCreateLog; overrides only since 2.8",
+        _created_log,
+    ),
+    Template(
+        "configs.log_manager",
+        ("LogManager",),
+        r"(?:Reconfigure .* from .* to .*|.*message\.format\.version.*)",
+        "LogManager, message format versions to 3.x",
+    ),
+    Template(
+        "configs.override",
+        (
+            "DynamicConfigManager",
+            "DynamicConfigManager$ConfigChangedNotificationHandler",
+            "ZkConfigManager",
+            "ZkConfigManager$ConfigChangedNotificationHandler",
+        ),
+        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: (?:\w*\("
+        r"|\{)(?P<values>.*)[)}]",
+        "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
+        _override,
+    ),
+    Template(
+        "configs.override",
+        (
+            "DynamicConfigManager",
+            "DynamicConfigManager$ConfigChangedNotificationHandler",
+            "ZkConfigManager",
+            "ZkConfigManager$ConfigChangedNotificationHandler",
+        ),
+        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: (?:\w*\("
+        r"|\{)(?P<values>.*)[)}]",
+        "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",
+        _override,
+    ),
+    Template(
+        "configs.topic",
+        _PUBLISHER,
+        r"Updating topic (?P<entity>[\w.-]+) with new configuration(?: :)? ?(?P<values>.*)",
+        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
+        _topic,
+    ),
+    Template(
+        "configs.cluster",
+        _PUBLISHER,
+        r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
+        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
+        _cluster,
+    ),
+    Template(
+        "configs.node",
+        _PUBLISHER,
+        r"Updating (?:broker|node) (?P<entity>-?\d+) with new configuration : ?(?P<values>.*)",
+        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
+        _node,
+    ),
+    Template(
+        "configs.other_entity",
+        _PUBLISHER,
+        r"Updating (?:client metrics|group) .* with new configuration : ?.*",
+        "DynamicConfigPublisher.onMetadataUpdate, 3.8 and later",
+    ),
+    Template(
+        "configs.replayed",
+        ("ConfigurationControlManager",),
+        r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
+        r"set configuration "
+        r"(?P<key>\S+) to (?P<value>.*)",
+        "ConfigurationControlManager.replay(ConfigRecord)",
+        _replayed,
+    ),
+    Template(
+        "configs.validation_error",
+        ("ConfigurationControlManager",),
+        r"(?:Unknown server error validating Alter Configs|.*min\.insync\.replicas.*)",
+        "ConfigurationControlManager.validateAlterConfig",
+    ),
+    Template(
+        "configs.topic_property",
+        ("TopicConfigHandler",),
+        r"(?:Setting .* on broker -?\d+ for topic: .*|Removing .* from broker -?\d+ for topic .*|Topic configuration "
+        r".*|Log configuration .*"
+        r"|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
+        "TopicConfigHandler: throttles and message formats",
+    ),
+    Template(
+        "configs.reconfigured",
+        ("DynamicBrokerConfig",),
+        r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
+        r"could not .*|Dynamic .*"
+        r"|Failed to update broker configuration .*|Files will not be reloaded .*|.*: (?:Set|HashSet)\(.*\))",
+        "DynamicBrokerConfig: the publishers above have the values",
+    ),
+)

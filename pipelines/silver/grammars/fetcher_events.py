@@ -1,0 +1,390 @@
+"""Grammar of the replica fetchers: partitions that join, leave or fail.
+
+Loggers ``ReplicaFetcherThread`` and ``ReplicaFetcherManager``. The same classes serve moves between log directories
+(``ReplicaAlterLogDirs...``); those copy within one broker, prove nothing about replication, and are known by logger.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import PARTITION, i32, i64, optional_i32, partition_of, partitions, topic_id_of
+
+_THREAD = ("ReplicaFetcherThread",)
+
+_MANAGER = ("ReplicaFetcherManager",)
+
+_MAX_DETAIL = 500
+
+_INITIAL = re.compile(
+    rf"({PARTITION}) -> InitialFetchState[(\[](?:(?:topicId=)?((?:Some|Optional)[(\[][\w-]+[)\]]|None"
+    r"|Optional\.empty), ?)?"
+    r"(?:leader=)?BrokerEndPoint[(\[](?:id=)?(-?\d+),[^)\]]*[)\]], ?(?:currentLeaderEpoch=)?(-?\d+), ?"
+    r"(?:initOffset=)?(-?\d+)[)\]]",
+    re.ASCII,
+)
+
+_INITIAL_OLD = re.compile(rf"\[({PARTITION}), initOffset (-?\d+) to broker BrokerEndPoint\((-?\d+),[^)]*\)\]", re.ASCII)
+
+_INITIAL_23 = re.compile(rf"({PARTITION}) -> \(offset=(-?\d+), leaderEpoch=(-?\d+)\)", re.ASCII)
+
+_FETCH_DATA = re.compile(
+    rf"({PARTITION})=(?:PartitionData)?\((?:topicId=[\w-]+, )?(?:fetchOffset|offset)=(-?\d+)[^()]*?"
+    r"(?:currentLeaderEpoch=Optional(?:\[(-?\d+)\]|\.empty))?[^()]*\)",
+    re.ASCII,
+)
+
+
+def _event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
+    return Fact(
+        "fetcher_events",
+        {
+            "topic": partition[0],
+            "partition": partition[1],
+            "action": action,
+            "leader": context.leader,
+            "fetcher_id": context.fetcher_id,
+            **columns,
+        },
+    )
+
+
+def _added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One fact per partition; the initial offset is the follower's log end offset (or its high watermark)."""
+    listed = match[2]
+    facts: list[Fact] = []
+    for name, topic_id, leader, epoch, offset in _INITIAL.findall(listed):
+        partition = partition_of(name)
+        facts.append(
+            Fact(
+                "fetcher_events",
+                {
+                    "topic": partition[0],
+                    "partition": partition[1],
+                    "action": "added",
+                    "leader": i32(leader),
+                    "leader_epoch": i32(epoch),
+                    "offset": i64(offset),
+                },
+            )
+        )
+        known_id = topic_id_of(topic_id) if topic_id not in ("", "None", "Optional.empty") else None
+        if known_id is not None:
+            facts.append(Fact("topics", {"topic": partition[0], "topic_id": known_id}))
+    added = sum(fact.table == "fetcher_events" for fact in facts)
+    if not added:
+        for name, offset, epoch in _INITIAL_23.findall(listed):
+            partition = partition_of(name)
+            leader_id = optional_i32(match[1])
+            facts.append(
+                _event(context, partition, "added", leader=leader_id, leader_epoch=i32(epoch), offset=i64(offset))
+            )
+            added += 1
+    if added != listed.count(" -> "):
+        raise ValueError(f"{listed.count(' -> ')} partitions listed, {added} read")
+    return tuple(facts)
+
+
+def _added_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    facts = tuple(
+        _event(context, partition_of(name), "added", leader=i32(leader), offset=i64(offset))
+        for name, offset, leader in _INITIAL_OLD.findall(match[1])
+    )
+    if len(facts) != match[1].count("initOffset"):
+        raise ValueError(f"{match[1].count('initOffset')} partitions listed, {len(facts)} read")
+    return facts
+
+
+def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return tuple(_event(context, partition, "removed") for partition in partitions(match[1]))
+
+
+def _failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(context, partition_of(match[1]), "failed"),)
+
+
+def _fenced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (
+        _event(
+            context,
+            partition_of(match[1]),
+            "fenced",
+            leader_epoch=i32(match[2]),
+            error="older epoch than the current leader",
+        ),
+    )
+
+
+def _ahead(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The leader does not know the follower's epoch yet: fetched again later."""
+    error = "newer epoch than the current leader"
+    return (_event(context, partition_of(match[1]), "delayed", leader_epoch=i32(match[2]), error=error),)
+
+
+def _leader_behind(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    error = "smaller leader epoch at the remote broker"
+    return (_event(context, partition_of(match[1]), "error", leader_epoch=i32(match[2]), error=error),)
+
+
+def _answered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(context, partition_of(match["tp"]), "error", error=match["error"][:_MAX_DETAIL]),)
+
+
+def _not_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(context, partition_of(match[1]), "error", error="remote broker is not the leader"),)
+
+
+def _partition_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The exception stands in the continuation lines, or, up to 0.11, in the line itself."""
+    offset = match.groupdict().get("offset")
+    cause = match.groupdict().get("cause") or _cause(record) or match[0]
+    return (
+        _event(
+            context,
+            partition_of(match["tp"]),
+            "error",
+            offset=None if offset is None else i64(offset),
+            error=cause[:_MAX_DETAIL],
+        ),
+    )
+
+
+def _cause(record: Record) -> str | None:
+    """The first continuation line: exception and message."""
+    _, found, rest = record.message.partition("\n")
+    return rest.partition("\n")[0].strip() or None if found else None
+
+
+def _response_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A whole fetch failed: one fact per partition that it asked for.
+
+    Offsets are the follower's log end offsets. A request within an incremental session lists only the partitions
+    that changed; one that lists none says nothing of any partition.
+    """
+    cause = _cause(record)
+    return tuple(
+        _event(
+            context,
+            partition_of(name),
+            "error",
+            leader_epoch=i32(epoch) if epoch else None,
+            offset=i64(offset),
+            error=cause if cause is None else cause[:_MAX_DETAIL],
+        )
+        for name, offset, epoch in _FETCH_DATA.findall(match[1])
+    )
+
+
+def _delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    cause = match[1]
+    return tuple(_event(context, partition, "delayed", error=cause) for partition in partitions(match[2]))
+
+
+def _disk_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
+
+
+_TP = rf"(?P<tp>{PARTITION})"
+
+TEMPLATES = (
+    Template(
+        "fetcher.added",
+        _MANAGER,
+        r"Added fetcher to broker (?:BrokerEndPoint\(id=)?(-?\d+)(?:, host=[^)]*\))? for partitions (.*)",
+        "AbstractFetcherManager.addPartitionsToFetcherThread, 2.1 and later; topic ids since 3.1",
+        _added,
+    ),
+    Template(
+        "fetcher.added",
+        _MANAGER,
+        r"Added fetcher for partitions (.*)",
+        "AbstractFetcherManager.addFetcherForPartitions, up to 2.0",
+        _added_old,
+    ),
+    Template(
+        "fetcher.removed",
+        _MANAGER,
+        r"Removed fetcher for partitions ?(.*)",
+        "AbstractFetcherManager.removeFetcherForPartitions",
+        _removed,
+    ),
+    Template(
+        "fetcher.failed",
+        _THREAD,
+        rf"Partition ({PARTITION}) marked as failed",
+        "AbstractFetcherThread.markPartitionFailed, 2.4 and later",
+        _failed,
+    ),
+    Template(
+        "fetcher.fenced",
+        _THREAD,
+        rf"Partition ({PARTITION}) has an older epoch \((-?\d+)\) than the current leader\. Will await the new "
+        r"LeaderAndIsr state before resuming fetching\.",
+        "AbstractFetcherThread.onPartitionFenced, 2.1 and later",
+        _fenced,
+    ),
+    Template(
+        "fetcher.ahead_of_leader",
+        _THREAD,
+        rf"Partition ({PARTITION}) has an? (?:new|newer) epoch \((-?\d+)\) than the current leader\. [rR]etry the "
+        r"partition "
+        r"later\.?",
+        "AbstractFetcherThread.onPartitionFenced, 2.6 and later",
+        _ahead,
+    ),
+    Template(
+        "fetcher.leader_behind",
+        _THREAD,
+        rf"Remote broker has a smaller leader epoch for partition ({PARTITION}) than this replica's current leader "
+        r"epoch of "
+        r"(-?\d+)\.",
+        "AbstractFetcherThread.processFetchRequest, 2.1 and later; DEBUG",
+        _leader_behind,
+    ),
+    Template(
+        "fetcher.not_leader",
+        _THREAD,
+        rf"Remote broker is not the leader for partition ({PARTITION}), which could indicate that the partition is "
+        r"being "
+        r"moved",
+        "AbstractFetcherThread.processFetchRequest; DEBUG since 2.1",
+        _not_leader,
+    ),
+    Template(
+        "fetcher.answered_error",
+        _THREAD,
+        rf"Received (?P<error>[A-Z_]+) from the leader for partition {_TP}\. This error may be returned transiently .*",
+        "AbstractFetcherThread.processFetchRequest, 2.7 and later",
+        _answered,
+    ),
+    Template(
+        "fetcher.answered_error",
+        _THREAD,
+        rf"Retrying leaderEpoch request for partition {_TP} as the leader reported an error: (?P<error>.*)",
+        "AbstractFetcherThread.fetchAndTruncate / maybeTruncateToEpochEndOffsets",
+        _answered,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"Error for partition {_TP} at offset (?P<offset>-?\d+)",
+        "AbstractFetcherThread.processFetchRequest, 1.1 and later",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"Error for partition {_TP} to broker -?\d+:(?P<cause>.*)",
+        "AbstractFetcherThread.processFetchRequest, up to 1.0",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"(?:Error|Unexpected error occurred) while processing data for partition {_TP}(?: at offset "
+        r"(?P<offset>-?\d+))?",
+        "AbstractFetcherThread.processFetchRequest",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"Found invalid messages during fetch for partition {_TP} offset (?P<offset>-?\d+)(?: error (?P<cause>.*))?",
+        "AbstractFetcherThread.processFetchRequest",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"(?:Failed to truncate|Unexpected error occurred during truncation for) {_TP}(?: at offset "
+        r"(?P<offset>-?\d+))?",
+        "AbstractFetcherThread.doTruncate",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"Error getting offset for partition {_TP}(?: to broker -?\d+)?",
+        "AbstractFetcherThread.handleOutOfRangeError",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"Could not fetch offset for {_TP} due to error: (?P<cause>.*)",
+        "AbstractFetcherThread.handleOutOfRangeError, 2.1 and later",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        rf"(?:Could not build|Error building) remote log auxiliary state for {_TP}(?: due to error: (?P<cause>.*))?",
+        "AbstractFetcherThread.handleOffsetsMovedToTieredStorage, 3.5 and later",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.partition_error",
+        _THREAD,
+        r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes for partition "
+        rf"{_TP}\. .*",
+        "ReplicaFetcherThread.maybeWarnIfOversizedRecords",
+        _partition_error,
+    ),
+    Template(
+        "fetcher.response_error",
+        _THREAD,
+        r"Error in response for fetch request (.*)",
+        "AbstractFetcherThread.processFetchRequest, 1.0 and later",
+        _response_error,
+    ),
+    Template(
+        "fetcher.response_error",
+        _THREAD,
+        r"Error in fetch (.*)",
+        "AbstractFetcherThread.processFetchRequest, up to 0.11",
+        _response_error,
+    ),
+    Template(
+        "fetcher.delayed",
+        _THREAD,
+        r"Handling errors in (\w+) for partitions (.*)",
+        "AbstractFetcherThread.handlePartitionsWithErrors, 2.2 and later; DEBUG",
+        _delayed,
+    ),
+    Template(
+        "fetcher.delayed",
+        _THREAD,
+        r"[hH]andling (errors for partitions|partitions with error for) (.*)",
+        "AbstractFetcherThread.handlePartitionsWithErrors, up to 2.1",
+        _delayed,
+    ),
+    Template(
+        "fetcher.tiered",
+        _THREAD,
+        r"(?:Received error OFFSET_MOVED_TO_TIERED_STORAGE, at fetch offset: .*|Current offset .* is out of range or "
+        r"moved to remote "
+        r"tier\. .*)",
+        "AbstractFetcherThread, 3.5 and later; DEBUG",
+    ),
+    Template(
+        "fetcher.endpoint_close",
+        _THREAD,
+        r"(?:Failed to initiate shutdown of|Failed to close|Fail to close leader endpoint) .*",
+        "ReplicaFetcherThread.initiateShutdown / awaitShutdown",
+    ),
+    Template(
+        "fetcher.disk_error",
+        _THREAD,
+        r"Disk error while replicating data for .*",
+        "ReplicaFetcherThread.processPartitionData, up to 1.0; FATAL",
+        _disk_error,
+    ),
+    Template(
+        "fetcher.manager_shutdown",
+        _MANAGER,
+        r"(?:shutting down|shutdown completed|Resizing fetcher thread pool size from \d+ to \d+)",
+        "AbstractFetcherManager.closeAllFetchers / resizeThreadPool",
+    ),
+)

@@ -1,0 +1,246 @@
+"""Grammar of the leader's ISR lines (``kafka.cluster.Partition``): proposed, pending, committed, refused."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i64, optional_ints, pairs
+
+_LOGGERS = ("Partition",)
+
+_MAX_DETAIL = 500
+
+_OUT_OF_SYNC = re.compile(
+    r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)", re.ASCII
+)
+
+_STATE = re.compile(r"Pending(Expand|Shrink)Isr\((.*)\)", re.ASCII)
+
+_REPLICA_ID = re.compile(r"ReplicaId: (-?\d+)", re.ASCII)
+
+
+def _isr_change(context: Context, change: str, **columns: object) -> tuple[Fact, ...]:
+    topic, partition = context.owner()
+    return (Fact("isr_changes", {"topic": topic, "partition": partition, "change": change, **columns}),)
+
+
+def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    before, after, high_watermark, end_offset, listed = match.groups()
+    out_of_sync = [
+        {
+            "replica_id": i32(replica),
+            "end_offset": optional_i64(offset),
+            "last_caught_up_time_ms": optional_i64(caught_up or None),
+        }
+        for replica, offset, caught_up in _OUT_OF_SYNC.findall(listed or "")
+    ]
+    return _isr_change(
+        context,
+        "shrink",
+        isr=ints(after),
+        previous_isr=ints(before),
+        high_watermark=optional_i64(high_watermark),
+        leader_end_offset=optional_i64(end_offset),
+        out_of_sync=out_of_sync if listed is not None else None,
+    )
+
+
+def _expand(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _isr_change(context, "expand", isr=ints(match[2]), previous_isr=ints(match[1]))
+
+
+def _committed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    isr, under_min_isr, version = match.groups()
+    return _isr_change(context, "committed", isr=ints(isr), partition_epoch=i32(version), detail=under_min_isr)
+
+
+def _committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    isr = [i32(replica) for replica in _REPLICA_ID.findall(match[1])]
+    return _isr_change(context, "committed", isr=isr, partition_epoch=i32(match[2]))
+
+
+def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
+    """Read ``PendingExpandIsr(...)`` or ``PendingShrinkIsr(...)``: kind, then columns of the proposal.
+
+    Up to 3.2 it prints the ISR it starts from as ``isr=``; since 3.3 the last committed state. The state sent to the
+    controller is in it since 3.2 and beside it before.
+    """
+    match = _STATE.search(text)
+    if match is None:
+        raise ValueError(f"no pending state: {text[:80]}")
+    kind = match[1].lower()
+    body = match[2]
+    previous: list[int] | None
+    sent_at = body.find("sentLeaderAndIsr=")
+    committed_at = body.find("lastCommittedState=")
+    if committed_at >= 0:
+        head = body[: sent_at if sent_at >= 0 else committed_at]
+        committed = body[committed_at + len("lastCommittedState=") :]
+        previous = optional_ints(pairs(committed[committed.find("isr=") :]).get("isr"))
+    else:
+        head = body if sent_at < 0 else body[:sent_at]
+        previous = optional_ints(pairs(head).get("isr"))
+    columns: dict[str, object] = {"previous_isr": previous}
+    if sent_at >= 0:
+        sent = body[sent_at : committed_at if committed_at >= 0 else len(body)]
+        columns["isr"] = isr_of(sent)
+        epoch = pairs(sent).get("leaderEpoch")
+        columns["leader_epoch"] = None if epoch is None else i32(epoch)
+    elif previous is not None:
+        values = pairs(head)
+        if kind == "expand":
+            columns["isr"] = [*previous, *ints(values.get("newInSyncReplicaId", ""))]
+        else:
+            leaving = ints(values.get("outOfSyncReplicaIds", ""))
+            columns["isr"] = [replica for replica in previous if replica not in leaving]
+    return kind, columns
+
+
+def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    kind, columns = _proposed_state(match[1])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_MAX_DETAIL])
+
+
+def _pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """2.7 to 3.0: the state to be sent is printed before the pending one."""
+    kind, columns = _proposed_state(match[2])
+    state = pairs(match[1])
+    columns["isr"] = isr_of(match[1])
+    columns["leader_epoch"] = i32(state["leaderEpoch"])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_MAX_DETAIL])
+
+
+def _refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    _, columns = _proposed_state(match[1])
+    return _isr_change(context, "refused", **columns, detail=match[2][:_MAX_DETAIL])
+
+
+def _refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
+    epoch = pairs(match[1]).get("leaderEpoch")
+    return _isr_change(
+        context,
+        "refused",
+        isr=isr_of(match[1]),
+        leader_epoch=None if epoch is None else i32(epoch),
+        detail=match[0][:_MAX_DETAIL],
+    )
+
+
+def _refused_version(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _isr_change(context, "refused", detail=match[0])
+
+
+def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    _, columns = _proposed_state(match[1])
+    return _isr_change(context, "committed", **columns, detail=match[2][:_MAX_DETAIL])
+
+
+_STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
+
+TEMPLATES = (
+    Template(
+        "partition.isr_committed",
+        _LOGGERS,
+        rf"ISR updated (?:from AlterIsr )?to ({INT_LIST})\s*?(\(under-min-isr\))? *and (?:zkV|v)ersion updated to "
+        r"\[?(-?\d+)\]?",
+        "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
+        _committed,
+    ),
+    Template(
+        "partition.isr_committed",
+        _LOGGERS,
+        r"ISR updated to \[((?:ReplicaId: .*)?)\] and zkVersion updated to \[(-?\d+)\]",
+        "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
+        _committed_old,
+    ),
+    Template(
+        "partition.isr_shrink",
+        _LOGGERS,
+        rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})"
+        r"(?:\. Leader: \(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
+        "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
+        _shrink,
+    ),
+    Template(
+        "partition.isr_expand",
+        _LOGGERS,
+        rf"Expanding ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})",
+        "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
+        _expand,
+    ),
+    Template(
+        "partition.isr_pending",
+        _LOGGERS,
+        rf"Submitting ISR state change {_STATE_TEXT}",
+        "Partition.submitAlterIsr / submitAlterPartition, 3.1 and later",
+        _pending,
+    ),
+    Template(
+        "partition.isr_pending",
+        _LOGGERS,
+        rf"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
+        rf"transition to {_STATE_TEXT}",
+        "Partition.sendAlterIsrRequest, 2.7 to 3.0",
+        _pending_beside,
+    ),
+    Template(
+        "partition.isr_refused",
+        _LOGGERS,
+        rf"Failed to (?:alter partition to|update ISR to) {_STATE_TEXT} ((?:since|due to|because) .*)",
+        "Partition.handleAlterIsrUpdate / handleAlterPartitionError, 2.8 and later",
+        _refused,
+    ),
+    Template(
+        "partition.isr_refused",
+        _LOGGERS,
+        rf"Controller failed to update ISR to {_STATE_TEXT} ((?:since|due to) .*)",
+        "Partition.handleAlterIsrResponse, 2.7",
+        _refused,
+    ),
+    Template(
+        "partition.isr_refused",
+        _LOGGERS,
+        rf"Ignoring failed ISR update to {_STATE_TEXT} (since we have already updated state to .*)",
+        "Partition.handleAlterIsrUpdate / submitAlterPartition, 2.7 and later",
+        _refused,
+    ),
+    Template(
+        "partition.isr_refused",
+        _LOGGERS,
+        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader epoch|newer "
+        r"version) -?\d+\.",
+        "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
+        _refused_state,
+    ),
+    Template(
+        "partition.isr_refused",
+        _LOGGERS,
+        rf"Failed to enqueue ISR change state (LeaderAndIsr\(.*\)) for partition {PARTITION}",
+        "Partition.sendAlterIsrRequest, 3.0",
+        _refused_state,
+    ),
+    Template(
+        "partition.isr_refused",
+        _LOGGERS,
+        r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
+        "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
+        _refused_version,
+    ),
+    Template(
+        "partition.isr_committed_without_us",
+        _LOGGERS,
+        rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica got "
+        r"removed from the replica set .*)",
+        "Partition.handleAlterPartitionError, 3.3 and later",
+        _replaced,
+    ),
+    Template(
+        "partition.isr_in_flight",
+        _LOGGERS,
+        r"ISR update in-flight, not (?:adding new in-sync replica|removing out-of-sync replicas) .*",
+        "Partition.maybeExpandIsr / maybeShrinkIsr, 2.7 to 3.0",
+    ),
+)

@@ -1,0 +1,377 @@
+"""Grammar of the KRaft controller (``org.apache.kafka.controller.*``): topics, partitions, elections, reassignments.
+
+Every controller node replays the metadata log, so each of them logs each "Replayed" line; only the active one logs
+decisions. Default level is INFO: most ISR changes and elections of a running cluster are DEBUG, and to be read from
+the ``__cluster_metadata`` segments instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.states import equals_state, topic_fact
+from pipelines.silver.values import PARTITION, i32, ints, optional_i32, optional_ints, pairs, partition_of, topic_id_of
+
+_REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
+
+_MAX_DETAIL = 500
+
+_CREATED_TOPIC = re.compile(r"CreatableTopic\(name='([\w.-]+)'.*?\): SUCCESS", re.ASCII)
+
+_DELETED_TOPIC = re.compile(r"\{id: ([\w-]{22}), name: ([\w.-]+), result: SUCCESS\}", re.ASCII)
+
+_ARROW = re.compile(r"(\w+): (\[[-\d, ]*\]|-?\d+|\w+) -> (\[[-\d, ]*\]|-?\d+|\w+)", re.ASCII)
+
+_AFTER = re.compile(r"(\w+): (?:(?:\[[-\d, ]*\]|-?\d+) -> )?(\[[-\d, ]*\]|-?\d+)", re.ASCII)
+
+
+def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
+    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
+
+
+def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, topic_id = match["topic"], topic_id_of(match["id"])
+    return _event(match, "topic_created", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
+
+
+def _topic_removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, topic_id = match["topic"], topic_id_of(match["id"])
+    return _event(match, "topic_deleted", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
+
+
+def _topics_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return tuple(
+        Fact("controller_events", {"event": "topic_created", "topic": topic})
+        for topic in _CREATED_TOPIC.findall(match[0])
+    )
+
+
+def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    facts: list[Fact] = []
+    for topic_id, topic in _DELETED_TOPIC.findall(match[0]):
+        facts.append(
+            Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id_of(topic_id)})
+        )
+        facts.extend(topic_fact(topic, topic_id_of(topic_id)))
+    return tuple(facts)
+
+
+def _partition_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    topic_id = topic_id_of(match["id"])
+    state = equals_state(match["state"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        "topic_id": topic_id,
+        **state,
+        "controller_id": context.node,
+    }
+    created = Fact(
+        "controller_events",
+        {
+            "event": "partition_created",
+            "topic": topic,
+            "partition": partition,
+            "topic_id": topic_id,
+            "leader": state["leader"],
+            "leader_epoch": state["leader_epoch"],
+            "isr": state["isr"],
+            "replicas": state["replicas"],
+        },
+    )
+    return Fact("leader_and_isr", row), created, *topic_fact(topic, topic_id)
+
+
+def _arrows(text: str) -> dict[str, str]:
+    """Values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
+    return {name: after for name, _, after in _ARROW.findall(text)}
+
+
+def _partition_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """`PartitionRegistration.diff` prints only what changed."""
+    topic, partition = partition_of(match["tp"])
+    topic_id = topic_id_of(match.groupdict().get("id"))
+    after = _arrows(match["diff"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        "topic_id": topic_id,
+        "leader": optional_i32(after.get("leader")),
+        "leader_epoch": optional_i32(after.get("leaderEpoch")),
+        "partition_epoch": optional_i32(after.get("partitionEpoch")),
+        "isr": optional_ints(after.get("isr")),
+        "replicas": optional_ints(after.get("replicas")),
+        "adding_replicas": optional_ints(after.get("addingReplicas")),
+        "removing_replicas": optional_ints(after.get("removingReplicas")),
+        "controller_id": context.node,
+    }
+    facts = [Fact("leader_and_isr", row)]
+    if match[0].startswith("UNCLEAN"):
+        columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr")}
+        facts.append(_event(match, "unclean_election", **columns))
+    return (*facts, *topic_fact(topic, topic_id))
+
+
+def _assignment_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A reassignment step: the record holds what changes, ``null`` and -2 for what does not.
+
+    Since 4.1 the line ends with the ISR and the epochs after the change.
+    """
+    values = pairs(match["record"])
+    topic = match["topic"]
+    topic_id = topic_id_of(values.get("topicId"))
+    partition = i32(values["partitionId"])
+    leader = optional_i32(values.get("leader"))
+    after = dict(_AFTER.findall(match["after"] or ""))
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        "topic_id": topic_id,
+        "leader": None if leader == -2 else leader,
+        "leader_epoch": optional_i32(after.get("leaderEpoch")),
+        "partition_epoch": optional_i32(after.get("partitionEpoch")),
+        "isr": optional_ints(after.get("isr", values.get("isr"))),
+        "replicas": optional_ints(after.get("replicaSet", values.get("replicas"))),
+        "adding_replicas": optional_ints(values.get("addingReplicas")),
+        "removing_replicas": optional_ints(values.get("removingReplicas")),
+        "controller_id": context.node,
+    }
+    columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")}
+    return Fact("leader_and_isr", row), _event(match, "reassignment", **columns), *topic_fact(topic, topic_id)
+
+
+def _about_partition(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    node = optional_i32(match.groupdict().get("node"))
+    return (_event(match, "other", topic=topic, partition=partition, subject_broker_id=node),)
+
+
+def _reassigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """An AlterPartition that ends a step of a reassignment; 4.1 and later print the state after it."""
+    topic, partition = partition_of(match["tp"])
+    after = _arrows(match["rest"])
+    return (
+        _event(
+            match,
+            "reassignment",
+            topic=topic,
+            partition=partition,
+            subject_broker_id=i32(match["node"]),
+            leader_epoch=optional_i32(after.get("leaderEpoch")),
+            isr=optional_ints(after.get("isr")),
+            replicas=optional_ints(after.get("replicaSet")),
+        ),
+    )
+
+
+def _isr_altered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        "leader": i32(match["node"]),
+        "isr": ints(match["isr"]),
+        "controller_id": context.node,
+    }
+    return (Fact("leader_and_isr", row),)
+
+
+def _reassignments(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "reassignment"),)
+
+
+def _unclean(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic_id = topic_id_of(match["id"])
+    row = {
+        "event": "unclean_election",
+        "topic_id": topic_id,
+        "partition": i32(match["partition"]),
+        "leader": i32(match["leader"]),
+        "detail": match[0][:_MAX_DETAIL],
+    }
+    return (Fact("controller_events", row),)
+
+
+def _unclean_triggered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    return (_event(match, "unclean_election", topic=topic, partition=partition),)
+
+
+_NODE = r"(?:node|broker) (?P<node>-?\d+)"
+
+_TP = rf"(?P<tp>{PARTITION})"
+
+_REQUEST = r"(?:AlterPartition|alterIsr|AlterIsr)"
+
+TEMPLATES = (
+    Template(
+        "controller_kraft.partition_created",
+        _REPLICATION,
+        rf"(?:Replayed PartitionRecord for (?:new|existing) partition|Created partition) {_TP} with topic ID "
+        r"(?P<id>[\w-]+) and "
+        r"(?P<state>PartitionRegistration\(.*\))\.",
+        "ReplicationControlManager.replay(PartitionRecord), 3.0 and later",
+        _partition_created,
+    ),
+    Template(
+        "controller_kraft.partition_created_by_id",
+        _REPLICATION,
+        r"(?:Created|Modified) partition [\w-]{22}:\d+(?: with|:) .*\.",
+        "ReplicationControlManager.replay(PartitionRecord), 2.8, a preview: the topic's name is not printed",
+    ),
+    Template(
+        "controller_kraft.partition_changed",
+        _REPLICATION,
+        rf"(?:UNCLEAN )?partition change for {_TP}(?: with topic ID (?P<id>[\w-]+))?: (?P<diff>.*)",
+        "PartitionRegistration.maybeLogPartitionChange, 3.0 and later; DEBUG, UNCLEAN at INFO",
+        _partition_changed,
+    ),
+    Template(
+        "controller_kraft.assignment_changed",
+        _REPLICATION,
+        r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic (?P<topic>[\w.-]+?)"
+        r"(?:\. \((?P<after>.*)\))?\.?",
+        "ReplicationControlManager.replay(PartitionChangeRecord), 3.0 and later",
+        _assignment_changed,
+    ),
+    Template(
+        "controller_kraft.partition_replayed",
+        _REPLICATION,
+        r"Replayed partition change .* for topic .*",
+        "ReplicationControlManager.replay(PartitionChangeRecord); DEBUG: 'partition change for' has the values",
+    ),
+    Template(
+        "controller_kraft.topic_created",
+        _REPLICATION,
+        r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<id>[\w-]+)\.",
+        "ReplicationControlManager.replay(TopicRecord)",
+        _topic_created,
+    ),
+    Template(
+        "controller_kraft.topic_removed",
+        _REPLICATION,
+        r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<id>[\w-]+)\.",
+        "ReplicationControlManager.replay(RemoveTopicRecord)",
+        _topic_removed,
+    ),
+    Template(
+        "controller_kraft.topics_created",
+        _REPLICATION,
+        r"[cC]reateTopics result\(s\): .*",
+        "ReplicationControlManager.createTopics",
+        _topics_created,
+    ),
+    Template(
+        "controller_kraft.topics_validated",
+        _REPLICATION,
+        r"Validate-only CreateTopics result\(s\): .*",
+        "ReplicationControlManager.createTopics, 3.1 and later",
+    ),
+    Template(
+        "controller_kraft.topics_deleted",
+        _REPLICATION,
+        r"DeleteTopics result\(s\): .*",
+        "ReplicationControlManager.deleteTopics, 4.1 and later",
+        _topics_deleted,
+    ),
+    Template(
+        "controller_kraft.alter_partition_rejected",
+        _REPLICATION,
+        rf"Rejecting {_REQUEST} request from {_NODE} for {_TP} because .*",
+        "ReplicationControlManager.validateAlterPartitionData",
+        _about_partition,
+    ),
+    Template(
+        "controller_kraft.alter_partition_rejected",
+        _REPLICATION,
+        rf"Rejecting {_REQUEST} request for unknown partition {_TP}\.",
+        "ReplicationControlManager.alterPartition",
+        _about_partition,
+    ),
+    Template(
+        "controller_kraft.alter_partition_unknown_topic",
+        _REPLICATION,
+        rf"Rejecting {_REQUEST} request for unknown topic ID .*",
+        "ReplicationControlManager.alterPartition",
+    ),
+    Template(
+        "controller_kraft.reassigned",
+        _REPLICATION,
+        rf"{_REQUEST} request from {_NODE} for {_TP} completed the ongoing partition reassignment(?P<rest>.*)",
+        "ReplicationControlManager.alterPartition",
+        _reassigned,
+    ),
+    Template(
+        "controller_kraft.isr_altered",
+        _REPLICATION,
+        rf"Node (?P<node>-?\d+) has altered ISR for {_TP} to (?P<isr>\[[-\d, ]*\])\.",
+        "ReplicationControlManager.alterPartition; DEBUG",
+        _isr_altered,
+    ),
+    Template(
+        "controller_kraft.reassignments_altered",
+        _REPLICATION,
+        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition reassignment "
+        r"for .*)",
+        "ReplicationControlManager.alterPartitionReassignments",
+        _reassignments,
+    ),
+    Template(
+        "controller_kraft.unclean_election",
+        _REPLICATION,
+        r"Setting new leader for topicId (?P<id>[\w-]+), partition (?P<partition>\d+) to (?P<leader>-?\d+) using an "
+        r"unclean election",
+        "PartitionChangeBuilder.setLeader; INFO since 3.6: the topic's name is not printed",
+        _unclean,
+    ),
+    Template(
+        "controller_kraft.clean_election",
+        _REPLICATION,
+        r"(?:Setting new leader for topicId .*|Failed to find a new leader with current state: .*|Try to elect last "
+        r"known leader for .*"
+        r"|A partition will have an empty ISR\. .*)",
+        "PartitionChangeBuilder; DEBUG and TRACE",
+    ),
+    Template(
+        "controller_kraft.unclean_triggered",
+        _REPLICATION,
+        rf"Triggering unclean leader election for offline partition {_TP}\.",
+        "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
+        _unclean_triggered,
+    ),
+    Template(
+        "controller_kraft.unclean_not_triggered",
+        _REPLICATION,
+        rf"Cannot trigger unclean leader election for offline partition {PARTITION}.*",
+        "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
+    ),
+    Template(
+        "controller_kraft.elrs_removed",
+        _REPLICATION,
+        r"Removed ELRs from \d+ partitions of topic .*\.",
+        "ReplicationControlManager.replay(ClearElrRecord), 4.0 and later",
+    ),
+    Template(
+        "controller_kraft.replication_error",
+        _REPLICATION,
+        r"(?:Unexpected (?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced "
+        r"(?:topic|partition) .*"
+        r"|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not allowed .*|Partition "
+        r"creation of \d+ partitions "
+        r"not allowed .*|Applied ISR change record: .*|Can't find the .* for topic: .*|.* has overlapping ISR=.*)",
+        "ReplicationControlManager",
+    ),
+    Template(
+        "controller_kraft.directories",
+        _REPLICATION,
+        r"(?:Director(?:y|ies) .* in broker .*|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned partition .*)",
+        "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",
+    ),
+)

@@ -1,0 +1,191 @@
+"""Grammar of the KRaft controller: which node is active, and what its event queue says."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import i32, optional_i32
+
+_QUORUM = ("QuorumController",)
+
+_MAX_DETAIL = 500
+
+
+def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
+    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
+
+
+def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "controller_elected", subject_broker_id=context.node, controller_epoch=i32(match["epoch"])),)
+
+
+def _new_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """An epoch may begin without a leader: ``(none)``."""
+    leader = match["leader"]
+    known = leader.lstrip("-").isdigit()
+    return (
+        _event(
+            match,
+            "controller_elected" if known else "other",
+            subject_broker_id=i32(leader) if known else None,
+            controller_epoch=i32(match["epoch"]),
+        ),
+    )
+
+
+def _resigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    epoch = optional_i32(match.groupdict().get("epoch"))
+    return (_event(match, "controller_resigned", subject_broker_id=context.node, controller_epoch=epoch),)
+
+
+def _other(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "other"),)
+
+
+TEMPLATES = (
+    Template(
+        "controller_kraft.elected",
+        _QUORUM,
+        r"Becoming (?:the active controller|active) at (?:controller )?epoch (?P<epoch>\d+)[,.].*",
+        "QuorumController.claim",
+        _elected,
+    ),
+    Template(
+        "controller_kraft.new_leader",
+        _QUORUM,
+        r"In the new epoch (?P<epoch>\d+), the leader is (?P<leader>.*?)\.",
+        "QuorumController.handleLeaderChange, 3.3 and later",
+        _new_leader,
+    ),
+    Template(
+        "controller_kraft.resigned",
+        _QUORUM,
+        r"Renouncing the leadership (?:at oldEpoch (?P<epoch>\d+) )?due to a metadata log event\. .*",
+        "QuorumController.handleLeaderChange",
+        _resigned,
+    ),
+    Template(
+        "controller_kraft.still_leader",
+        _QUORUM,
+        r"We were the leader in epoch \d+, and are still the leader in the new epoch \d+\.",
+        "QuorumController.handleLeaderChange, 3.3 and later",
+        _other,
+    ),
+    Template(
+        "controller_kraft.event_failed",
+        _QUORUM,
+        r"\w+(?:\(\d+\))?: (?:event failed with|event unable to start processing because of|failed with|unable to "
+        r"start processing because "
+        r"of) .*",
+        "QuorumController.handleEventException",
+        _other,
+    ),
+    Template(
+        "controller_kraft.event_failed",
+        _QUORUM,
+        r"unable to start processing \w+ because of .*",
+        "QuorumController.handleEventException, 2.8 to 3.1",
+        _other,
+    ),
+    Template(
+        "controller_kraft.balanced",
+        _QUORUM,
+        r"maybe(?:BalancePartitionLeaders|ElectUncleanLeaders): generated \d+ records in \d+ microseconds\..*",
+        "QuorumController.maybeBalancePartitionLeaders, 3.9",
+    ),
+    Template(
+        "controller_kraft.activation",
+        _QUORUM,
+        r"(?:Performing controller activation\..*|The metadata log appears to be empty\. .*|No metadata\.version "
+        r"feature level record was "
+        r"found .*|Loaded ZK migration state of .*|Setting the ZK migration state to .*|Putting the controller into "
+        r"pre-migration mode\. .*"
+        r"|Activating pre-migration controller .*|(?:Staying in|Completing|Starting) (?:the )?ZK [mM]igration.*"
+        r"|(?:Starting|Completing) migration "
+        r"of ZooKeeper metadata .*|Ignoring 'zookeeper\.metadata\.migration\.enable' .*"
+        r"|maybeCompleteAuthorizerInitialLoad: .*|Cannot run write "
+        r"operation .* in pre-migration mode\. .*)",
+        "QuorumController.CompleteActivationEvent, ActivationRecordsGenerator",
+    ),
+    Template(
+        "controller_kraft.created",
+        _QUORUM,
+        r"Creating new QuorumController with clusterId .*",
+        "QuorumController constructor",
+    ),
+    Template(
+        "controller_kraft.snapshot",
+        _QUORUM,
+        r"(?:Starting to replay snapshot .*|Finished replaying snapshot .*|Generating a snapshot that includes .*"
+        r"|Finished generating snapshot "
+        r".*|Skipping generation of snapshot .*|Cancelling snapshot .*|No snapshot is in progress\.|Error while "
+        r"generating snapshot .*)",
+        "QuorumController, SnapshotGenerator, up to 3.5",
+    ),
+    Template(
+        "controller_kraft.processing",
+        _QUORUM,
+        r"(?:Processed .* in \d+ us|Executing .*|Completing read-only operation .*|Read-(?:only|write) operation .* "
+        r"will be completed .*"
+        r"|Replaying .*|Completing purgatory items .*|Ignoring .* raft event from an old registration|Scheduling write "
+        r"event for .*"
+        r"|(?:Validate-only )?CreatePartitions result\(s\): .*|Atomically appended .*|Appended \d+ record\(s\) .*"
+        r"|Skipping handling commit .*"
+        r"|Cancelling deferred write event .*|Error replaying record .*|Unexpected exception while executing deferred "
+        r"write event .*"
+        r"|Interrupted while waiting for unpause\.)",
+        "QuorumController; DEBUG and TRACE",
+    ),
+    Template(
+        "controller_kraft.features",
+        ("FeatureControlManager",),
+        r"(?:Replayed a (?:FeatureLevelRecord|ZkMigrationStateRecord) .*|Setting (?:metadata[ .]version|feature .*) to "
+        r".*|Removing feature .*"
+        r"|(?:Downgrading|Upgrading) metadata\.version from .*|Transitioning ZK migration state from .*|Verified that "
+        r".* supported changing .*"
+        r"|.* feature .*)",
+        "FeatureControlManager",
+    ),
+    Template(
+        "controller_kraft.transactions",
+        ("OffsetControlManager",),
+        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot .*)",
+        "OffsetControlManager, 3.6 and later",
+    ),
+    Template(
+        "controller_kraft.periodic_tasks",
+        ("PeriodicTaskControlManager",),
+        r"(?:Registering periodic task .*|Periodic task .*|(?:Activated|Deactivated) periodic tasks: .*|.*periodic "
+        r"task.*)",
+        "PeriodicTaskControlManager, 4.0 and later",
+    ),
+    Template(
+        "controller_kraft.event_performance",
+        ("EventPerformanceMonitor",),
+        r"(?:In the last \d+ ms period, \d+ controller events were completed, .*|In the last \d+ ms period, there were "
+        r"no controller events "
+        r"completed\.)",
+        "EventPerformanceMonitor, 4.0 and later",
+    ),
+    Template(
+        "controller_kraft.slow_event",
+        ("EventPerformanceMonitor",),
+        r"Exceptionally slow controller event .* took -?\d+ ms\.",
+        "EventPerformanceMonitor.observeEvent, 4.0 and later: a stalled controller",
+        _other,
+    ),
+    Template(
+        "controller_kraft.producer_ids",
+        ("ProducerIdControlManager",),
+        r"Replaying ProducerIdsRecord .*",
+        "ProducerIdControlManager.replay, 3.6 and later",
+    ),
+    Template(
+        "controller_kraft.security",
+        ("ClientQuotaControlManager", "AclControlManager", "ScramControlManager", "DelegationTokenControlManager"),
+        r"(?:Replayed|Removed|Created|Modified|Delegation token) .*",
+        "Quotas, ACLs, SCRAM credentials, delegation tokens",
+    ),
+)

@@ -1,0 +1,279 @@
+"""Grammar of the broker's lines in the state change log: who leads, since when, with whom.
+
+The lines come from ``kafka.cluster.Partition`` and ``kafka.server.ReplicaManager``; what a ZooKeeper controller
+requests is in `leadership_requests`, the controller's own share of the log in `state_machines`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.states import equals_state, topic_fact
+from pipelines.silver.values import INT_LIST, PARTITION, i32, i64, ints, optional_i32, partition_of, topic_id_of
+
+_LOGGERS = ("state.change.logger",)
+
+#: ``Some(id)`` / ``Optional[id]`` / ``None`` / a bare id.
+_ID = r"(?:Some\(|Optional\[)?[\w.-]+[)\]]?"
+
+
+def _leader_start(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The high watermark is the one before the leader recomputes it for its epoch."""
+    topic, partition = partition_of(match["tp"])
+    topic_id = topic_id_of(match["id"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "leader_start",
+        "topic_id": topic_id,
+        "leader": context.node,
+        "leader_epoch": i32(match["epoch"]),
+        "partition_epoch": optional_i32(match["version"]),
+        "start_offset": i64(match["offset"]),
+        "high_watermark": i64(match["hw"]),
+        "isr": ints(match["isr"]),
+        "adding_replicas": ints(match["adding"]),
+        "removing_replicas": ints(match["removing"]),
+        "previous_leader": _option(match["previous"]),
+        "previous_leader_epoch": i32(match["previous_epoch"]),
+    }
+    return Fact("leader_and_isr", row), *topic_fact(topic, topic_id)
+
+
+def _follower_start(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Since 3.6 the "previous" values are read after they were overwritten, so they show the new ones."""
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "follower_start",
+        "leader": optional_i32(match["leader"]),
+        "leader_epoch": i32(match["epoch"]),
+        "partition_epoch": optional_i32(match["version"]),
+        "start_offset": i64(match["offset"]),
+        "high_watermark": i64(match["hw"]),
+        "previous_leader": _option(match["previous"]),
+        "previous_leader_epoch": i32(match["previous_epoch"]),
+    }
+    return (Fact("leader_and_isr", row),)
+
+
+def _option(text: str | None) -> int | None:
+    """``Some(2)``, ``None``, ``Optional[2]``, ``OptionalInt.empty``."""
+    if text is None:
+        return None
+    found = ints(text)
+    return found[0] if found else None
+
+
+def _leader_update(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Newer metadata within the leader's epoch.
+
+    `Partition.makeLeader` prints ``Current high watermark H, ISR [..]`` with the ISR of the *new* metadata (a local
+    ``isr`` read from the partition state), so both ISRs of the line are the same set; the one of the partition state
+    is taken, whose order is the controller's. The high watermark is the one before it is recomputed for that ISR.
+    """
+    topic, partition = partition_of(match["tp"])
+    topic_id = topic_id_of(match["id"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "leader_update",
+        "topic_id": topic_id,
+        **equals_state(match["state"]),
+        "high_watermark": i64(match["hw"]),
+    }
+    return Fact("leader_and_isr", row), *topic_fact(topic, topic_id)
+
+
+def _follower_update(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Newer metadata within a follower's epoch: what the cluster's metadata says, hence the role ``metadata``."""
+    topic, partition = partition_of(match["tp"])
+    topic_id = topic_id_of(match["id"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "metadata",
+        "topic_id": topic_id,
+        **equals_state(match["state"]),
+    }
+    return Fact("leader_and_isr", row), *topic_fact(topic, topic_id)
+
+
+def _named_id(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, _ = partition_of(match["tp"])
+    return topic_fact(topic, topic_id_of(match["id"]))
+
+
+_STATE = r"(?:partition state|partition registration) (?P<state>\w+\(.*?\))(?: and isNew=\w+)?"
+
+TEMPLATES = (
+    Template(
+        "leadership.leader_start",
+        _LOGGERS,
+        rf"Leader (?P<tp>{PARTITION})(?: with topic id (?P<id>{_ID}))? starts at leader epoch (?P<epoch>-?\d+) from "
+        r"offset "
+        r"(?P<offset>-?\d+) with (?:partition epoch (?P<version>-?\d+), )?high watermark (?P<hw>-?\d+),? ISR "
+        rf"(?P<isr>{INT_LIST}),? adding ?[rR]eplicas (?P<adding>{INT_LIST}) (?:and )?removing ?[rR]eplicas "
+        rf"(?P<removing>{INT_LIST})\s*(?:\(under-min-isr\))?\s*\. Previous (?:leader (?P<previous>\S+) and previous )?"
+        r"leader epoch was (?P<previous_epoch>-?\d+)\.",
+        "Partition.makeLeader, 2.6 and later; partition epoch since 3.3, under-min-isr 3.5, previous leader 3.6",
+        _leader_start,
+    ),
+    Template(
+        "leadership.follower_start",
+        _LOGGERS,
+        rf"Follower (?P<tp>{PARTITION}) starts at leader epoch (?P<epoch>-?\d+) from offset (?P<offset>-?\d+) with "
+        r"(?:partition epoch (?P<version>-?\d+) and )?high watermark (?P<hw>-?\d+)\.(?: Current leader is "
+        r"(?P<leader>-?\d+)\.)? Previous (?:leader (?P<previous>\S+) and previous )?leader epoch was "
+        r"(?P<previous_epoch>-?\d+)\.",
+        "Partition.makeFollower, 2.6 and later; partition epoch and leader since 3.3, previous leader since 3.6",
+        _follower_start,
+    ),
+    Template(
+        "leadership.leader_update",
+        _LOGGERS,
+        rf"Skipped the become-leader state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
+        rf")?{_STATE} "
+        r"since it is already the leader with leader epoch -?\d+\. Current high watermark (?P<hw>-?\d+), ISR "
+        rf"{INT_LIST}, adding replicas {INT_LIST} and removing replicas {INT_LIST}\.",
+        "Partition.makeLeader, 3.3 and later; a PartitionRegistration in place of the state since 4.1",
+        _leader_update,
+    ),
+    Template(
+        "leadership.leader_update_stale",
+        _LOGGERS,
+        rf"Skipped the become-leader state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
+        rf")?{_STATE} "
+        r"since the leader is already at a newer partition epoch -?\d+\.",
+        "Partition.makeLeader, 3.3 and later: metadata older than what the leader has",
+        _named_id,
+    ),
+    Template(
+        "leadership.follower_update",
+        _LOGGERS,
+        rf"Skipped the become-follower state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and )?"
+        rf"{_STATE} since it is already a follower with leader epoch -?\d+\.",
+        "Partition.makeFollower, 3.3 and later",
+        _follower_update,
+    ),
+    Template(
+        "leadership.follower_update_stale",
+        _LOGGERS,
+        rf"Skipped the become-follower state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and )?"
+        rf"{_STATE} since the follower is already at a newer partition epoch -?\d+\.",
+        "Partition.makeFollower, 3.3 and later",
+        _named_id,
+    ),
+    Template(
+        "leadership.kraft_kept",
+        _LOGGERS,
+        rf"Skipped the become-(?:leader|follower) state change for (?P<tp>{PARTITION}|\$\{{?tp\}}?) with topic id .* "
+        r"because "
+        r"this partition is already a local (?:leader|follower)\.",
+        "ReplicaManager.applyLocalLeadersDelta, 3.0 to 3.2 (a string without interpolation: the names are literal)",
+    ),
+    Template(
+        "leadership.kraft_follower_kept",
+        _LOGGERS,
+        r"Skipped the become-follower state change after marking its partition as follower for partition .* with id .* "
+        r"and "
+        r"partition state .*\.",
+        "ReplicaManager.applyLocalFollowersDelta, 3.0 to 3.2",
+    ),
+    Template(
+        "leadership.storage_error",
+        _LOGGERS,
+        r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* "
+        r"(?:since the replica for the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
+        "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta",
+    ),
+    Template(
+        "leadership.created",
+        _LOGGERS,
+        rf"Creating new partition (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+)\.(?:A topic with the same name .*)?",
+        "ReplicaManager.getOrCreatePartition, KRaft",
+        _named_id,
+    ),
+    Template(
+        "leadership.missing",
+        _LOGGERS,
+        rf"Expected partition (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) to exist, but it was missing\. "
+        r"Creating\.\.\.",
+        "ReplicaManager.getOrCreatePartition, KRaft",
+        _named_id,
+    ),
+    Template(
+        "leadership.offline_log_dir",
+        _LOGGERS,
+        rf"Unable to bring up new local leader (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) because it resides in "
+        r"an "
+        r"offline log directory\.",
+        "ReplicaManager.getOrCreatePartition, KRaft",
+        _named_id,
+    ),
+    Template(
+        "leadership.id_assigned",
+        _LOGGERS,
+        rf"Updating log for (?P<tp>{PARTITION}) to assign topic ID (?P<id>[\w-]+) from LeaderAndIsr request .*",
+        "ReplicaManager.becomeLeaderOrFollower, 3.0 and later",
+        _named_id,
+    ),
+    Template(
+        "leadership.id_removed",
+        _LOGGERS,
+        rf"Updating PartitionFetchState for {PARTITION} to remove log topic ID .*",
+        "ReplicaManager.becomeLeaderOrFollower, 3.1 and later",
+    ),
+    Template(
+        "leadership.id_mismatch",
+        _LOGGERS,
+        rf"Topic I[dD] in memory: .* does not match the topic I[dD] for partition {PARTITION} .*",
+        "ReplicaManager.becomeLeaderOrFollower / Partition.checkOrSetTopicId",
+    ),
+    Template(
+        "leadership.fetch_not_started",
+        _LOGGERS,
+        rf"Unable to start fetching (?P<tp>{PARTITION}) with topic ID (?P<id>{_ID}) (?:because|from leader|due to) .*",
+        "ReplicaManager.applyLocalFollowersDelta, KRaft",
+        _named_id,
+    ),
+    Template(
+        "leadership.recovering",
+        _LOGGERS,
+        rf"The topic partition {PARTITION} was marked as RECOVERING\. .*",
+        "Partition.makeLeader, 3.2 and later (KIP-704)",
+    ),
+    Template(
+        "leadership.zookeeper_exception",
+        _LOGGERS,
+        r"A ZooKeeper client exception has occurred.*",
+        "Partition.makeLeader / makeFollower, 2.7 and later",
+    ),
+    Template(
+        "leadership.transitioning",
+        _LOGGERS,
+        r"Transitioning \d+ partition\(s\) to local (?:leaders|followers)\.",
+        "ReplicaManager.applyLocalLeadersDelta / applyLocalFollowersDelta, KRaft",
+    ),
+    Template(
+        "leadership.deleting",
+        _LOGGERS,
+        r"Deleting \d+ partition\(s\)\.",
+        "ReplicaManager.applyDelta, KRaft",
+    ),
+    Template(
+        "leadership.delete_failed",
+        _LOGGERS,
+        rf"Unable to delete (?:stray )?replica {PARTITION} because .*",
+        "ReplicaManager.stopPartitions, KRaft",
+    ),
+    Template(
+        "leadership.strays",
+        _LOGGERS,
+        r"While handling full LeaderAndIsr request from KRaft controller .*",
+        "ReplicaManager.becomeLeaderOrFollower, 3.6 and later, migration",
+    ),
+)

@@ -1,0 +1,237 @@
+"""Grammar of what a broker does with a ZooKeeper controller's requests, in the state change log.
+
+Up to 0.11 a text starts with a small letter, after ``Broker 1 `` in place of ``[Broker id=1] ``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.states import colon_state, equals_state
+from pipelines.silver.values import PARTITION, i32, ints, pairs, partition_of
+
+_LOGGERS = ("state.change.logger",)
+
+
+def _leader_kept(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "leader_update",
+        "leader": context.node,
+        "controller_id": i32(match["controller"]),
+        "controller_epoch": i32(match["controller_epoch"]),
+    }
+    return (Fact("leader_and_isr", row),)
+
+
+def _request(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    state = match["state"]
+    row = equals_state(state)
+    if match["tp"]:
+        topic, partition = partition_of(match["tp"])
+    else:
+        values = pairs(state)
+        topic, partition = values["topicName"], i32(values["partitionIndex"])
+    row.update(
+        topic=topic,
+        partition=partition,
+        role="request",
+        controller_id=i32(match["controller"]),
+        controller_epoch=i32(match["epoch"]),
+    )
+    return (Fact("leader_and_isr", row),)
+
+
+def _unavailable_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "request",
+        "leader": i32(match["leader"]),
+        "controller_id": i32(match["controller"]),
+        "controller_epoch": i32(match["epoch"]),
+    }
+    return (Fact("leader_and_isr", row),)
+
+
+def _cached(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    state = match["state"]
+    if "(Leader:" in state:
+        row = colon_state(state)
+        _, found, replicas = state.rpartition("AllReplicas:")
+        row["replicas"] = ints(replicas) if found else None
+    else:
+        row = equals_state(state)
+    row.update(
+        topic=topic,
+        partition=partition,
+        role="metadata",
+        controller_id=i32(match["controller"]),
+        controller_epoch=i32(match["epoch"]),
+    )
+    return (Fact("leader_and_isr", row),)
+
+
+_FROM = r"from controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+)"
+
+TEMPLATES = (
+    Template(
+        "leadership.leader_kept",
+        _LOGGERS,
+        r"[Ss]kipped the become-leader state change after marking its partition as leader with correlation id -?\d+ "
+        r"from "
+        rf"controller (?P<controller>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition (?P<tp>{PARTITION})"
+        r"(?: \(last update controller epoch -?\d+\))? since it is already the leader for the partition\.",
+        "ReplicaManager.makeLeaders, up to 3.2",
+        _leader_kept,
+    ),
+    Template(
+        "leadership.follower_kept",
+        _LOGGERS,
+        r"[Ss]kipped the become-follower state change after marking its partition as follower with correlation id "
+        r"-?\d+ "
+        rf"from controller -?\d+ epoch -?\d+ for partition {PARTITION}(?: \(last update controller epoch -?\d+\))? "
+        r"since "
+        r"the new leader -?\d+ is the same as the old leader",
+        "ReplicaManager.makeFollowers, up to 3.2",
+    ),
+    Template(
+        "leadership.request",
+        _LOGGERS,
+        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w+\(.*\)) correlation id -?\d+ {_FROM}"
+        rf"(?: for partition (?P<tp>{PARTITION}))?",
+        "ReplicaManager.becomeLeaderOrFollower, ZooKeeper; TRACE",
+        _request,
+    ),
+    Template(
+        "leadership.leader_unavailable",
+        _LOGGERS,
+        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) \(last "
+        r"update "
+        r"controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is unavailable\.",
+        "ReplicaManager.makeFollowers, ZooKeeper: -1 is a partition without leader",
+        _unavailable_leader,
+    ),
+    Template(
+        "leadership.metadata",
+        _LOGGERS,
+        rf"[Cc]ached leader info (?P<state>.*) for partition (?P<tp>{PARTITION}) in response to UpdateMetadata request "
+        r"sent "
+        r"by controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+) with correlation id -?\d+",
+        "MetadataCache.updateMetadata, ZooKeeper; TRACE since 2.6",
+        _cached,
+    ),
+    Template(
+        "leadership.metadata_deleted",
+        _LOGGERS,
+        rf"[Dd]eleted partition {PARTITION} from metadata cache in response to UpdateMetadata request .*",
+        "MetadataCache.updateMetadata, ZooKeeper",
+    ),
+    Template(
+        "leadership.metadata_summary",
+        _LOGGERS,
+        r"Add \d+ partitions and deleted \d+ partitions from metadata cache in response to UpdateMetadata request .*",
+        "MetadataCache.updateMetadata, 2.6 and later: counts only",
+    ),
+    Template(
+        "leadership.metadata_old_controller",
+        _LOGGERS,
+        r"(?:Broker -?\d+ )?[Rr]eceived update metadata request with correlation id -?\d+ from an old controller -?\d+ "
+        r"with "
+        r"epoch -?\d+\. Latest known controller epoch is -?\d+",
+        "ReplicaManager.maybeUpdateMetadataCache, ZooKeeper",
+    ),
+    Template(
+        "leadership.metadata_full",
+        _LOGGERS,
+        r"Received UpdateMetadataRequest with Type=FULL \(2\), .*",
+        "ZkMetadataCache.updateMetadata, 3.6 and later, migration",
+    ),
+    Template(
+        "leadership.handling",
+        _LOGGERS,
+        r"Handling (?:LeaderAndIsr|StopReplica) request correlationId -?\d+ from controller -?\d+ for \d+ partitions",
+        "ReplicaManager.becomeLeaderOrFollower / stopReplicas, 2.6 and later",
+    ),
+    Template(
+        "leadership.transition_started",
+        _LOGGERS,
+        r"[Hh]andling LeaderAndIsr request correlationId -?\d+ from controller -?\d+ epoch -?\d+ starting the "
+        rf"become-(?:leader|follower) transition for partition {PARTITION}(?: with leader -?\d+)?",
+        "ReplicaManager.makeLeaders / makeFollowers, ZooKeeper",
+    ),
+    Template(
+        "leadership.transition_completed",
+        _LOGGERS,
+        r"[Cc]ompleted LeaderAndIsr request correlationId -?\d+ from controller -?\d+ epoch -?\d+ for the "
+        rf"become-(?:leader|follower) transition for partition {PARTITION}(?: with leader -?\d+)?",
+        "ReplicaManager.makeLeaders / makeFollowers, ZooKeeper",
+    ),
+    Template(
+        "leadership.finished",
+        _LOGGERS,
+        r"Finished LeaderAndIsr request in \d+ms correlationId -?\d+ from controller -?\d+ for \d+ partitions",
+        "ReplicaManager.becomeLeaderOrFollower, 2.7 and later",
+    ),
+    Template(
+        "leadership.ignored",
+        _LOGGERS,
+        r"[Ii]gnoring (?:LeaderAndIsr|StopReplica|stop replica) (?:request )?.*(?:controller|partition) .*",
+        "ReplicaManager.becomeLeaderOrFollower / stopReplicas: the request was not newer than what the broker has",
+    ),
+    Template(
+        "leadership.request_error",
+        _LOGGERS,
+        r"Error while processing LeaderAndIsr request .*",
+        "ReplicaManager.makeLeaders / makeFollowers",
+    ),
+    Template(
+        "leadership.fetchers_stopped",
+        _LOGGERS,
+        r"[Ss]topped fetchers as part of .*(?:for \d+ partitions|for partition .*)",
+        "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta: the fetcher manager names the partitions",
+    ),
+    Template(
+        "leadership.fetchers_started",
+        _LOGGERS,
+        r"[Ss]tarted fetchers? .*(?:for \d+ partitions|for partition .*)",
+        "ReplicaManager.makeFollowers / applyLocalFollowersDelta",
+    ),
+    Template(
+        "leadership.truncated",
+        _LOGGERS,
+        r"[Tt]runcated logs and checkpointed recovery boundaries for partition .*",
+        "ReplicaManager.makeFollowers, up to 2.5: the log layer says where to",
+    ),
+    Template(
+        "leadership.fetcher_skipped",
+        _LOGGERS,
+        r"[Ss]kipped the (?:adding-fetcher|update topic ID) step of the become-follower state change .*",
+        "ReplicaManager.makeFollowers, ZooKeeper, while shutting down",
+    ),
+    Template(
+        "leadership.stop_replica",
+        _LOGGERS,
+        r"Received StopReplica request \w+\(.*\) correlation id -?\d+ from controller -?\d+ epoch -?\d+ for partition "
+        rf"{PARTITION}",
+        "ReplicaManager.stopReplicas, ZooKeeper; TRACE",
+    ),
+    Template(
+        "leadership.stop_replica_old",
+        _LOGGERS,
+        rf"(?:[Ff]inished )?[Hh]andling stop replica \(delete=\w+\) for partition {PARTITION}",
+        "ReplicaManager.stopReplica, up to 2.5",
+    ),
+    Template(
+        "leadership.stop_replica_old_controller",
+        _LOGGERS,
+        r"[Rr]eceived stop replica request from an old controller epoch .*",
+        "ReplicaManager.stopReplicas, up to 2.5",
+    ),
+)

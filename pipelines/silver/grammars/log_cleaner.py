@@ -1,0 +1,59 @@
+"""Grammar of the log cleaner (log-cleaner.log up to 3.x, server.log in 4.x).
+
+Compaction removes records that newer ones replace; it moves no offset that the audit looks at.
+"""
+
+from __future__ import annotations
+
+from pipelines.silver.grammar import Template
+
+_CLEANER = ("LogCleaner", "LogCleaner$CleanerThread", "Cleaner", "CleanerThread")
+
+TEMPLATES = (
+    Template("log_cleaner.started", _CLEANER, r"Starting the log cleaner", "LogCleaner.startup"),
+    Template("log_cleaner.stopped", _CLEANER, r"Shutting down the log cleaner\.", "LogCleaner.shutdown"),
+    Template(
+        "log_cleaner.statistics",
+        _CLEANER,
+        r"",
+        "LogCleaner.CleanerThread.recordStats: the text begins with a line break, so the first line is empty",
+    ),
+    Template(
+        "log_cleaner.statistics",
+        _CLEANER,
+        r"(?:Log cleaner thread \d+ cleaned log .*|Cleanable partitions: \d+, .*|Found \d+ invalid messages during "
+        r"compaction\.|\s+.*)",
+        "LogCleaner.CleanerThread.recordStats",
+    ),
+    Template(
+        "log_cleaner.cleaning",
+        _CLEANER,
+        r"(?:Beginning cleaning of log .*|Building offset map for .*|Offset map for log .* complete\.|Offset map is "
+        r"full, .*|Cleaning .*|Swapping in "
+        r"cleaned segment .*|Caught segment overflow error during cleaning: .*|Growing cleaner I/O buffers .*)",
+        "Cleaner.doClean",
+    ),
+    Template(
+        "log_cleaner.configuration",
+        _CLEANER,
+        r"(?:Updating logCleanerIoMaxBytesPerSecond: .*|Cannot use more than 2G of cleaner buffer space .*)",
+        "LogCleaner",
+    ),
+    Template(
+        "log_cleaner.error",
+        _CLEANER,
+        r"(?:Unexpected exception thrown when cleaning log .*|Error due to.*|Stopping cleaning logs in dir .*)",
+        "LogCleaner.CleanerThread: a partition becomes uncleanable",
+    ),
+    Template(
+        "log_cleaner.manager",
+        ("LogCleanerManager",),
+        r"(?:The cleaning for partition .* is aborted(?: and paused)?|(?:Compaction|Cleaning) for partition .* is "
+        r"resumed|Resetting first dirty "
+        r"offset .*|The last checkpoint dirty offset for partition .*|Failed to access checkpoint file .*|Stopping "
+        r"cleaning logs in dir .*|Checking if log "
+        r"segment may be cleaned: .*|Finding range of cleanable offsets .*|(?:Removing|Adding) the partition offset "
+        r"data .*)",
+        "LogCleanerManager",
+    ),
+)

@@ -1,0 +1,205 @@
+"""Grammar of ``LogManager``: logs loaded at start, directories that fail. Creation properties are in `configs`."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import PARTITION, i32, i64, optional_i64, partition_of, topic_id_of
+
+_MANAGER = ("LogManager",)
+
+_MAX_DETAIL = 500
+
+_LOADED_LOG = re.compile(
+    r"dir=(?P<dir>.*?)(?:, topicId=(?P<id>[\w-]+))?, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+), .*"
+    r"logEndOffset=(?P<end>-?\d+)\)",
+    re.ASCII,
+)
+
+#: Directories of logs that are no replica any more, or not yet.
+_NO_REPLICA_DIR = re.compile(r"-(?:delete|stray|future)$", re.ASCII)
+
+
+def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A log's end offset at start.
+
+    The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
+    directory that ends in -delete, -stray or -future holds no replica of this broker.
+    """
+    log = _LOADED_LOG.search(match[1])
+    if log is None:
+        raise ValueError("no log")
+    topic = log["topic"]
+    topic_id = topic_id_of(log["id"])
+    facts: list[Fact] = []
+    if not _NO_REPLICA_DIR.search(log["dir"]):
+        row = {
+            "topic": topic,
+            "partition": i32(log["partition"]),
+            "source": "loaded",
+            "log_end_offset": i64(log["end"]),
+        }
+        facts.append(Fact("high_watermarks", row))
+    if topic_id is not None:
+        facts.append(Fact("topics", {"topic": topic, "topic_id": topic_id}))
+    return tuple(facts)
+
+
+def _loaded_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match[1]) if match[1] else context.owner()
+    row = {"topic": topic, "partition": partition, "source": "loaded", "log_end_offset": optional_i64(match[2])}
+    return (Fact("high_watermarks", row),)
+
+
+def _loading(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (Fact("broker_lifecycle", {"event": "log_loading", "detail": match[0][:_MAX_DETAIL]}),)
+
+
+def _log_dir_failure(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
+
+
+def _fatal(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (Fact("broker_lifecycle", {"event": "fatal", "detail": match[0][:_MAX_DETAIL]}),)
+
+
+TEMPLATES = (
+    Template(
+        "log.loaded",
+        _MANAGER,
+        r"Completed load of ((?:Unified)?Log\(.*\)) with \d+ segments(?:, local-log-start-offset -?\d+ and "
+        r"log-end-offset "
+        r"-?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
+        "LogManager.loadLogs, 2.6 and later; topic id since 3.0",
+        _loaded,
+    ),
+    Template(
+        "log.loaded",
+        ("Log",),
+        rf"Completed load of log (?:({PARTITION}) )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log "
+        r"end offset "
+        r"(-?\d+) in \d+ ms",
+        "Log.loadSegments, up to 2.5",
+        _loaded_old,
+    ),
+    Template(
+        "log.loading",
+        _MANAGER,
+        r"Loading logs(?: from log dirs .*)?\.?",
+        "LogManager.loadLogs",
+        _loading,
+    ),
+    Template(
+        "log.loading",
+        _MANAGER,
+        r"(?:Loaded \d+ logs in \d+ms(?: \(unclean log dirs = .*\))?\.?|Logs loading complete in \d+ ms\.)",
+        "LogManager.loadLogs",
+        _loading,
+    ),
+    Template(
+        "log.recovery",
+        _MANAGER,
+        r"(?:Attempting recovery for all logs in .* since no clean shutdown file was found"
+        r"|Recovering \d+ logs from .* since no clean shutdown file was found"
+        r"|Skipping recovery (?:for all logs in|of \d+ logs from) .* since clean shutdown file was found"
+        r"|Found clean shutdown file\. Skipping recovery for all logs in data directory: .*"
+        r"|No logs found to be loaded in .*)",
+        "LogManager.loadLogs",
+        _loading,
+    ),
+    Template(
+        "log.directory_stopped",
+        _MANAGER,
+        r"(?:Stopping serving logs in dir .*|Logs for partitions .* are offline and logs for future partitions .*)",
+        "LogManager.handleLogDirFailure",
+        _log_dir_failure,
+    ),
+    Template(
+        "log.no_directory_left",
+        _MANAGER,
+        r"Shutdown broker because (?:all log dirs in .* have failed|none of the specified log dirs from .*)",
+        "LogManager.handleLogDirFailure / createAndValidateLogDirs; FATAL",
+        _fatal,
+    ),
+    Template(
+        "log.renamed",
+        _MANAGER,
+        rf"Log for partition {PARTITION} is (?:renamed to .* and is scheduled for deletion|marked as stray and renamed "
+        r"to .*)",
+        "LogManager.asyncDelete",
+    ),
+    Template(
+        "log.deleted",
+        _MANAGER,
+        rf"Deleted log for partition {PARTITION} in .*\.",
+        "LogManager.deleteLogs",
+    ),
+    Template(
+        "log.directory_created",
+        _MANAGER,
+        r"Log directory .* not found, creating it\.",
+        "LogManager.createAndValidateLogDirs",
+    ),
+    Template(
+        "log.stray",
+        _MANAGER,
+        r"(?:Loaded stray log: .*|Log in .* marked stray and renamed to .*|Found stray log dir .*|The topicId does not "
+        r"exist "
+        r"in .*, treat it as a stray log)",
+        "LogManager.loadLog / isStrayReplica, 3.0 and later",
+    ),
+    Template(
+        "log.abandoned_future",
+        _MANAGER,
+        r"(?:Attempting to recover|Successfully recovered) abandoned future log for .*",
+        "LogManager.recoverAbandonedFutureLogs, 3.7 and later",
+    ),
+    Template(
+        "log.replaced_by_future",
+        _MANAGER,
+        r"(?:Attempting to replace current log .*|The current replica is successfully replaced with the future replica "
+        r"for .*)",
+        "LogManager.replaceCurrentWithFutureLog",
+    ),
+    Template(
+        "log.broker_epoch",
+        _MANAGER,
+        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file found "
+        r"in .*)",
+        "LogManager.loadLogs, 3.7 and later",
+    ),
+    Template(
+        "log.manager_scheduled",
+        _MANAGER,
+        r"(?:Starting log (?:cleanup with a period|flusher with a default period) of -?\d+ ms\.|Starting the log "
+        r"cleaner)",
+        "LogManager.startup",
+    ),
+    Template(
+        "log.manager_shutdown",
+        _MANAGER,
+        r"(?:Shutting down\.|Shutdown complete\.|Flushing and closing logs at .*|Updating (?:recovery points|log start "
+        r"offsets)"
+        r" at .*|Writing clean shutdown marker at .*)",
+        "LogManager.shutdown",
+    ),
+    Template(
+        "log.manager_housekeeping",
+        _MANAGER,
+        r"(?:Beginning log cleanup\.\.\.|Garbage collecting .*|Log cleanup completed\. .*|Checking for dirty logs to "
+        r"flush\.\.\.|Checking if flush is needed on .*|Loading log .*|(?:Compaction|Cleaning) for partition .* is "
+        r"resumed|Resizing "
+        r"recovery thread pool size .*|(?:Adding|Removing) log recovery metrics)",
+        "LogManager, mostly DEBUG",
+    ),
+    Template(
+        "log.manager_error",
+        _MANAGER,
+        r"(?:There was an error in one of the threads during .*|Error (?:while|occurred while|flushing) .*|Exception "
+        r"(?:while|in) .*"
+        r"|Failed to (?:schedule|create|lock) .*|Resetting the recovery checkpoint to 0|Disk error while .*)",
+        "LogManager",
+    ),
+)

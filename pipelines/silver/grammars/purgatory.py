@@ -1,0 +1,208 @@
+"""Grammar of the delayed operations: ``DelayedProduce``, ``DelayedFetch``, ``DelayedOperationPurgatory`` (T3).
+
+These lines are the ground truth that the replay is judged by. None of them names its request: an operation is known
+by its partition and the offset that it waits for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import ID_PARTITION, i32, i64, partition_of
+
+_PRODUCE = ("DelayedProduce",)
+_FETCH = ("DelayedFetch",)
+_PURGATORY = ("DelayedOperationPurgatory", "DelayedOperationPurgatory$WatcherList")
+
+#: ``ProducePartitionStatus.toString``.
+_STATUS = (
+    r"\[acksPending: (?P<pending>\w+), error: (?P<error>-?\d+), startOffset: (?P<start>-?\d+), "
+    r"requiredOffset: (?P<required>-?\d+)\]"
+)
+_REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
+
+
+def _status(match: re.Match[str], step: str) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    return (
+        Fact(
+            "delayed_operation_checks",
+            {
+                "topic": topic,
+                "partition": partition,
+                "operation": "produce",
+                "step": step,
+                "acks_pending": match["pending"] == "true",
+                "error_code": i32(match["error"]),
+                "start_offset": i64(match["start"]),
+                "required_offset": i64(match["required"]),
+            },
+        ),
+    )
+
+
+def _initial(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _status(match, "initial")
+
+
+def _check(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _status(match, "check")
+
+
+def _expired(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _status(match, "expired")
+
+
+def _unblocked(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Also with a count of 0: the line proves that the key was checked."""
+    topic, partition = match["topic"], i32(match["partition"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "operation": match["operation"].lower(),
+        "step": "unblocked",
+        "unblocked": i32(match["count"]),
+    }
+    return (Fact("delayed_operation_checks", row),)
+
+
+def _satisfied(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is named."""
+    topic, partition = partition_of(match["tp"])
+    replica = _REPLICA.search(match["operation"])
+    reason = match["reason"] if "reason" in match.groupdict() else match["before"]
+    detail = reason.strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})")
+    row = {"topic": topic, "partition": partition, "operation": "fetch", "step": "satisfied", "detail": detail[:500]}
+    return (Fact("delayed_operation_checks", row),)
+
+
+_TP = rf"(?P<tp>{ID_PARTITION})"
+
+TEMPLATES = (
+    Template(
+        "produce.initial",
+        _PRODUCE,
+        rf"Initial partition status for {_TP} is {_STATUS}",
+        "DelayedProduce constructor; TRACE",
+        _initial,
+    ),
+    Template(
+        "produce.check",
+        _PRODUCE,
+        rf"Checking produce satisfaction for {_TP}, current status {_STATUS}",
+        "DelayedProduce.tryComplete; TRACE",
+        _check,
+    ),
+    Template(
+        "produce.expired",
+        _PRODUCE,
+        rf"Expiring produce request for partition {_TP} with status {_STATUS}",
+        "DelayedProduce.onExpiration, 2.0 and later; DEBUG",
+        _expired,
+    ),
+    Template(
+        "fetch.later_segments",
+        _FETCH,
+        rf"Satisfying fetch (?P<operation>.*) (?P<reason>since it is fetching later segments) of partition {_TP}\.?",
+        "DelayedFetch.tryComplete, case F; DEBUG",
+        _satisfied,
+    ),
+    Template(
+        "fetch.diverging_epoch",
+        _FETCH,
+        r"Satisfying fetch (?P<operation>.*) (?P<reason>since it has diverging epoch requiring truncation) for "
+        rf"partition {_TP} "
+        r".*",
+        "DelayedFetch.tryComplete, case H, 2.7 and later; DEBUG",
+        _satisfied,
+    ),
+    Template(
+        "fetch.older_segments",
+        _FETCH,
+        r"Satisfying fetch .* immediately since it is fetching older segments\.",
+        "DelayedFetch.tryComplete, case F; DEBUG: of which partition the line does not say",
+    ),
+    Template(
+        "fetch.leadership_lost",
+        _FETCH,
+        r"(?P<before>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer knows "
+        r"of partition)"
+        rf"(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
+        "DelayedFetch.tryComplete, cases A to C; DEBUG",
+        _satisfied,
+    ),
+    Template(
+        "fetch.offline",
+        _FETCH,
+        rf"Partition {_TP} (?P<reason>is in an offline log directory), satisfy (?P<operation>.*) immediately",
+        "DelayedFetch.tryComplete, case D; DEBUG",
+        _satisfied,
+    ),
+    Template(
+        "fetch.fenced",
+        _FETCH,
+        rf"Broker is the leader of partition {_TP}, (?P<reason>but the requested epoch .* is fenced by the latest "
+        r"leader epoch), "
+        r"satisfy (?P<operation>.*) immediately",
+        "DelayedFetch.tryComplete, case E, 2.1 and later; DEBUG",
+        _satisfied,
+    ),
+    Template(
+        "fetch.epoch_unknown",
+        _FETCH,
+        rf"Could not obtain last offset for leader epoch for partition {_TP}, epochEndOffset=.*",
+        "DelayedFetch.tryComplete, 2.7 and later; DEBUG",
+    ),
+    Template(
+        "fetch.quota",
+        _FETCH,
+        r"(?:Satisfying|Completing) fetch .* (?:quota|throttl).*",
+        "DelayedFetch.tryComplete; DEBUG",
+    ),
+    Template(
+        "purgatory.unblocked",
+        _PURGATORY,
+        r"Request key "
+        r"TopicPartitionOperationKey[\[(](?:topic=)?(?P<topic>[\w.-]+),\s?(?:partition=)?(?P<partition>\d+)[\])] "
+        r"unblocked "
+        r"(?P<count>\d+) (?P<operation>Produce|Fetch) operations",
+        "DelayedOperationPurgatory.checkAndComplete, 2.4 and later; DEBUG",
+        _unblocked,
+    ),
+    Template(
+        "purgatory.unblocked",
+        _PURGATORY,
+        r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<count>\d+) (?P<operation>Produce|Fetch) "
+        r"operations",
+        "DelayedOperationPurgatory.checkAndComplete, where the key prints its label; DEBUG",
+        _unblocked,
+    ),
+    Template(
+        "purgatory.unblocked_other",
+        _PURGATORY,
+        r"Request key .* unblocked \d+ \w+ operations",
+        "DelayedOperationPurgatory.checkAndComplete: deletes, heartbeats, rebalances, topics; DEBUG",
+    ),
+    Template(
+        "purgatory.purged",
+        _PURGATORY,
+        r"(?:Begin purging watch lists|Purged \d+ elements from watch lists\.)",
+        "DelayedOperationPurgatory.advanceClock; DEBUG: no effect on what completes",
+    ),
+    Template(
+        "replica_manager.unblocked",
+        ("ReplicaManager",),
+        r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<count>\d+) (?P<operation>produce|fetch)r? "
+        r"requests\.",
+        "ReplicaManager.tryCompleteDelayedProduce / tryCompleteDelayedFetch, up to 2.3; DEBUG",
+        _unblocked,
+    ),
+    Template(
+        "replica_manager.unblocked_other",
+        ("ReplicaManager",),
+        r"Request key .* unblocked \d+ (?:DeleteRecordsRequest|ElectLeader)\.",
+        "ReplicaManager.tryCompleteDelayedDeleteRecords / tryCompleteElection; DEBUG",
+    ),
+)

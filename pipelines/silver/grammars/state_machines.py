@@ -1,0 +1,296 @@
+"""Grammar of the ZooKeeper controller's lines in the state change log: elections, partition and replica states."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.states import COLON_STATE, colon_state, equals_state
+from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i32, pairs, partition_of
+
+_LOGGERS = ("state.change.logger",)
+_MAX_DETAIL = 500
+
+
+def _changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The controller decided on a leader and an ISR, and wrote them to ZooKeeper."""
+    topic, partition = partition_of(match["tp"])
+    state = match["state"]
+    values = pairs(state)
+    leader = i32(values["leader"])
+    leader_epoch = i32(values["leaderEpoch"])
+    isr = isr_of(state)
+    version = optional_i32(values.get("partitionEpoch", values.get("zkVersion")))
+    return (
+        Fact(
+            "partition_states",
+            {
+                "topic": topic,
+                "partition": partition,
+                "from_state": match["from"],
+                "to_state": match["to"],
+                "succeeded": True,
+                "leader": leader,
+                "leader_epoch": leader_epoch,
+                "isr": isr,
+                "partition_epoch": version,
+                "controller_epoch": context.epoch,
+            },
+        ),
+        Fact(
+            "leader_and_isr",
+            {
+                "topic": topic,
+                "partition": partition,
+                "role": "controller",
+                "leader": leader,
+                "leader_epoch": leader_epoch,
+                "partition_epoch": version,
+                "isr": isr,
+                "controller_id": context.node,
+                "controller_epoch": context.epoch,
+            },
+        ),
+    )
+
+
+def _moved(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "from_state": match["from"],
+        "to_state": match["to"],
+        "succeeded": True,
+        "leader": optional_i32(match["leader"]),
+        "controller_epoch": context.epoch,
+    }
+    facts = [Fact("partition_states", row)]
+    if match["assigned"] is not None:
+        facts.append(
+            Fact(
+                "controller_events",
+                {
+                    "event": "partition_created",
+                    "controller_epoch": context.epoch,
+                    "topic": topic,
+                    "partition": partition,
+                    "replicas": ints(match["assigned"]),
+                },
+            )
+        )
+    return tuple(facts)
+
+
+def _partition_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "from_state": match["from"],
+        "to_state": match["to"],
+        "succeeded": False,
+        "controller_epoch": context.epoch,
+    }
+    return (Fact("partition_states", row),)
+
+
+def _replica(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "replica_id": i32(match["replica"]),
+        "from_state": match["from"],
+        "to_state": match["to"],
+        "succeeded": not match[0].endswith("failed"),
+        "controller_epoch": context.epoch,
+    }
+    return (Fact("replica_states", row),)
+
+
+def _without_replica(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A replica went offline: the state that the controller wrote without it."""
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        **colon_state(match["state"]),
+        "controller_id": context.node,
+        "controller_epoch": context.epoch,
+    }
+    return (Fact("leader_and_isr", row),)
+
+
+def _sent(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """What the controller sends to a broker is what it holds for true."""
+    topic, partition = partition_of(match["tp"])
+    state = match["state"]
+    row = colon_state(state) if state.startswith("(") else equals_state(state)
+    row.update(
+        topic=topic, partition=partition, role="controller", controller_id=context.node, controller_epoch=context.epoch
+    )
+    return (Fact("leader_and_isr", row),)
+
+
+def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    row = {
+        "event": "election",
+        "controller_epoch": context.epoch,
+        "topic": topic,
+        "partition": partition,
+        "leader": optional_i32(match.groupdict().get("leader")),
+        "detail": match[0][:_MAX_DETAIL],
+    }
+    return (Fact("controller_events", row),)
+
+
+def _offline(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    row = {
+        "event": "broker_failed",
+        "controller_epoch": context.epoch,
+        "subject_broker_id": i32(match["broker"]),
+        "detail": match[0][:_MAX_DETAIL],
+    }
+    return (Fact("controller_events", row),)
+
+
+#: ``Controller 1 epoch 2``, printed once more inside the text by some lines.
+_SELF = r"(?:Controller -?\d+ epoch -?\d+ )?"
+_FROM_TO = r"from (?P<from>\w+) to (?P<to>\w+)"
+
+TEMPLATES = (
+    Template(
+        "state_machines.partition_changed",
+        _LOGGERS,
+        rf"Changed partition (?P<tp>{PARTITION}) {_FROM_TO} with state (?P<state>LeaderAndIsr\(.*\))",
+        "ZkPartitionStateMachine.doHandleStateChanges, 1.1 and later; TRACE up to 2.5",
+        _changed,
+    ),
+    Template(
+        "state_machines.partition_moved",
+        _LOGGERS,
+        rf"[Cc]hanged partition (?P<tp>{PARTITION}) (?:state )?{_FROM_TO}"
+        rf"(?: with assigned replicas (?P<assigned>{INT_LIST})| with leader (?P<leader>-?\d+))?",
+        "ZkPartitionStateMachine.doHandleStateChanges",
+        _moved,
+    ),
+    Template(
+        "state_machines.partition_failed",
+        _LOGGERS,
+        rf"{_SELF}failed to change state for partition (?P<tp>{PARTITION}) {_FROM_TO}",
+        "PartitionStateMachine.logFailedStateChange, 1.1 and later",
+        _partition_failed,
+    ),
+    Template(
+        "state_machines.partition_failed",
+        _LOGGERS,
+        rf"{_SELF}initiated state change for partition (?P<tp>{PARTITION}) {_FROM_TO} failed",
+        "PartitionStateMachine.handleStateChange, up to 1.0",
+        _partition_failed,
+    ),
+    Template(
+        "state_machines.replica_changed",
+        _LOGGERS,
+        rf"[Cc]hanged state of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) {_FROM_TO}",
+        "ReplicaStateMachine.logSuccessfulTransition; TRACE",
+        _replica,
+    ),
+    Template(
+        "state_machines.replica_failed",
+        _LOGGERS,
+        rf"{_SELF}initiated state change of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) {_FROM_TO} "
+        r"failed",
+        "ReplicaStateMachine.logFailedStateChange",
+        _replica,
+    ),
+    Template(
+        "state_machines.replica_removed",
+        _LOGGERS,
+        rf"Partition (?P<tp>{PARTITION}) state changed to (?P<state>{COLON_STATE}) after removing replica -?\d+ from "
+        r"the "
+        r"ISR as part of transition to OfflineReplica",
+        "ZkReplicaStateMachine.doHandleStateChanges, 2.6 and later",
+        _without_replica,
+    ),
+    Template(
+        "state_machines.sent_state",
+        _LOGGERS,
+        r"[Ss]ending become-(?:leader|follower) LeaderAndIsr request (?P<state>\w*\(.*\)) to broker -?\d+ for "
+        r"partition "
+        rf"(?P<tp>{PARTITION})",
+        "AbstractControllerBrokerRequestBatch.sendLeaderAndIsrRequest; TRACE",
+        _sent,
+    ),
+    Template(
+        "state_machines.sent_metadata",
+        _LOGGERS,
+        rf"[Ss]ending UpdateMetadata request (?P<state>{COLON_STATE}) to brokers {INT_LIST} for partition "
+        rf"(?P<tp>{PARTITION})",
+        "ControllerBrokerRequestBatch.sendRequestsToBrokers, up to 2.5",
+        _sent,
+    ),
+    Template(
+        "state_machines.sent_summary",
+        _LOGGERS,
+        rf"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower partitions"
+        rf"|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions"
+        r"|StopReplica request (?:\(delete = \w+\) )?for \d+ replicas to broker -?\d+)",
+        "AbstractControllerBrokerRequestBatch, 2.6 and later: counts only",
+    ),
+    Template(
+        "state_machines.sent_stop_replica",
+        _LOGGERS,
+        rf"[Ss]ending StopReplica request \w+\(.*\) to broker -?\d+ for partition {PARTITION}",
+        "AbstractControllerBrokerRequestBatch.sendStopReplicaRequests; TRACE",
+    ),
+    Template(
+        "state_machines.reassignment_sent",
+        _LOGGERS,
+        r"(?:Sent LeaderAndIsr request|Failed to send LeaderAndIsr request) .*for partition being reassigned "
+        rf"{PARTITION}",
+        "KafkaController.updateLeaderEpochAndSendRequest",
+    ),
+    Template(
+        "state_machines.response",
+        _LOGGERS,
+        r"[Rr]eceived response .* for (?:a )?request .*",
+        "RequestSendThread.doWork; TRACE",
+    ),
+    Template(
+        "state_machines.response_error",
+        _LOGGERS,
+        r"Received error \w+ in (?:UpdateMetadata|LeaderAndIsr) response .* from broker -?\d+",
+        "KafkaController.processUpdateMetadataResponseReceived / processLeaderAndIsrResponseReceived",
+    ),
+    Template(
+        "state_machines.replicas_offline",
+        _LOGGERS,
+        r"Mark replicas .* on broker (?P<broker>-?\d+) as offline",
+        "KafkaController.processLeaderAndIsrResponseReceived: a log directory of that broker failed",
+        _offline,
+    ),
+    Template(
+        "state_machines.elected",
+        _LOGGERS,
+        rf"elected leader (?P<leader>-?\d+) for Offline partition (?P<tp>{PARTITION})",
+        "PartitionStateMachine.electLeaderForPartition, up to 1.0",
+        _elected,
+    ),
+    Template(
+        "state_machines.election_failed",
+        _LOGGERS,
+        rf"encountered error while electing leader for partition (?P<tp>{PARTITION}) due to: .*",
+        "PartitionStateMachine.electLeaderForPartition, up to 1.0",
+        _elected,
+    ),
+    Template(
+        "state_machines.election_started",
+        _LOGGERS,
+        rf"started leader election for partition {PARTITION}",
+        "PartitionStateMachine.electLeaderForPartition, up to 1.0",
+    ),
+)

@@ -1,0 +1,348 @@
+"""Grammar of the ZooKeeper controller's own log (``kafka.controller.*``): elections, brokers, ISR changes.
+
+Its default level is TRACE. Up to 1.0 leader selection had classes of its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i32, pairs, partition_of
+
+_CONTROLLER = ("KafkaController",)
+
+_BROKER_LISTENER = ("ReplicaStateMachine$BrokerChangeListener",)
+
+_SELECTORS = (
+    "OfflinePartitionLeaderSelector",
+    "ReassignedPartitionLeaderSelector",
+    "PreferredReplicaPartitionLeaderSelector",
+    "ControlledShutdownLeaderSelector",
+    "NoOpLeaderSelector",
+)
+
+_MAX_DETAIL = 500
+
+_JSON_LEADER = re.compile(r'"leader":(-?\d+)', re.ASCII)
+
+_JSON_EPOCH = re.compile(r'"leader_epoch":(-?\d+)', re.ASCII)
+
+_JSON_ISR = re.compile(r'"isr":(\[[-\d,]*\])', re.ASCII)
+
+
+def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
+    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
+
+
+def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (
+        _event(
+            match, "controller_elected", subject_broker_id=i32(match["broker"]), controller_epoch=i32(match["epoch"])
+        ),
+    )
+
+
+def _elected_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (
+        _event(
+            match, "controller_elected", subject_broker_id=i32(match["broker"]), controller_epoch=i32(match["epoch"])
+        ),
+    )
+
+
+def _other_elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "controller_elected", subject_broker_id=i32(match["broker"])),)
+
+
+def _resigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "controller_resigned", subject_broker_id=context.node),)
+
+
+def _brokers_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "brokers_changed", brokers=ints(match["live"])),)
+
+
+def _several(match: re.Match[str], event: str, text: str) -> tuple[Fact, ...]:
+    brokers = ints(text)
+    return (_event(match, event, brokers=brokers, subject_broker_id=brokers[0] if len(brokers) == 1 else None),)
+
+
+def _failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _several(match, "broker_failed", match[1])
+
+
+def _registered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _several(match, "broker_registered", match[1])
+
+
+def _shutdown(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "controlled_shutdown", subject_broker_id=i32(match[1])),)
+
+
+def _other(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "other"),)
+
+
+def _about_partition(match: re.Match[str], event: str, **columns: object) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    return (_event(match, event, topic=topic, partition=partition, **columns),)
+
+
+def _election(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _about_partition(match, "election", leader=optional_i32(match.groupdict().get("leader")))
+
+
+def _unclean(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _about_partition(match, "unclean_election", leader=i32(match["leader"]))
+
+
+def _selected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
+    topic, partition = partition_of(match["tp"])
+    leader = _JSON_LEADER.search(match["state"])
+    epoch = _JSON_EPOCH.search(match["state"])
+    isr = _JSON_ISR.search(match["state"])
+    if leader is None or epoch is None or isr is None:
+        raise ValueError(f"no leader and ISR: {match['state'][:80]}")
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        "leader": i32(leader[1]),
+        "leader_epoch": i32(epoch[1]),
+        "isr": ints(isr[1]),
+        "controller_id": context.node,
+    }
+    return (Fact("leader_and_isr", row),)
+
+
+def _isr_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _about_partition(match, "other")
+
+
+def _isr_written(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The controller wrote the ISR that a leader asked for."""
+    topic, partition = partition_of(match["tp"])
+    row: dict[str, object] = {
+        "topic": topic,
+        "partition": partition,
+        "role": "controller",
+        "controller_id": context.node,
+    }
+    state = match.groupdict().get("state")
+    if state is None:
+        row.update(isr=ints(match["isr"]), partition_epoch=i32(match["version"]))
+    else:
+        values = pairs(state)
+        version = values.get("partitionEpoch", values.get("zkVersion"))
+        row.update(
+            leader=i32(values["leader"]),
+            leader_epoch=i32(values["leaderEpoch"]),
+            isr=isr_of(state),
+            partition_epoch=optional_i32(version),
+        )
+    return (Fact("leader_and_isr", row),)
+
+
+def _config_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "config_changed", topic=match.groupdict().get("topic")),)
+
+
+_TP = rf"(?P<tp>{PARTITION})"
+
+TEMPLATES = (
+    Template(
+        "controller_zk.elected",
+        _CONTROLLER,
+        r"(?P<broker>-?\d+) successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch zk "
+        r"version is "
+        r"now \d+",
+        "KafkaController.elect, 1.1 and later",
+        _elected,
+    ),
+    Template(
+        "controller_zk.elected",
+        _CONTROLLER,
+        r"Controller (?P<broker>-?\d+) incremented epoch to (?P<epoch>\d+)",
+        "KafkaController.incrementControllerEpoch, up to 1.0",
+        _elected_old,
+    ),
+    Template(
+        "controller_zk.other_elected",
+        _CONTROLLER,
+        r"Broker (?P<broker>-?\d+) (?:has been elected as the controller, so stopping the election process\.|was "
+        r"elected as controller "
+        r"instead of broker -?\d+)",
+        "KafkaController.elect; DEBUG",
+        _other_elected,
+    ),
+    Template(
+        "controller_zk.resigned",
+        _CONTROLLER,
+        r"(?:Resigned|Broker -?\d+ resigned as the controller)",
+        "KafkaController.onControllerResignation",
+        _resigned,
+    ),
+    Template(
+        "controller_zk.brokers_changed",
+        (*_CONTROLLER, *_BROKER_LISTENER),
+        r"Newly added brokers: [-\d,]*, deleted brokers: [-\d,]*,(?: bounced brokers: [-\d,]*,)? all live brokers: "
+        r"(?P<live>[-\d,]*)",
+        "KafkaController.processBrokerChange",
+        _brokers_changed,
+    ),
+    Template(
+        "controller_zk.broker_failed",
+        _CONTROLLER,
+        rf"Broker failure callback for ({INT_LIST})",
+        "KafkaController.onBrokerFailure",
+        _failed,
+    ),
+    Template(
+        "controller_zk.broker_started",
+        _CONTROLLER,
+        rf"New broker startup callback for ({INT_LIST})",
+        "KafkaController.onBrokerStartup",
+        _registered,
+    ),
+    Template(
+        "controller_zk.broker_log_dir_failed",
+        _CONTROLLER,
+        rf"Handling log directory failure for brokers ({INT_LIST})",
+        "KafkaController.onBrokerLogDirFailure",
+        _failed,
+    ),
+    Template(
+        "controller_zk.controlled_shutdown",
+        _CONTROLLER,
+        r"Shutting down broker (-?\d+)",
+        "KafkaController.doControlledShutdown",
+        _shutdown,
+    ),
+    Template(
+        "controller_zk.preferred_elected",
+        _CONTROLLER,
+        rf"Partition {_TP} completed preferred replica leader election\. New leader is (?P<leader>-?\d+)",
+        "KafkaController.removePartitionsFromPreferredReplicaElection",
+        _election,
+    ),
+    Template(
+        "controller_zk.preferred_failed",
+        _CONTROLLER,
+        rf"Partition {_TP} failed to (?:be elected|complete preferred replica leader election) .*",
+        "KafkaController.removePartitionsFromPreferredReplicaElection",
+        _election,
+    ),
+    Template(
+        "controller_zk.election_error",
+        _CONTROLLER,
+        rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {_TP}(?: because "
+        r"controller has moved to "
+        r"another broker\.)?",
+        "KafkaController.onReplicaElection",
+        _election,
+    ),
+    Template(
+        "controller_zk.unclean_elected",
+        _SELECTORS,
+        rf"No broker in ISR is alive for {_TP}\. Elect leader (?P<leader>-?\d+) from live brokers [-\d,]*\. There's "
+        r"potential data loss\.",
+        "OfflinePartitionLeaderSelector.selectLeader, up to 1.0; later versions do not say it",
+        _unclean,
+    ),
+    Template(
+        "controller_zk.selected",
+        _SELECTORS,
+        rf"Selected new leader and ISR (?P<state>\{{.*\}}) for offline partition {_TP}",
+        "OfflinePartitionLeaderSelector.selectLeader, up to 1.0",
+        _selected,
+    ),
+    Template(
+        "controller_zk.selecting",
+        _SELECTORS,
+        rf"(?:Some broker in ISR is alive for {PARTITION}\. Select -?\d+ from ISR [-\d,]* to be the leader\.|No broker "
+        r"in ISR is alive for "
+        rf"{PARTITION}\. Pick the leader from .*|Partition {PARTITION} : current leader = -?\d+, new leader = -?\d+"
+        r"|Current leader -?\d+ for "
+        rf"partition {PARTITION} is not the preferred replica\. .*|I should never have been asked .*)",
+        "PartitionLeaderSelector, up to 1.0",
+    ),
+    Template(
+        "controller_zk.new_leader_and_isr",
+        _CONTROLLER,
+        rf"New leader and ISR for partition {_TP} is (?P<state>\{{.*\}})",
+        "KafkaController.removeReplicaFromIsr, up to 1.0",
+        _selected,
+    ),
+    Template(
+        "controller_zk.isr_written",
+        _CONTROLLER,
+        rf"ISR for partition {_TP} updated to \[(?P<isr>[-\d,]*)\] and zkVersion updated to \[(?P<version>-?\d+)\]",
+        "KafkaController.processAlterIsr, 2.7 to 3.2; DEBUG",
+        _isr_written,
+    ),
+    Template(
+        "controller_zk.isr_written",
+        _CONTROLLER,
+        rf"ISR for partition {_TP} updated to (?P<state>LeaderAndIsr\(.*\))\.",
+        "KafkaController.processAlterPartition, 3.3 and later; DEBUG",
+        _isr_written,
+    ),
+    Template(
+        "controller_zk.isr_failed",
+        _CONTROLLER,
+        rf"Failed to update ISR (?:to .* )?for partition {_TP}(?:, bad ZK version\.?)?",
+        "KafkaController.processAlterIsr / processAlterPartition",
+        _isr_failed,
+    ),
+    Template(
+        "controller_zk.isr_rejected",
+        _CONTROLLER,
+        r"(?:Ignoring (?:AlterIsr|AlterPartition|AllocateProducerIds) due to .*|Rejecting AlterPartition (?:request "
+        r")?from node .*|Error when "
+        r"processing (?:AlterIsr|AlterPartition).*)",
+        "KafkaController.alterIsrs / alterPartitions, 2.7 and later",
+        _other,
+    ),
+    Template(
+        "controller_zk.unclean_enabled",
+        _CONTROLLER,
+        r"Unclean leader election has been enabled (?:by default|for topic (?P<topic>[\w.-]+))",
+        "KafkaController.processUncleanLeaderElectionEnable / processTopicUncleanLeaderElectionEnable",
+        _config_changed,
+    ),
+    Template(
+        "controller_zk.moved",
+        _CONTROLLER,
+        r"(?:Forcing the controller to resign|Controller has already moved .*|A controller has been elected but just "
+        r"resigned.*|Error while "
+        r"electing or becoming controller .*|Controller moved to another broker when processing .*|Error processing "
+        r"event .*|Received a "
+        r"ShutdownEventThread event\. .*)",
+        "KafkaController",
+        _other,
+    ),
+    Template(
+        "controller_zk.session_expired",
+        ("KafkaController$SessionExpirationListener",),
+        r"ZK expired; shut down all controller components and try to re-elect",
+        "SessionExpirationListener.handleNewSession, up to 1.0",
+        _resigned,
+    ),
+    Template(
+        "controller_zk.elector",
+        ("ZookeeperLeaderElector",),
+        r"(?P<broker>-?\d+) successfully elected as leader",
+        "ZookeeperLeaderElector.elect, up to 1.0",
+        _other_elected,
+    ),
+    Template(
+        "controller_zk.elector",
+        ("ZookeeperLeaderElector$LeaderChangeListener",),
+        r"New leader is (?P<broker>-?\d+)",
+        "ZookeeperLeaderElector.LeaderChangeListener, up to 1.0",
+        _other_elected,
+    ),
+)

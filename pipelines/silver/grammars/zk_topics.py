@@ -1,0 +1,192 @@
+"""Grammar of the ZooKeeper controller's log: topics and partitions that appear and go, reassignments."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
+from pipelines.silver.states import topic_fact
+from pipelines.silver.values import PARTITION, i32, ints, partition_of, partitions, topic_id_of
+
+_CONTROLLER = ("KafkaController",)
+
+_TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
+
+_MAX_DETAIL = 500
+
+_ASSIGNED = re.compile(rf"({PARTITION}) -> (?:ReplicaAssignment\(replicas=([-\d,]*)|\w+\(([-\d, ]*)\))", re.ASCII)
+
+_NAMED_ID = re.compile(r"TopicIdReplicaAssignment\(([\w.-]+),Some\(([\w-]{22})\)", re.ASCII)
+
+_INITIAL_REPLICAS = re.compile(r"(\d+) -> (?:\w+\(([-\d, ]*)\)|\[([-\d, ]*)\])", re.ASCII)
+
+
+def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
+    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
+
+
+def _about_partition(match: re.Match[str], event: str, **columns: object) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match["tp"])
+    return (_event(match, event, topic=topic, partition=partition, **columns),)
+
+
+def _new_partitions(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return tuple(
+        Fact("controller_events", {"event": "partition_created", "topic": topic, "partition": partition})
+        for topic, partition in partitions(match[1])
+    )
+
+
+def _topics_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Topics that appeared, with ids where the version has them, and the assignment of their partitions."""
+    ids = dict(_NAMED_ID.findall(match["assignment"]))
+    facts: list[Fact] = []
+    for topic in _names(match["new"]):
+        topic_id = topic_id_of(ids.get(topic))
+        facts.append(Fact("controller_events", {"event": "topic_created", "topic": topic, "topic_id": topic_id}))
+        facts.extend(topic_fact(topic, topic_id))
+    for topic in _names(match["deleted"]):
+        facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic}))
+    for name, replicas, listed in _ASSIGNED.findall(match["assignment"]):
+        topic, partition = partition_of(name)
+        facts.append(
+            Fact(
+                "controller_events",
+                {
+                    "event": "partition_created",
+                    "topic": topic,
+                    "partition": partition,
+                    "replicas": ints(replicas or listed),
+                },
+            )
+        )
+    return tuple(facts)
+
+
+def _names(text: str) -> list[str]:
+    """Topic names out of ``Set(a, b)``."""
+    return [name for name in re.sub(r"^\w*\(|\)$", "", text.strip()).replace(" ", "").split(",") if name]
+
+
+def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return tuple(
+        Fact("controller_events", {"event": "topic_deleted", "topic": topic, "detail": match[0][:_MAX_DETAIL]})
+        for topic in _names(match[1])
+    )
+
+
+def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The broker that serves the request writes the assignment (`AdminZkClient.writeTopicPartitionAssignment`)."""
+    topic = match["topic"]
+    facts = [Fact("controller_events", {"event": "topic_created", "topic": topic, "detail": match[0][:_MAX_DETAIL]})]
+    for index, listed, old in _INITIAL_REPLICAS.findall(match["assignment"]):
+        row = {
+            "event": "partition_created",
+            "topic": topic,
+            "partition": i32(index),
+            "replicas": ints(listed or old),
+        }
+        facts.append(Fact("controller_events", row))
+    return tuple(facts)
+
+
+def _reassignment(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _about_partition(match, "reassignment")
+
+
+_TP = rf"(?P<tp>{PARTITION})"
+
+TEMPLATES = (
+    Template(
+        "controller_zk.new_partitions",
+        _CONTROLLER,
+        r"New partition creation callback for (.*)",
+        "KafkaController.onNewPartitionCreation",
+        _new_partitions,
+    ),
+    Template(
+        "controller_zk.topics_changed",
+        (*_CONTROLLER, *_TOPIC_LISTENER),
+        r"New topics: \[(?P<new>.*?)\], deleted topics: \[(?P<deleted>.*?)\], new partition replica assignment "
+        r"\[(?P<assignment>.*)\]",
+        "KafkaController.processTopicChange",
+        _topics_changed,
+    ),
+    Template(
+        "controller_zk.topic_deletion",
+        _CONTROLLER,
+        r"Starting topic deletion for topics (.*)",
+        "KafkaController.processTopicDeletion",
+        _topics_deleted,
+    ),
+    Template(
+        "controller_zk.topic_deletion",
+        ("TopicDeletionManager",),
+        r"Deletion of topic (\S+) successfully completed",
+        "TopicDeletionManager.completeDeleteTopic",
+        _topics_deleted,
+    ),
+    Template(
+        "controller_zk.topic_deletion_step",
+        ("TopicDeletionManager",),
+        r"(?:Initializing manager with initial deletions: .*|Removing .* since delete topic is disabled|Deletion "
+        r"failed for replicas .*"
+        r"|Halted deletion of topics .*|Deletion successfully completed for replicas .*|Retrying deletion of topics .*"
+        r"|Dead Replicas .*"
+        r"|Handling deletion for topics .*|Deletion of topic .* \(re\)started|Topics? .* ineligible for deletion.*"
+        r"|Deletion for replicas .*"
+        r"|Topic deletion callback .*|Partition deletion callback .*)",
+        "TopicDeletionManager",
+    ),
+    Template(
+        "controller_zk.topic_created",
+        ("AdminZkClient",),
+        r"Creating topic (?P<topic>[\w.-]+) with configuration (?P<config>\{.*?\}) and initial partition assignment "
+        r"(?P<assignment>.*)",
+        "AdminZkClient.createTopicWithAssignment",
+        _topic_created,
+    ),
+    Template(
+        "controller_zk.partitions_created",
+        ("AdminZkClient",),
+        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: (?P<assignment>.*)\.",
+        "AdminZkClient.addPartitions",
+        _topic_created,
+    ),
+    Template(
+        "controller_zk.admin",
+        ("AdminZkClient",),
+        r"(?:Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation .*|Topic deletion "
+        r".*)",
+        "AdminZkClient; mostly DEBUG",
+    ),
+    Template(
+        "controller_zk.reassignment",
+        _CONTROLLER,
+        r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
+        r"all caught up with the "
+        r"leader for reassigning partition|Skipping reassignment of|Failed completing reassignment of partition|Error "
+        r"completing "
+        rf"reassignment of partition) {_TP}.*",
+        "KafkaController.onPartitionReassignment and its steps",
+        _reassignment,
+    ),
+    Template(
+        "controller_zk.reassignment",
+        _CONTROLLER,
+        rf"Leader -?\d+ for partition {_TP} being reassigned, is (?:not|already) in the new list of replicas .*",
+        "KafkaController.moveReassignedPartitionLeaderIfRequired",
+        _reassignment,
+    ),
+    Template(
+        "controller_zk.reassignments",
+        _CONTROLLER,
+        r"(?:Partitions being reassigned: .*|Partitions already reassigned: .*|Resuming reassignment of partitions: .*"
+        r"|Removing partitions .* "
+        r"from the list of reassigned partitions .*|No more partitions need to be reassigned\. .*|Failed reassignment "
+        r"through zk .*|Failed to "
+        r"complete reassignment .*)",
+        "KafkaController",
+    ),
+)

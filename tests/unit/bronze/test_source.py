@@ -1,0 +1,99 @@
+"""Bytes: gzip and its damage, hashes, and what is no text."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import random
+import zlib
+
+import pytest
+
+from pipelines.bronze.source import Source, not_text
+
+random.seed(7)
+LINE = b"[2026-11-20 15:39:28,132] INFO line %d (kafka.X)\n"
+CONTENT = b"".join(LINE % random.getrandbits(40) for _ in range(40_000))
+PACKED = gzip.compress(CONTENT)
+
+
+def read(data: bytes, **options) -> tuple[bytes, Source]:
+    source = Source(io.BytesIO(data), **options)
+    return b"".join(source.blocks()), source
+
+
+def test_hashes_and_sizes() -> None:
+    content, source = read(PACKED)
+    assert content == CONTENT
+    assert source.stored_sha256 == hashlib.sha256(PACKED).hexdigest()
+    assert source.content_id == hashlib.sha256(CONTENT).hexdigest()[:32]
+    assert (source.stored_bytes, source.content_bytes, source.problem) == (len(PACKED), len(CONTENT), None)
+    _, plain = read(CONTENT)
+    assert plain.stored_sha256 == hashlib.sha256(CONTENT).hexdigest()
+    assert plain.content_id == source.content_id
+
+
+def test_members_one_after_the_other_and_padding() -> None:
+    content, source = read(PACKED + gzip.compress(b"more\n") + b"\0" * 512)
+    assert content == CONTENT + b"more\n"
+    assert source.problem is None
+
+
+@pytest.mark.parametrize("kept", [12, 100, 70_000, len(PACKED) - 9, len(PACKED) - 1])
+def test_truncated_gzip_keeps_what_comes_before(kept: int) -> None:
+    content, source = read(PACKED[:kept])
+    assert CONTENT.startswith(content)
+    expected = zlib.decompressobj(31).decompress(PACKED[:kept])
+    assert content == expected
+    assert source.problem == f"truncated gzip after {len(content)} bytes of content: copy the file again"
+    assert source.stored_sha256 == hashlib.sha256(PACKED[:kept]).hexdigest()
+
+
+def test_corrupt_gzip_keeps_what_comes_before() -> None:
+    broken = bytearray(PACKED)
+    broken[100_000:100_040] = b"\xff" * 40
+    content, source = read(bytes(broken))
+    assert len(content) > 100_000
+    same = next((at for at, (a, b) in enumerate(zip(content, CONTENT, strict=False)) if a != b), len(content))
+    assert same > 100_000
+    assert source.problem == f"corrupt gzip after {len(content)} bytes of content: copy the file again"
+    assert source.stored_sha256 == hashlib.sha256(broken).hexdigest()
+    again, _ = read(bytes(broken), block_bytes=777)
+    assert again == content
+
+
+def test_wrong_checksum_and_garbage_behind_are_reported() -> None:
+    for data in (PACKED[:-8] + b"\1\2\3\4" + PACKED[-4:], PACKED + b"garbage"):
+        content, source = read(data)
+        assert content == CONTENT
+        assert source.problem is not None
+        assert "corrupt gzip" in source.problem
+
+
+def test_a_limit_stops_at_what_was_profiled() -> None:
+    source = Source(io.BytesIO(CONTENT))
+    assert b"".join(source.blocks(1000)) == CONTENT[:1000]
+    assert source.content_id == hashlib.sha256(CONTENT[:1000]).hexdigest()[:32]
+
+
+def test_a_longer_version_of_known_content_is_recognised() -> None:
+    marks = [(length, hashlib.sha256(CONTENT[:length]).hexdigest()[:32]) for length in (1000, 90_000, 70_000)]
+    wrong = (100_000, "0" * 32)
+    for data in (CONTENT, PACKED):
+        _, source = read(data, marks=[*marks, wrong])
+        assert source.grown_from == marks[1]
+        assert source.content_id == hashlib.sha256(CONTENT).hexdigest()[:32]
+    _, source = read(b"other" + CONTENT, marks=marks)
+    assert source.grown_from is None
+
+
+def test_what_is_no_text() -> None:
+    assert not_text(CONTENT[:5000]) is None
+    assert not_text("Größe der ISR\n".encode()) is None
+    assert not_text(b"client \xe9t\xe9 connected\n" * 10) is None
+    assert "PNG" in (not_text(b"\x89PNG\r\n\x1a\n" + bytes(100)) or "")
+    assert "NUL" in (not_text(bytes(100)) or "")
+    assert "UTF-16" in (not_text("\ufeffhello".encode("utf-16")) or "")
+    assert "no UTF-8" in (not_text(bytes(range(128, 256)) * 10) or "")
+    assert "decompress" in (not_text(b"\x28\xb5\x2f\xfd....") or "")
