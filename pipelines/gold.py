@@ -10,6 +10,7 @@ from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.stage import replay_operations
 from schemas import gold, silver
+from schemas.table import TableSpec
 
 #: Written by every audit, and stamped with its id.
 ANSWERS = (gold.DELAYED_OPERATIONS, gold.REQUEST_PHASES, gold.REPLICA_BLAME, gold.COVERAGE)
@@ -50,5 +51,5 @@ def _coverage(lake: Lake) -> DataFrame:
     return rows.groupBy(*keys).agg(F.sum("line_count").alias("line_count")).select(*gold.COVERAGE.column_names)
 
 
-def _none(spark: SparkSession, spec) -> DataFrame:  # type: ignore[no-untyped-def]
+def _none(spark: SparkSession, spec: TableSpec) -> DataFrame:
     return spark.createDataFrame([], spec.worker_schema)

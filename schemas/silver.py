@@ -145,7 +145,7 @@ HIGH_WATERMARKS = _silver(
     required(
         "source",
         STRING,
-        "updated: leader moved it (T2); skipped: leader could not (T3); set: log layer (T3); follower: follower took it "
+        "updated: leader moved it (T2); skipped: leader could not (T3); set: log layer (T3); follower: it took it "
         "from a fetch response (T3); loaded: initial value at log loading; non_monotonic: WARN, it went back; "
         "under_min_isr: not increased, too few in-sync replicas (T3)",
     ),
@@ -479,7 +479,7 @@ UNPARSED_LINES = _silver(
     column("logger", STRING, "Logger"),
     column("level", STRING, "Level"),
     required("template", STRING, "Text with numbers, ids and partitions masked: what it is counted by"),
-    required("reason", STRING, "no_grammar, layout, binary, half_line, oversized, bad_json, no_time"),
+    required("reason", STRING, "no_grammar, layout, binary, half_line, oversized, bad_json, bad_value, continuation"),
     column("problem", STRING, "What the grammar choked on"),
     column("message", STRING, "The record; cut at 4,000 characters"),
 )

@@ -37,6 +37,8 @@ REQUEST_LOGGER = "kafka.request.logger"
 #: Rows of one table in one blob. Bounds a worker's memory.
 _BLOB_ROWS_MAX = 20_000
 _MESSAGE_CHARS_MAX = 4_000
+#: What Arrow raises where a value is not of the declared type, or does not fit into it.
+_UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, AttributeError, TypeError)
 
 Row = dict[str, Any]
 
@@ -53,13 +55,29 @@ class _Tables:
         return self._blob(table) if len(rows) >= _BLOB_ROWS_MAX else None
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        for table, rows in self._rows.items():
-            if rows:
+        # Unparsed ones last: filling the others may add to them.
+        for table in sorted(self._rows, key=lambda name: name == "unparsed_lines"):
+            if self._rows[table]:
                 yield self._blob(table)
 
     def _blob(self, table: str) -> pa.RecordBatch:
         rows, self._rows[table] = self._rows[table], []
-        return pack(table, pa.RecordBatch.from_pylist(rows, schema=silver.BY_NAME[table].arrow_schema))
+        schema = silver.BY_NAME[table].arrow_schema
+        try:
+            return pack(table, pa.RecordBatch.from_pylist(rows, schema=schema))
+        except _UNFIT:
+            return pack(table, pa.RecordBatch.from_pylist([row for row in rows if self._fits(row, schema)], schema))
+
+    def _fits(self, row: Row, schema: pa.Schema) -> bool:
+        """Whether a row has values of the declared types; one that has not is kept as unparsed."""
+        try:
+            pa.RecordBatch.from_pylist([row], schema=schema)
+        except _UNFIT as problem:
+            source = {name: row[name] for name in silver.SOURCE_NAMES}
+            unfit = {"kind": "unknown", "template": "value of another type", "reason": "bad_value"}
+            self._rows["unparsed_lines"].append({**source, **unfit, "problem": str(problem)[:200]})
+            return False
+        return True
 
 
 def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:

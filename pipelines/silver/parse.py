@@ -84,8 +84,7 @@ def topic_names(lake: Lake) -> DataFrame | None:
     """(cluster_id, topic_id, topic) of every topic id that a line names; None if none does."""
     if not lake.exists(silver.TOPICS):
         return None
-    names = lake.read(silver.TOPICS).groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("name"))
-    return names
+    return lake.read(silver.TOPICS).groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("name"))
 
 
 def name_topics(facts: DataFrame, names: DataFrame | None) -> DataFrame:

@@ -10,7 +10,17 @@ import re
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import PARTITION, i32, i64, optional_i32, partition_of, partitions, topic_id_of
+from pipelines.silver.values import (
+    PARTITION,
+    i32,
+    i64,
+    ints,
+    optional_i32,
+    pairs,
+    partition_of,
+    partitions,
+    topic_id_of,
+)
 
 _THREAD = ("ReplicaFetcherThread",)
 
@@ -30,11 +40,7 @@ _INITIAL_OLD = re.compile(rf"\[({PARTITION}), initOffset (-?\d+) to broker Broke
 
 _INITIAL_23 = re.compile(rf"({PARTITION}) -> \(offset=(-?\d+), leaderEpoch=(-?\d+)\)", re.ASCII)
 
-_FETCH_DATA = re.compile(
-    rf"({PARTITION})=(?:PartitionData)?\((?:topicId=[\w-]+, )?(?:fetchOffset|offset)=(-?\d+)[^()]*?"
-    r"(?:currentLeaderEpoch=Optional(?:\[(-?\d+)\]|\.empty))?[^()]*\)",
-    re.ASCII,
-)
+_FETCH_DATA = re.compile(rf"({PARTITION})=(?:PartitionData)?\(([^()]*)\)", re.ASCII)
 
 
 def _event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
@@ -164,17 +170,21 @@ def _response_error(match: re.Match[str], context: Context, record: Record) -> t
     that changed; one that lists none says nothing of any partition.
     """
     cause = _cause(record)
-    return tuple(
-        _event(
-            context,
-            partition_of(name),
-            "error",
-            leader_epoch=i32(epoch) if epoch else None,
-            offset=i64(offset),
-            error=cause if cause is None else cause[:_MAX_DETAIL],
+    facts: list[Fact] = []
+    for name, data in _FETCH_DATA.findall(match[1]):
+        values = pairs(data)
+        epoch = ints(values.get("currentLeaderEpoch", ""))
+        facts.append(
+            _event(
+                context,
+                partition_of(name),
+                "error",
+                leader_epoch=epoch[0] if epoch else None,
+                offset=i64(values.get("fetchOffset", values.get("offset", ""))),
+                error=cause if cause is None else cause[:_MAX_DETAIL],
+            )
         )
-        for name, offset, epoch in _FETCH_DATA.findall(match[1])
-    )
+    return tuple(facts)
 
 
 def _delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:

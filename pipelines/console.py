@@ -1,0 +1,145 @@
+"""What the engine tells the user. The engine itself never prints.
+
+Progress goes to stderr, results to stdout, so that a pipe gets results only.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import NamedTuple, TextIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console as Terminal
+from rich.table import Table
+from rich.text import Text
+
+
+class Console(ABC):
+    """Where stages report to."""
+
+    @abstractmethod
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """A step of the work: tells that it runs and, when it has ended, how long it took."""
+
+    @abstractmethod
+    def note(self, text: str) -> None:
+        """Something worth knowing, on stderr."""
+
+    @abstractmethod
+    def warn(self, text: str) -> None:
+        """Something the user should look at, on stderr."""
+
+    @abstractmethod
+    def result(self, text: str) -> None:
+        """An answer, on stdout, as it is."""
+
+    @abstractmethod
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """An answer in rows, on stdout; numbers are set to the right."""
+
+
+class RichConsole(Console):
+    """A terminal, or a file: without colour and in one line per stage where nobody watches."""
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        # Logs are hostile input: neither markup nor highlighting is read from text.
+        stdout = out or sys.stdout
+        width = None if stdout.isatty() else _FILE_WIDTH
+        self._out = Terminal(file=stdout, width=width, markup=False, highlight=False, soft_wrap=True)
+        self._err = Terminal(file=err or sys.stderr, markup=False, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        spinner = self._err.status(Text(name)) if self._err.is_terminal else nullcontext()
+        ending = "  failed"
+        try:
+            with spinner:
+                yield
+            ending = ""
+        finally:
+            self._err.print(f"{name:<32} {time.monotonic() - started:6.1f} s{ending}")
+
+    def note(self, text: str) -> None:
+        self._err.print(text)
+
+    def warn(self, text: str) -> None:
+        self._err.print(Text(f"warning: {text}", style="yellow"))
+
+    def result(self, text: str) -> None:
+        self._out.print(text)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for number, column in enumerate(columns):
+            numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
+            grid.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        for row in rows:
+            grid.add_row(*(Text(_shown(cell)) for cell in row))
+        self._out.print(grid, soft_wrap=False)
+
+
+class NullConsole(Console):
+    """Says nothing."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        yield
+
+    def note(self, text: str) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+    def result(self, text: str) -> None: ...
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None: ...
+
+
+class Said(NamedTuple):
+    """One thing that was told to a `CaptureConsole`: kind is stage, note, warn, result or table."""
+
+    kind: str
+    text: str
+
+
+class CaptureConsole(Console):
+    """Keeps everything, for tests."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+
+    def texts(self, kind: str) -> list[str]:
+        """Everything of one kind, in order."""
+        return [said.text for said in self.said if said.kind == kind]
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.said.append(Said("stage", name))
+        yield
+
+    def note(self, text: str) -> None:
+        self.said.append(Said("note", text))
+
+    def warn(self, text: str) -> None:
+        self.said.append(Said("warn", text))
+
+    def result(self, text: str) -> None:
+        self.said.append(Said("result", text))
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        lines = ["\t".join(columns), *("\t".join(_shown(cell) for cell in row) for row in rows)]
+        self.said.append(Said("table", "\n".join(lines)))
+
+
+#: A file has no width to fit into.
+_FILE_WIDTH = 1000
+
+
+def _shown(cell: object) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)

@@ -1,0 +1,87 @@
+"""Errors that end a run, each with the exit code the command answers with.
+
+Every message is one line that a user can act on: what is wrong, where, and what to do. Anything that is not a
+`HighwaterError` is a defect of the program itself and ends with `INTERNAL`.
+
+    HighwaterError       70  the base; raised as such only for defects found by the program itself
+      ConfigError         2  a configuration file or an option: file, key, allowed values
+      InputError          2  a file or folder given to the command: file, remedy
+        SchemaMismatch    2  a table of the lake was written by another version of the declarations
+      EnvironmentProblem  2  Java, jars, Python, disk: problem, remedy
+      LakeError          70  a stage hands the lake rows that do not fit the table's declaration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+
+USAGE = 2
+INTERNAL = 70
+
+
+class HighwaterError(Exception):
+    """Base of all errors that are told to the user in one line."""
+
+    exit_code: int = INTERNAL
+
+
+class ConfigError(HighwaterError):
+    """A value of the configuration cannot be used.
+
+    Attributes:
+        file: the file, or ``command line``.
+        key: dotted key, empty when the file as a whole cannot be read.
+        allowed: what would be accepted, empty when that cannot be listed.
+    """
+
+    exit_code = USAGE
+
+    def __init__(self, file: str | PathLike[str], key: str, problem: str, allowed: Iterable[str] = ()) -> None:
+        self.file = str(file)
+        self.key = key
+        self.problem = problem
+        self.allowed = tuple(allowed)
+        where = f"{self.file}: {key}" if key else self.file
+        choices = f" (allowed: {', '.join(self.allowed)})" if self.allowed else ""
+        super().__init__(f"{where}: {problem}{choices}")
+
+
+class InputError(HighwaterError):
+    """A file or folder that the command was given cannot be used.
+
+    Attributes:
+        file: the file or folder.
+        remedy: what to do about it.
+    """
+
+    exit_code = USAGE
+
+    def __init__(self, file: str | PathLike[str], problem: str, remedy: str) -> None:
+        self.file = str(file)
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{self.file}: {problem}; {remedy}")
+
+
+class SchemaMismatch(InputError):
+    """A table of the lake differs from its declaration."""
+
+
+class EnvironmentProblem(HighwaterError):
+    """Something that the machine has to provide is missing.
+
+    Attributes:
+        remedy: what to do about it.
+    """
+
+    exit_code = USAGE
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}; {remedy}")
+
+
+class LakeError(HighwaterError):
+    """Rows were handed to the lake that do not fit the table they are meant for."""

@@ -1,0 +1,44 @@
+"""Delta's jars: which ones this installation needs, and where they are.
+
+`make setup` puts them in ``share/highwater/jars`` of the virtual environment once, so that a session starts without
+asking Maven. ``HIGHWATER_JARS`` names another folder, for machines that get their jars some other way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+JARS_VARIABLE = "HIGHWATER_JARS"
+
+_SCALA = "2.13"
+
+
+def jars_dir() -> Path:
+    """The folder where sessions look for jars; it need not exist."""
+    named = os.environ.get(JARS_VARIABLE)
+    return Path(named) if named else Path(sys.prefix) / "share" / "highwater" / "jars"
+
+
+def delta_package() -> str:
+    """Maven coordinates of the Delta release that fits the installed `pyspark` and `delta-spark`."""
+    return f"io.delta:{_artifact()}:{version('delta-spark')}"
+
+
+def delta_jars() -> tuple[Path, ...]:
+    """Delta's jars and what they need beyond Spark's own jars; empty if they are not all there.
+
+    Jars of another Delta release do not count: they would fail much later, and less clearly.
+    """
+    jars = tuple(sorted(jars_dir().glob("*.jar")))
+    names = [jar.name for jar in jars]
+    release = version("delta-spark")
+    wanted = (f"{_artifact()}-{release}.jar", f"delta-storage-{release}.jar")
+    return jars if all(any(name.endswith(end) for name in names) for end in wanted) else ()
+
+
+def _artifact() -> str:
+    spark = ".".join(version("pyspark").split(".")[:2])
+    return f"delta-spark_{spark}_{_SCALA}"

@@ -1,0 +1,322 @@
+"""The lake: a folder of Delta tables. Every Delta write of the program goes through here.
+
+A table lives at ``<root>/<layer>/<name>`` and looks as its `TableSpec` says. Three kinds of writes, all safe to
+repeat:
+
+- `Lake.append`: rows of one batch under a transaction id; the same id again is skipped, unseen and silently, so it
+  is for input that cannot differ the second time (bronze);
+- `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
+- `Lake.insert_new`: rows whose keys are not there yet; nothing new means no new version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+
+from pipelines.errors import InputError, LakeError, SchemaMismatch
+from schemas.table import TableSpec
+
+#: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
+THREADS = 4
+
+#: How Delta words a broken constraint, with the values of the row, each on a line of its own.
+_BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\] *(?P<what>.*(?:\n - .*)*)")
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CONSTRAINT = "delta.constraints."
+_STATISTICS = "delta.dataSkippingStatsColumns"
+
+
+class TableInfo(NamedTuple):
+    """What is stored of one table.
+
+    Attributes:
+        rows: rows at that version.
+        size_bytes: size of the data files of that version; older versions' files come on top.
+    """
+
+    layer: str
+    name: str
+    rows: int
+    version: int
+    size_bytes: int
+
+
+class Lake:
+    """Delta tables below one folder.
+
+    Args:
+        spark: a session made by `pipelines.session.build_session`.
+        root: the lake's folder; made when the first table is.
+    """
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.spark = spark
+        self.root = root.resolve()
+
+    def path(self, spec: TableSpec) -> Path:
+        """Folder of a table."""
+        return self.root / spec.layer / spec.name
+
+    def exists(self, spec: TableSpec) -> bool:
+        """Whether the table has been created."""
+        return table_version(self.path(spec)) is not None
+
+    def versions(self) -> dict[str, int]:
+        """Delta version of every table of the lake, by full name; tables without a declaration included."""
+        found = {}
+        for log in sorted(self.root.glob("*/*/_delta_log")):
+            version = table_version(log.parent)
+            if version is not None:
+                found[f"{log.parent.parent.name}.{log.parent.name}"] = version
+        return found
+
+    def inventory(self) -> list[TableInfo]:
+        """What is stored of every table, ordered by layer and name."""
+        order = {"bronze": 0, "silver": 1, "gold": 2}
+        names = [full_name.split(".", 1) for full_name in self.versions()]
+        found: list[TableInfo] = concurrently([partial(self._info, layer, name) for layer, name in names])
+        return sorted(found, key=lambda info: (order.get(info.layer, len(order)), info.layer, info.name))
+
+    def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
+        """Create the tables that are not there, each in one commit, and check the others.
+
+        Returns:
+            The specs of the tables that were created.
+
+        Raises:
+            SchemaMismatch: a table that is there has other columns or constraints than its declaration.
+            InputError: the lake's folder cannot be made or written.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(self.root, f"cannot hold the lake ({error.strerror})", "choose another folder") from None
+        missing = []
+        for spec in specs:
+            if self.exists(spec):
+                self._check(spec)
+            else:
+                missing.append(spec)
+        concurrently([partial(self._create, spec) for spec in missing])
+        return missing
+
+    def read(self, spec: TableSpec, version: int | None = None) -> DataFrame:
+        """The table's rows, at its latest or at a given Delta version.
+
+        Raises:
+            InputError: the table is not there.
+        """
+        if not self.exists(spec):
+            raise InputError(self.root, f"holds no table {spec.full_name}", "ingest and parse logs into it first")
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(str(self.path(spec)))
+
+    def append(self, spec: TableSpec, df: DataFrame, txn_app_id: str, txn_version: int) -> None:
+        """Add rows once: a repeated (txn_app_id, txn_version), or a lower version, adds nothing, *whatever is in df*.
+
+        Raises:
+            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
+        """
+        writer = self._shaped(spec, df).write.format("delta").mode("append")
+        writer = writer.option("txnAppId", txn_app_id).option("txnVersion", txn_version)
+        with _constraints_kept(spec):
+            writer.save(self._made(spec))
+
+    def replace(self, spec: TableSpec, df: DataFrame, where: str | None = None, stamp: str | None = None) -> None:
+        """Make the table, or its rows that satisfy `where`, consist of df; the same call twice leaves the same rows.
+
+        Args:
+            stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
+
+        Raises:
+            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
+        """
+        writer = self._shaped(spec, df).write.format("delta").mode("overwrite")
+        if where is not None:
+            writer = writer.option("replaceWhere", where)
+        if stamp is not None:
+            writer = writer.option("userMetadata", stamp)
+        with _constraints_kept(spec):
+            writer.save(self._made(spec))
+
+    def stamp(self, spec: TableSpec) -> str | None:
+        """Stamp of the table's latest commit; None if it has none, or there is no table."""
+        version = table_version(self.path(spec))
+        if version is None:
+            return None
+        commit = self.path(spec) / "_delta_log" / f"{version:020}.json"
+        actions = map(json.loads, commit.read_text(encoding="utf-8").splitlines())
+        return next((action["commitInfo"].get("userMetadata") for action in actions if "commitInfo" in action), None)
+
+    def insert_new(self, spec: TableSpec, df: DataFrame, keys: Sequence[str] | None = None) -> int:
+        """Add the rows whose keys are not in the table; of rows of df with equal keys one is taken.
+
+        A MERGE without an update: it commits nothing when there is nothing to insert.
+
+        Args:
+            keys: what identifies a row; the keys of the declaration unless given.
+
+        Returns:
+            How many rows were added.
+
+        Raises:
+            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
+        """
+        names = tuple(keys or spec.keys)
+        rows = self._shaped(spec, df).dropDuplicates(list(names))
+        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in names)
+        table = DeltaTable.forPath(self.spark, self._made(spec)).alias("old")
+        with _constraints_kept(spec):
+            done = table.merge(rows.alias("new"), same).whenNotMatchedInsertAll().execute()
+        return int(done.collect()[0]["num_inserted_rows"])
+
+    def _made(self, spec: TableSpec) -> str:
+        if not self.exists(spec):
+            self.create([spec])
+        return str(self.path(spec))
+
+    def _create(self, spec: TableSpec) -> None:
+        table = DeltaTable.createIfNotExists(self.spark).location(str(self.path(spec)))
+        table = table.addColumns(stored_schema(spec)).comment(spec.comment)
+        if spec.cluster_by:
+            table = table.clusterBy(*spec.cluster_by)
+        for name, value in _properties(spec).items():
+            table = table.property(name, value)
+        table.execute()
+
+    def _info(self, layer: str, name: str) -> TableInfo:
+        path = str(self.root / layer / name)
+        # Delta answers a bare count from the statistics in its log, without reading data.
+        rows = self.spark.read.format("delta").load(path).count()
+        size = DeltaTable.forPath(self.spark, path).detail().select("sizeInBytes").collect()[0][0]
+        return TableInfo(layer, name, rows, table_version(self.root / layer / name) or 0, int(size))
+
+    def _check(self, spec: TableSpec) -> None:
+        """Compare a table with its declaration: by its first commit, and only if that differs by asking Spark."""
+        if _same(spec, *(_first_metadata(self.path(spec)) or (None, {}))):
+            return
+        row = DeltaTable.forPath(self.spark, str(self.path(spec))).detail().select("properties").collect()[0]
+        schema = self.spark.read.format("delta").load(str(self.path(spec))).schema
+        if not _same(spec, schema, row["properties"]):
+            raise SchemaMismatch(
+                self.path(spec),
+                f"differs from what this version declares for {spec.full_name} ({_difference(spec, schema)})",
+                "use another --lake, or the version of highwater that made this one",
+            )
+
+    @staticmethod
+    def _shaped(spec: TableSpec, df: DataFrame) -> DataFrame:
+        """The declared columns in the declared order, so that neither a lack nor an extra goes unnoticed."""
+        odd = set(df.columns) ^ set(spec.column_names)
+        if odd or len(df.columns) != len(spec.columns):
+            raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
+        return df.select(*spec.column_names)
+
+
+@contextmanager
+def _constraints_kept(spec: TableSpec) -> Iterator[None]:
+    """A broken constraint as one line; Spark wraps it in the traces of the task, the stage and the job."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        broken = _BROKEN.search(str(error))
+        if broken is None:
+            raise
+        raise LakeError(f"{spec.full_name}: {' '.join(broken['what'].split())}") from error
+
+
+def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
+    """Run tasks of one session in a few threads; results in order, the first failure raised when all have ended."""
+    if len(tasks) <= 1:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+        return [future.result() for future in [pool.submit(task) for task in tasks]]
+
+
+def table_version(path: Path) -> int | None:
+    """Latest version of the Delta table in a folder, read off its log's file names; None if there is no table."""
+    log = path / "_delta_log"
+    if not log.is_dir():
+        return None
+    return max((int(match[1]) for entry in log.iterdir() if (match := _COMMIT.fullmatch(entry.name))), default=None)
+
+
+def stored_schema(spec: TableSpec) -> StructType:
+    """The declared schema as Delta can hold it.
+
+    Delta refuses NOT NULL within the elements of an array, which it could not enforce; there it becomes nullable.
+    """
+    return StructType([_storable(column, False) for column in spec.columns])
+
+
+def _storable(column: StructField, nested: bool) -> StructField:
+    return StructField(column.name, _relaxed(column.dataType, nested), nested or column.nullable, column.metadata)
+
+
+def _relaxed(data_type: DataType, nested: bool) -> DataType:
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_relaxed(data_type.elementType, True), nested or data_type.containsNull)
+    if isinstance(data_type, StructType):
+        return StructType([_storable(column, nested) for column in data_type.fields])
+    return data_type
+
+
+def _properties(spec: TableSpec) -> dict[str, str]:
+    """Table properties of a declaration; Delta takes CHECK constraints as such, in the commit that makes the table.
+
+    Statistics are kept of the columns that rows are looked up by, and not of the first 32: that halves the driver's
+    and the tasks' work for a small write.
+    """
+    looked_up = ",".join(f"`{name}`" for name in dict.fromkeys((*spec.cluster_by, *spec.keys)))
+    statistics = {_STATISTICS: looked_up} if looked_up else {}
+    constraints = {_CONSTRAINT + name: check for name, check in spec.checks.items()}
+    return statistics | dict(spec.properties) | constraints
+
+
+def _first_metadata(path: Path) -> tuple[StructType, dict[str, str]] | None:
+    """Schema and properties in the commit that made a table; None if that commit was cleaned up."""
+    commit = path / "_delta_log" / f"{0:020}.json"
+    if not commit.is_file():
+        return None
+    for line in commit.read_text(encoding="utf-8").splitlines():
+        action = json.loads(line).get("metaData")
+        if action is not None:
+            return StructType.fromJson(json.loads(action["schemaString"])), action["configuration"]
+    return None
+
+
+def _same(spec: TableSpec, schema: StructType | None, properties: dict[str, str]) -> bool:
+    """Whether columns and constraints are as declared. Comments and tuning may differ: rows stay what they are."""
+    if schema is None or _bare(schema) != _bare(stored_schema(spec)):
+        return False
+    return _constraints(properties) == _constraints(_properties(spec))
+
+
+def _constraints(properties: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if name.startswith(_CONSTRAINT)}
+
+
+def _bare(schema: StructType) -> list[tuple[str, str, bool]]:
+    return [(column.name, column.dataType.simpleString(), column.nullable) for column in schema.fields]
+
+
+def _difference(spec: TableSpec, schema: StructType) -> str:
+    """The columns that differ, in words."""
+    there, declared = set(_bare(schema)), set(_bare(stored_schema(spec)))
+    odd = sorted({name for name, _, _ in there ^ declared})
+    return f"columns {', '.join(odd)}" if odd else "order of columns, or constraints"

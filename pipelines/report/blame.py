@@ -1,0 +1,46 @@
+"""Whom acks=all produces waited for. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pipelines.report.figures import Collected, Rows, count_by, from_ticks, only, share_of
+from pipelines.report.model import UNKNOWN_BROKER, Blame
+from pipelines.report.tiers import Node
+
+
+def blame(rows: Collected) -> tuple[Blame, ...]:
+    """One row per broker, worst first: by its waiting beyond ``slow_ms``, then by all its waiting."""
+    groups = [row for row in rows.groups if row["succeeded"]]
+    all_wait = sum(row["wait_ms"] for row in groups)
+    all_slow_wait = sum(row["slow_wait_ms"] for row in groups)
+    by_node: dict[Node, Rows] = defaultdict(list)
+    for row in groups:
+        by_node[row["cluster_id"], row["blamed"]].append(row)
+    places = {node: str(number) for number, node in enumerate(rows.blamed)}
+
+    def one(node: Node, own: Rows) -> Blame:
+        wait = sum(row["wait_ms"] for row in own)
+        slow_wait = sum(row["slow_wait_ms"] for row in own)
+        place = "unknown" if node[1] == UNKNOWN_BROKER else places.get(node, "")
+        return Blame(
+            broker_id=node[1],
+            operations=sum(row["operations"] for row in own),
+            share=share_of(slow_wait, all_slow_wait) if all_slow_wait > 0 else share_of(wait, all_wait),
+            wait_ms_total=round(wait, 3),
+            wait_ms_p99=from_ticks(only(rows.quantiles.get(f"wait_{place}"))),
+            p99_ms_actual=from_ticks(only(rows.quantiles["actual"])),
+            p99_ms_without=from_ticks(only(rows.quantiles.get(f"without_{place}"))),
+            cluster_id=node[0],
+            role=count_by(own, "role"),
+            operations_slow=sum(row["slow"] for row in own),
+            slow_wait_ms_total=round(slow_wait, 3),
+            share_wait=share_of(wait, all_wait),
+            singled_out=node in rows.singled_out,
+        )
+
+    def worst_first(row: Blame) -> tuple[bool, float, float, str, int]:
+        nobody = row.broker_id == UNKNOWN_BROKER
+        return (nobody, -row.slow_wait_ms_total, -row.wait_ms_total, row.cluster_id, row.broker_id)
+
+    return tuple(sorted((one(node, own) for node, own in by_node.items()), key=worst_first))

@@ -1,0 +1,99 @@
+"""What the queries give, and the arithmetic on it that several parts of the report share. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.report.tiers import Node
+
+Rows = list[dict[str, Any]]
+
+WITHIN_MS = (1, 5, 20)
+#: Parts of an acks=all wait: name in the report, column of gold.delayed_operations.
+SPLIT = {
+    "wait_for_fetch": "wait_for_fetch_ms",
+    "carry": "wait_carry_ms",
+    "follower": "wait_follower_ms",
+    "closing_fetch": "wait_closing_fetch_ms",
+    "completion": "wait_completion_ms",
+    "isr_change": "wait_isr_change_ms",
+}
+#: Phases of a request's header: name in the report, column of gold.request_phases.
+PHASES = {
+    "request_queue": "request_queue_time_ms",
+    "local": "local_time_ms",
+    "remote": "remote_time_ms",
+    "throttle": "throttle_time_ms",
+    "response_queue": "response_queue_time_ms",
+    "send": "send_time_ms",
+    "unaccounted": "unaccounted_ms",
+}
+#: Quantiles come from Spark in such ticks.
+TICKS_PER_MS = 100
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What the queries of `pipelines.report.collect` gave.
+
+    Attributes:
+        groups: counts of operations per combination of their columns with few values.
+        quantiles: one row of all quantiles of operations.
+        blamed: brokers that ``quantiles`` has figures of; the position is part of the column names.
+        singled_out: brokers that stood out in some interval.
+        timeline, interval_s: counts per interval, and its length.
+        worst: operations worth looking at, in order.
+        latency: a row per kind of request; None: other APIs.
+        files: a row per input file.
+        coverage: a row per broker.
+        unparsed: most frequent unparsed templates, in order.
+        configs: a row per broker and key.
+        lifecycle: version and mode per broker.
+        delta_versions: of every table.
+    """
+
+    groups: Rows
+    quantiles: dict[str, Any]
+    blamed: tuple[Node, ...]
+    singled_out: frozenset[Node]
+    timeline: Rows
+    interval_s: int
+    worst: Rows
+    latency: Mapping[str | None, dict[str, Any]]
+    files: Rows
+    coverage: Rows
+    unparsed: Rows
+    configs: Rows
+    lifecycle: Rows
+    delta_versions: dict[str, int]
+
+
+def from_ticks(value: float | None) -> float | None:
+    """A quantile in ticks of 0.01 ms as milliseconds."""
+    return None if value is None else to_ms(value / TICKS_PER_MS)
+
+
+def to_ms(value: float | None) -> float | None:
+    """Milliseconds to three decimals; 0.0, never -0.0."""
+    return None if value is None else round(float(value), 3) + 0.0
+
+
+def share_of(part: float, whole: float) -> float:
+    return min(round(part / whole, 6), 1.0) if whole > 0 else 0.0
+
+
+def only(values: list[float] | None) -> float | None:
+    """A single quantile: Spark gives an array, or null where there was nothing."""
+    return values[0] if values else None
+
+
+def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lambda row: True) -> dict[str, int]:
+    """Operations per value of a column, most frequent first; rows without a value are left out."""
+    counts: dict[str, int] = defaultdict(int)
+    for row in groups:
+        if row[key] is not None and of(row):
+            counts[row[key]] += row["operations"]
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

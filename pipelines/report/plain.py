@@ -1,0 +1,60 @@
+"""Text that comes from logs, made harmless: logs are hostile input. And numbers as people read them. Pure."""
+
+from __future__ import annotations
+
+import re
+
+#: What Markdown (GitHub's included) and the HTML within it could take for markup, anywhere in a line.
+_MARKUP = re.compile(r"[\\`*_\[\]|~#!$]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+_ENTITY = re.compile("[&<>@]")
+#: At the start of a line: a list, a rule, the underline of a heading, a numbered list.
+_LEADING = re.compile(r"^([-+=]|\d+[.)](?=\s|$))")
+_LINK = re.compile(r"(://|\bwww\.)", re.IGNORECASE)
+
+TEXT_MAX = 400
+
+
+def plain(text: object, limit: int = TEXT_MAX) -> str:
+    """One line of printable text: line ends, control characters, bidi overrides and the like become blanks.
+
+    Args:
+        limit: longer text is cut, which an ellipsis shows.
+    """
+    shown = "".join(char if char.isprintable() else " " for char in str(text)[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def markdown(text: object, limit: int = TEXT_MAX) -> str:
+    """Text that Markdown shows as it is, in a table's cell too: one line, with nothing of it taken for markup."""
+    shown = plain(text, limit)
+    lead = _LEADING.match(shown)
+    escaped = _ENTITY.sub(lambda match: _ENTITIES[match[0]], _MARKUP.sub(r"\\\g<0>", shown))
+    if lead:
+        # The last character of what starts a list is punctuation, so a backslash makes it text.
+        cut = len(lead[0]) - 1
+        escaped = f"{escaped[:cut]}\\{escaped[cut:]}"
+    return _LINK.sub(lambda match: match[0].replace(":", "&#58;").replace(".", "&#46;"), escaped)
+
+
+def count(value: int | None) -> str:
+    """A number of things: 12,345."""
+    return "-" if value is None else f"{value:,}"
+
+
+def ms(value: float | None) -> str:
+    """Milliseconds: two decimals below 10, one below 1000, none above."""
+    if value is None:
+        return "-"
+    size = abs(value)
+    return f"{value:,.{2 if size < 10 else 1 if size < 1000 else 0}f}"
+
+
+def share(value: float | None) -> str:
+    """A share as a percentage; 100% only if it is all."""
+    if value is None:
+        return "-"
+    text = f"{value:.2%}"
+    if text == "100.00%" and value < 1:
+        return ">99.99%"
+    return "<0.01%" if text == "0.00%" and value > 0 else text

@@ -1,0 +1,281 @@
+"""The report's queries: from tables to aggregates. Nothing here starts a job.
+
+Quantiles are exact (Spark's ``percentile``, which interpolates linearly) of values rounded to 0.01 ms: that bounds the
+distinct values that a quantile has to keep, and, unlike an approximate quantile, the answer does not depend on how the
+rows are spread over tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everyone's name for it
+
+from pipelines.report.figures import PHASES, SPLIT, TICKS_PER_MS, WITHIN_MS
+from pipelines.report.model import UNKNOWN_BROKER
+from pipelines.report.tiers import Node
+from schemas.gold import CLASSES
+
+#: Keys of a broker's configuration that matter for replication, and so are shown in the report.
+CONFIG_KEYS = (
+    "process.roles",
+    "listeners",
+    "inter.broker.protocol.version",
+    "default.replication.factor",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "auto.leader.rebalance.enable",
+    "replica.lag.time.max.ms",
+    "replica.fetch.wait.max.ms",
+    "replica.fetch.min.bytes",
+    "replica.fetch.max.bytes",
+    "replica.fetch.backoff.ms",
+    "replica.socket.timeout.ms",
+    "replica.high.watermark.checkpoint.interval.ms",
+    "replica.selector.class",
+    "num.replica.fetchers",
+    "num.io.threads",
+    "num.network.threads",
+    "queued.max.requests",
+    "log.flush.interval.messages",
+    "broker.heartbeat.interval.ms",
+    "broker.session.timeout.ms",
+    "zookeeper.session.timeout.ms",
+    "controlled.shutdown.enable",
+    "request.timeout.ms",
+    "transaction.state.log.min.isr",
+    "offsets.topic.replication.factor",
+)
+UNPARSED_MAX = 20
+WORST_MAX = 10
+#: Quantiles of a total: its median, then its tail.
+TOTAL_QUANTILES = (0.5, 0.95, 0.99, 0.999)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The window, microseconds since the epoch, the end exclusive; None: no bound."""
+
+    since_us: int | None
+    until_us: int | None
+
+    def arrived(self, rows: DataFrame) -> DataFrame:
+        """The rows that arrived within the window."""
+        if self.since_us is not None:
+            rows = rows.where(F.col("arrival_time") >= F.timestamp_micros(F.lit(self.since_us)))
+        if self.until_us is not None:
+            rows = rows.where(F.col("arrival_time") < F.timestamp_micros(F.lit(self.until_us)))
+        return rows
+
+    def overlapping(self, intervals: DataFrame) -> DataFrame:
+        """The intervals that have at least an instant in the window."""
+        start_us = F.unix_micros("interval_start")
+        if self.since_us is not None:
+            intervals = intervals.where(start_us + F.col("interval_s") * 1_000_000 > self.since_us)
+        if self.until_us is not None:
+            intervals = intervals.where(start_us < self.until_us)
+        return intervals
+
+
+# ---------------------------------------------------------------- operations
+
+
+def operations(table: DataFrame, slow_ms: int) -> DataFrame:
+    """Acks=all produces with what several queries need of them."""
+    arrival_us = F.unix_micros("arrival_time")
+    total = (F.unix_micros("completed_time") - arrival_us) / 1000
+    parts = [F.col(name) for name in SPLIT.values()]
+    wait = F.col("wait_ms")
+    return table.where(F.col("operation") == "produce").select(
+        "*",
+        # The rule of gold.replica_blame: who closed it; the leader where nobody else was waited for.
+        F.coalesce(
+            "closing_replica", F.when(F.col("closing_role") == "leader", F.col("broker_id")), F.lit(UNKNOWN_BROKER)
+        ).alias("blamed"),
+        F.coalesce("closing_role", F.lit("unknown")).alias("role"),
+        arrival_us.alias("arrival_us"),
+        total.alias("total_ms"),
+        # Never longer than it was: nobody is slower for one replica less.
+        F.least(total, total - wait + F.col("wait_without_closing_ms")).alias("total_without_ms"),
+        F.abs("residual_ms").alias("distance_ms"),
+        (F.col("class") != "unobservable").alias("replayed"),
+        (wait > slow_ms).alias("slow"),
+        F.greatest(wait - slow_ms, F.lit(0.0)).alias("slow_wait_ms"),
+        reduce(lambda left, right: left | right, [part.isNotNull() for part in parts]).alias("is_split"),
+    )
+
+
+def groups(operations: DataFrame) -> DataFrame:
+    """Counts and sums per combination of the columns that have few values, none of which grows with the input."""
+    within = [
+        F.count_if(F.col("succeeded") & F.col("replayed") & (F.col("distance_ms") <= n)).alias(f"within_{n}")
+        for n in WITHIN_MS
+    ]
+    return operations.groupBy(
+        "cluster_id", "blamed", "role", "class", "class_reason", "known_bug", "cause", "succeeded"
+    ).agg(
+        F.count("*").alias("operations"),
+        F.count_if("slow").alias("slow"),
+        F.sum("wait_ms").alias("wait_ms"),
+        F.sum("slow_wait_ms").alias("slow_wait_ms"),
+        F.min("arrival_us").alias("first_us"),
+        F.max("arrival_us").alias("last_us"),
+        *within,
+    )
+
+
+def _quantile(value: Column, *shares: float) -> Column:
+    """Exact quantiles, in ticks of 0.01 ms: see the module. `pipelines.report.figures.from_ticks` undoes the unit."""
+    return F.percentile(F.rint(value * TICKS_PER_MS), list(shares))
+
+
+def quantiles(operations: DataFrame, blamed: Sequence[Node]) -> DataFrame:
+    """All quantiles of operations, in one row."""
+    columns = [
+        _quantile(F.col("interval_width_ms"), 0.5, 0.99).alias("width"),
+        _quantile(F.when(F.col("replayed"), F.col("distance_ms")), 0.5, 0.95, 0.99, 0.999).alias("distance"),
+        F.max(F.when(F.col("replayed"), F.col("distance_ms"))).alias("distance_max"),
+        _quantile(F.when(F.col("succeeded"), F.col("total_ms")), 0.99).alias("actual"),
+        F.count_if("is_split").alias("split"),
+    ]
+    for name, column in SPLIT.items():
+        part = F.when(F.col("is_split"), F.coalesce(column, F.lit(0.0)))
+        columns += [F.mean(part).alias(f"mean_{name}"), _quantile(part, 0.99).alias(f"p99_{name}")]
+    for number, (cluster_id, broker_id) in enumerate(blamed):
+        closed = F.col("succeeded") & (F.col("cluster_id") == cluster_id) & (F.col("blamed") == broker_id)
+        without = F.when(closed & F.col("total_without_ms").isNotNull(), F.col("total_without_ms"))
+        without = without.otherwise(F.col("total_ms"))
+        columns += [
+            _quantile(F.when(closed, F.col("wait_ms")), 0.99).alias(f"wait_{number}"),
+            _quantile(F.when(F.col("succeeded"), without), 0.99).alias(f"without_{number}"),
+        ]
+    nobody = F.col("succeeded") & (F.col("blamed") == UNKNOWN_BROKER)
+    columns.append(_quantile(F.when(nobody, F.col("wait_ms")), 0.99).alias("wait_unknown"))
+    return operations.agg(*columns)
+
+
+def timeline(operations: DataFrame, interval_s: int) -> DataFrame:
+    number = F.floor(F.col("arrival_us") / (interval_s * 1_000_000))
+    return operations.groupBy((number * interval_s).alias("start_s")).agg(
+        F.count("*").alias("observed"),
+        *[F.count_if(F.col("class") == name).alias(name) for name in CLASSES],
+        F.count_if(~F.col("succeeded")).alias("with_error"),
+        F.count_if("slow").alias("slow"),
+        _quantile(F.col("total_ms"), 0.99).alias("total_p99"),
+    )
+
+
+def worst(operations: DataFrame) -> DataFrame:
+    rank = F.when(F.col("class") == "contradicted", 0).when(F.col("class") == "late", 1).otherwise(2)
+    size = F.when(rank < 2, F.coalesce("distance_ms", F.lit(0.0))).otherwise(F.col("wait_ms"))
+    return (
+        operations.orderBy(rank, size.desc(), "operation_id")
+        .limit(WORST_MAX)
+        .select(
+            *("broker_id", "client_id", "correlation_id", "arrival_us", "wait_ms", "residual_ms", "cause"),
+            *("closing_topic", "closing_partition", "closing_replica", "closing_role", "class", "class_reason"),
+        )
+    )
+
+
+def singled_out(intervals: DataFrame) -> DataFrame:
+    return intervals.where("singled_out").coalesce(1).select("cluster_id", "replica_id").distinct()
+
+
+# ------------------------------------------------------------------ requests
+
+
+def latency(phases: DataFrame) -> DataFrame:
+    """One row per kind of request; kind is null for the other APIs."""
+    produce, fetch = F.col("api") == "PRODUCE", F.col("api") == "FETCH"
+    kind = (
+        F.when(produce & (F.col("acks") == -1), "produce_acks_all")
+        .when(produce, "produce_acks_1")
+        .when(fetch & (F.col("replica_id") >= 0), "fetch_follower")
+        .when(fetch, "fetch_consumer")
+    )
+    measured = []
+    for name, column in PHASES.items():
+        # The other APIs are only counted: their phases would be quantiles of a mixture.
+        value = F.when(F.col("kind").isNotNull(), F.col(column))
+        measured += [F.mean(value).alias(f"mean_{name}"), _quantile(value, 0.99).alias(f"p99_{name}")]
+    total = F.when(F.col("kind").isNotNull(), F.col("total_time_ms"))
+    return (
+        phases.withColumn("kind", kind)
+        .groupBy("kind")
+        .agg(
+            F.count("*").alias("requests"),
+            # A thousandth for figures that are decimal fractions: 1.0000000001 is 1.
+            F.count_if(F.abs("unaccounted_ms") <= 1.0005).alias("within_1"),
+            _quantile(total, *TOTAL_QUANTILES).alias("total"),
+            *measured,
+        )
+    )
+
+
+# ------------------------------------------- files, coverage, configurations
+# These tables are small: with all rows in one partition their aggregation needs no shuffle, so it is one job.
+
+
+def files(files: DataFrame) -> DataFrame:
+    return files.select(
+        *("path", "sha256", "cluster_id", "broker_id", "kafka_version", "mode", "line_count", "problem"),
+        F.unix_micros("first_time").alias("first_us"),
+        F.unix_micros("last_time").alias("last_us"),
+    )
+
+
+def coverage(coverage: DataFrame) -> DataFrame:
+    """Records and marks of evidence, per broker."""
+    typed = F.col("outcome") == "typed"
+    lines = F.col("line_count")
+    marks = {
+        "request_log": typed & F.col("template").startswith("request."),
+        "partition_debug": typed & (F.col("level") == "DEBUG") & F.col("logger").endswith("cluster.Partition"),
+        "delayed_produce_trace": typed & (F.col("level") == "TRACE") & F.col("logger").endswith("DelayedProduce"),
+    }
+    return (
+        coverage.coalesce(1)
+        .groupBy("cluster_id", "broker_id")
+        .agg(
+            F.sum(lines).alias("lines"),
+            F.sum(F.when(F.col("outcome") == "unparsed", lines).otherwise(0)).alias("unparsed"),
+            *[(F.count_if(mark) > 0).alias(name) for name, mark in marks.items()],
+        )
+    )
+
+
+def unparsed(coverage: DataFrame) -> DataFrame:
+    return (
+        coverage.where(F.col("outcome") == "unparsed")
+        .coalesce(1)
+        .groupBy("template", "logger")
+        .agg(F.sum("line_count").alias("count"))
+        .orderBy(F.col("count").desc(), "template", "logger")
+        .limit(UNPARSED_MAX)
+    )
+
+
+def configs(configs: DataFrame) -> DataFrame:
+    """The last value of each key that a broker logged at a start."""
+    return (
+        configs.where((F.col("scope") == "broker") & F.col("key").isin(*CONFIG_KEYS))
+        .coalesce(1)
+        .groupBy("cluster_id", "broker_id", "key")
+        .agg(F.max_by("value", F.struct("time", "file_id", "byte_offset", "fact_no")).alias("value"))
+    )
+
+
+def lifecycle(events: DataFrame) -> DataFrame:
+    """Version and mode that each broker logged last."""
+    order = F.struct("time", "file_id", "byte_offset", "fact_no")
+    said = {name: F.when(F.col(name).isNotNull(), order) for name in ("kafka_version", "mode")}
+    return (
+        events.where("kafka_version IS NOT NULL OR mode IS NOT NULL")
+        .coalesce(1)
+        .groupBy("cluster_id", "broker_id")
+        .agg(*[F.max_by(name, when).alias(name) for name, when in said.items()])
+    )

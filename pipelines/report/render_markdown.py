@@ -1,0 +1,105 @@
+"""The report as Markdown. What it says, and in what order, stands in ``templates/report.md.j2``.
+
+Logs are hostile input: every value that a template prints is escaped, unless it is a number that this module formats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pipelines.report import plain
+from pipelines.report.figures import PHASES, SPLIT
+from pipelines.report.model import UNKNOWN_BROKER, Report
+
+#: Input files listed; report.json has all.
+INPUTS_MAX = 100
+
+HEADER_LABELS = {
+    "request_queue": "Request queue",
+    "local": "Request handler (local)",
+    "remote": "Waiting (remote)",
+    "throttle": "Throttled by a quota",
+    "response_queue": "Response queue",
+    "send": "Sending",
+    "unaccounted": "Unaccounted",
+}
+SPLIT_LABELS = {
+    "wait_for_fetch": "(1) No fetch of the replica was there: until it came",
+    "carry": "(2) The fetch that carried the records out",
+    "follower": "(3) The follower's append and way back",
+    "closing_fetch": "(4) Its next fetch in the leader's request queue, and handled",
+    "completion": "(5) From satisfied to answered",
+    "isr_change": "Instead of (1) to (4): until the ISR changed",
+}
+
+
+class _Formatted(str):
+    """Made by this module from a number: nothing to escape."""
+
+    __slots__ = ()
+
+
+def render_markdown(report: Report) -> str:
+    """The report as one Markdown document."""
+    produce, latency = report.operations.produce, report.latency
+    keys = {key: None for broker in report.brokers for key in broker.config}
+    template = _environment().get_template("report.md.j2")
+    text = template.render(
+        report=report,
+        produce=produce,
+        configured=sorted(keys),
+        tallies=(
+            ("Cause of completion", produce.by_cause),
+            ("Reason of being late", produce.late_reasons),
+            ("Reason of being unobservable", produce.unobservable_reasons),
+            ("Signature of a known bug", produce.known_bugs),
+        ),
+        kinds=(
+            ("Produce, acks=all", latency.produce_acks_all),
+            ("Produce, other acks", latency.produce_acks_1),
+            ("Fetch of followers", latency.fetch_follower),
+            ("Fetch of consumers", latency.fetch_consumer),
+        ),
+        header_phases=[(name, HEADER_LABELS[name]) for name in PHASES],
+        split_phases=[(name, SPLIT_LABELS[name]) for name in SPLIT],
+        inputs_max=INPUTS_MAX,
+    )
+    # Parts that are absent leave empty lines behind; values have no line ends.
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pipelines.report"),
+        autoescape=False,  # this is not HTML: finalize escapes everything, for Markdown
+        finalize=_finalize,
+        undefined=StrictUndefined,
+    )
+    formats: dict[str, Callable[..., str]] = {
+        "count": plain.count,
+        "ms": plain.ms,
+        "share": lambda value: plain.share(value).replace("<", "&lt;").replace(">", "&gt;"),
+        "broker": lambda broker_id: "unknown" if broker_id == UNKNOWN_BROKER else str(broker_id),
+    }
+    environment.filters["dash"] = _dash
+    for name, form in formats.items():
+        environment.filters[name] = _formatted(form)
+    return environment
+
+
+def _formatted(form: Callable[..., str]) -> Callable[..., _Formatted]:
+    return lambda value: _Formatted(form(value))
+
+
+def _dash(value: object) -> object:
+    """A dash in place of nothing; anything else is left to be escaped."""
+    return _Formatted("-") if value is None or value == "" else value
+
+
+def _finalize(value: object) -> str:
+    return value if isinstance(value, _Formatted) else plain.markdown(value)

@@ -1,0 +1,27 @@
+"""The kinds of values that a report is made of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso_utc(time_us: int) -> str:
+    """Microseconds since the epoch as ISO 8601, cut to milliseconds: ``2026-11-20T15:29:00.397Z``."""
+    instant = _EPOCH + timedelta(microseconds=time_us)
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _storable(value: object) -> object:
+    """Text that UTF-8 can hold: names of files may carry bytes that are no text (lone surrogates)."""
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_storable)]
+Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]

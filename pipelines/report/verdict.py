@@ -1,0 +1,52 @@
+"""What the report comes to in one word. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Operations, Verdict
+
+#: Below this share of understood records too much may have gone unseen.
+SHARE_PARSED_MIN = 0.95
+
+_LOST = re.compile(r"\b(truncated|corrupt)", re.IGNORECASE)
+#: More files than this are counted, not named, in a reason.
+_NAMED_MAX = 3
+
+
+def lost_evidence(problem: str) -> bool:
+    """Whether a problem of an input file means that lines of it are gone."""
+    return _LOST.search(problem) is not None
+
+
+def decide(
+    produce: Operations, lines: int, share_parsed: float | None, problems: Iterable[tuple[str, str]]
+) -> tuple[Verdict, tuple[str, ...]]:
+    """Verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
+
+    Args:
+        produce: the replayed acks=all produces.
+        lines: log records.
+        share_parsed: of them, understood; None without records.
+        problems: file and problem of every input that has one.
+    """
+    reasons = []
+    if lines == 0:
+        reasons.append("no log record was read")
+    elif share_parsed is not None and share_parsed < SHARE_PARSED_MIN:
+        reasons.append(f"only {share_parsed:.1%} of the log records were understood, less than {SHARE_PARSED_MIN:.0%}")
+    if produce.observed == 0:
+        reasons.append("no acks=all produce was observed: is there a request log, and of the time in question?")
+    elif produce.replayed == 0:
+        why = ", ".join(f"{reason} {count}" for reason, count in produce.unobservable_reasons.items())
+        reasons.append(
+            f"none of the {produce.observed} acks=all produces could be replayed" + (f" ({why})" if why else "")
+        )
+    lost = sorted({file for file, problem in problems if lost_evidence(problem)})
+    if lost:
+        more = f" and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
+        reasons.append(f"evidence is lost in truncated or corrupt files: {', '.join(lost[:_NAMED_MAX])}{more}")
+    if produce.contradicted > 0:
+        return VIOLATED, tuple(reasons)
+    return (INCONCLUSIVE if reasons else CLEAN), tuple(reasons)

@@ -1,0 +1,56 @@
+"""Writes the report's files, each whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pipelines.errors import InputError
+from pipelines.report.model import Report
+from pipelines.report.render_json import render_json
+from pipelines.report.render_markdown import render_markdown
+
+JSON_NAME = "report.json"
+MARKDOWN_NAME = "report.md"
+
+
+def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
+    """Write ``report.json`` and ``report.md`` into a folder, which is made if it is not there.
+
+    All is rendered before anything is written; a file that was there stays until its successor is complete.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: the folder cannot be made or written.
+    """
+    contents = {JSON_NAME: render_json(report), MARKDOWN_NAME: render_markdown(report).encode()}
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        return tuple(_replace(out_dir / name, content) for name, content in contents.items())
+    except OSError as error:
+        problem = f"cannot hold the report ({error.strerror or error})"
+        raise InputError(out_dir, problem, "choose another folder with --out") from None
+
+
+def _replace(path: Path, content: bytes) -> Path:
+    """Write beside the file, then rename over it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        # mkstemp makes a file that only its owner may read.
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

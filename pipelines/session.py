@@ -1,0 +1,171 @@
+"""The one place where a Spark session is made."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from pipelines.config import Config, SessionConfig
+from pipelines.errors import EnvironmentProblem
+from pipelines.jars import delta_jars, delta_package
+from pipelines.java import JAVA_REMEDY, find_java, java_problem
+from pipelines.resources import conf_file
+
+#: Settings that do not depend on the machine.
+_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Kafka's logs are read as UTC unless configured otherwise; the machine's own zone must not leak into a table.
+    "spark.sql.session.timeZone": "UTC",
+    # A batch job has no use for a web server.
+    "spark.ui.enabled": "false",
+    # Progress is the console's business.
+    "spark.ui.showConsoleProgress": "false",
+    # Rows pass between Python and the JVM by the batch, never one by one.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Log text compresses well, and zstd reads as fast as the default (snappy) at about half the size.
+    "spark.sql.parquet.compression.codec": "zstd",
+    # transformWithState keeps its state in RocksDB only.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # Delta reads a table's log with 50 tasks unless told otherwise; ours have a handful of commits. One against 50
+    # took 8 reads of small tables from 33 s to 7 s.
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+
+#: A run of a minute is mostly code that runs once or twice, which the JVM's second compiler does not pay for: starting
+#: and 32 small Delta writes took 35 s of CPU with the first compiler only, 54 s with both.
+_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
+
+
+def build_session(config: Config, app_name: str) -> SparkSession:
+    """Start Spark with Delta, or join the session that is already there.
+
+    Whatever spark-submit (or spark-defaults.conf under spark-submit) has set stays as it is. ``[session.spark]`` of
+    the configuration wins over the settings of this module.
+
+    Raises:
+        EnvironmentProblem: no suitable Java, or no Delta jars, with the remedy.
+    """
+    local = config.session.master.startswith("local")
+    submitted = _submitted()
+    settings = _SETTINGS | _sized(config.session)
+    if submitted is None:
+        _require_java()
+        settings |= _launch_settings(config.session, local)
+    elif not _brings_delta(submitted | config.session.spark):
+        raise EnvironmentProblem(
+            "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
+        )
+    settings |= {key: value for key, value in config.session.spark.items() if key != _JAVA_OPTIONS}
+
+    _use_this_python(local)
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in ({"spark.master": config.session.master} | settings).items():
+        if key not in (submitted or {}):
+            builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        problem = java_problem() or f"Java could not be started (heap: {config.session.driver_memory})"
+        raise EnvironmentProblem(problem, JAVA_REMEDY) from error
+    # In a session that runs only batch queries nothing starts the coordinator of state stores, which
+    # transformWithState needs (SPARK-58973); asking for the streams starts it.
+    _ = spark.streams
+    return spark
+
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def _submitted() -> dict[str, str] | None:
+    """Settings that spark-submit has fixed; None if this process was not started by it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
+    return dict(SparkConf().getAll())
+
+
+def _brings_delta(settings: dict[str, str]) -> bool:
+    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    named = any("delta-spark" in settings.get(place, "") for place in places)
+    home = os.environ.get("SPARK_HOME")
+    return named or (home is not None and any(Path(home, "jars").glob("delta-spark*.jar")))
+
+
+def _require_java() -> None:
+    # Only its presence: asking for the version costs a JVM start, and is done when starting Spark fails.
+    if find_java() is None:
+        raise EnvironmentProblem(java_problem() or "there is no java", JAVA_REMEDY)
+
+
+def _use_this_python(local: bool) -> None:
+    """Workers run the driver's Python: a virtual environment that is not activated is not on their PATH."""
+    if local:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def _sized(session: SessionConfig) -> dict[str, str]:
+    """Settings that follow from the number of cores."""
+    partitions = session.shuffle_partitions
+    if partitions is None:
+        cores = local_cores(session.master)
+        partitions = cores * 2 if cores else None
+    return {"spark.sql.shuffle.partitions": str(partitions)} if partitions else {}
+
+
+def local_cores(master: str) -> int | None:
+    """Cores that a local master uses; None for a cluster."""
+    if master == "local":
+        return 1
+    match = re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master)
+    if match is None:
+        return None
+    return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1))
+
+
+def _launch_settings(session: SessionConfig, local: bool) -> dict[str, str]:
+    """Settings that count only when this process starts the JVM."""
+    options = [
+        *(_QUICK_START if local else ()),
+        f'"-Dlog4j2.configurationFile={conf_file("log4j2.properties").as_uri()}"',
+    ]
+    if _JAVA_OPTIONS in session.spark:
+        options.append(session.spark[_JAVA_OPTIONS])
+    warehouse = tempfile.mkdtemp(prefix="highwater-warehouse-")
+    atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
+    return {
+        "spark.driver.memory": session.driver_memory,
+        _JAVA_OPTIONS: " ".join(options),
+        # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
+        "spark.sql.warehouse.dir": warehouse,
+    } | _jar_settings(session, local)
+
+
+def _jar_settings(session: SessionConfig, local: bool) -> dict[str, str]:
+    if _brings_delta(session.spark):
+        return {}
+    jars = delta_jars()
+    if not jars:
+        raise EnvironmentProblem(f"Delta's jars ({delta_package()}) are not there", "run `make setup` once, on line")
+    if local:
+        # On the class path they are loaded like Spark's own jars, without the copies that spark.jars makes.
+        return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+    return {"spark.jars": ",".join(jar.as_uri() for jar in jars)}

@@ -1,0 +1,228 @@
+"""Ingest end to end: trees of files in, bronze tables out, and again."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.bronze import ingest as module
+from pipelines.bronze.ingest import Broker, IngestSummary, ingest
+from pipelines.config import IngestConfig
+from pipelines.errors import InputError
+from pipelines.lake import Lake
+from schemas.bronze import LOG_FILES, LOG_LINES
+
+A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
+CONFIG = IngestConfig(timezone="UTC", record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"])
+
+
+def server(broker: int, cluster: str = A, extra: str = "") -> bytes:
+    at = "[2026-11-20 15:33:21,101]"
+    return (
+        f"{at} INFO KafkaConfig values: \n\tbroker.id = {broker}\n"
+        f"\tlisteners = PLAINTEXT://127.0.0.1:{19092 + broker}\n"
+        "\tzookeeper.connect = 127.0.0.1:12181\n (kafka.server.KafkaConfig)\n"
+        f"{at} INFO Cluster ID = {cluster} (kafka.server.KafkaServer)\n"
+        f"{at} INFO Kafka version: 2.8.2 (org.apache.kafka.common.utils.AppInfoParser)\n"
+        f"{at} WARN [ReplicaManager broker={broker}] {extra} (kafka.server.ReplicaManager)\n"
+        "java.io.IOException: x\n\tat a.B(C.scala:114)\n"
+    ).encode()
+
+
+def requests(broker: int, count: int = 3) -> bytes:
+    line = (
+        '[2026-11-20 15:33:26,082] DEBUG Completed request:{{"n":{n},'
+        '"connection":"127.0.0.1:{port}-127.0.0.1:53670-4"}}'
+        " (kafka.request.logger)\n"
+    )
+    return "".join(line.format(n=n, port=19092 + broker) for n in range(count)).encode()
+
+
+CLEANER = b"[2026-11-20 15:33:21,368] INFO Starting the log cleaner (kafka.log.LogCleaner)\n"
+
+
+def write(root: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return root
+
+
+def cluster(root: Path, name: str = A) -> Path:
+    return write(
+        root,
+        {
+            f"b{broker}/logs/{file}": content
+            for broker in (1, 2)
+            for file, content in (
+                ("server.log.gz", server(broker, name)),
+                ("kafka-request.log", requests(broker)),
+                ("log-cleaner.log", CLEANER + f"{name} {broker}\n".encode()),
+            )
+        },
+    )
+
+
+def run(spark: SparkSession, lake: Lake, *paths: Path, run_id: str = "r1") -> IngestSummary:
+    return ingest(spark, lake, paths, CONFIG, run_id)
+
+
+def lines(lake: Lake) -> list[tuple]:
+    stored = lake.read(LOG_LINES).select("cluster_id", "broker_id", "kind", "line_no", "message")
+    return sorted(map(tuple, stored.collect()))
+
+
+def files(lake: Lake) -> dict[str, object]:
+    return {row["path"]: row for row in lake.read(LOG_FILES).collect()}
+
+
+def test_a_tree_becomes_bronze_and_again_nothing(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    root = cluster(tmp_path)
+    summary = run(spark, lake, root)
+    assert (summary.files_found, summary.files_new, summary.problems) == (6, 6, ())
+    assert summary.brokers == (Broker(A, 1, "2.8.2", "zookeeper"), Broker(A, 2, "2.8.2", "zookeeper"))
+    stored = files(lake)
+    sources = {Path(path).name: row["broker_id_source"] for path, row in stored.items()}
+    assert sources == {"server.log.gz": "content", "kafka-request.log": "listener", "log-cleaner.log": "folder"}
+    assert all(row["path"].split("/b")[-1].startswith(str(row["broker_id"])) for row in stored.values())
+    assert sum(row["record_count"] for row in stored.values()) == summary.records == 2 * (4 + 3 + 1)
+    assert len(lines(lake)) == summary.records
+    versions = lake.versions()
+
+    again = run(spark, lake, root, run_id="r2")
+    assert (again.files_new, again.files_known, again.lines, again.brokers) == (0, 6, 0, summary.brokers)
+    assert lake.versions() == versions
+
+
+def test_rows_point_at_their_bytes(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    path = write(tmp_path, {"server.log": server(1)}) / "server.log"
+    run(spark, lake, path)
+    content = path.read_bytes()
+    for row in lake.read(LOG_LINES).collect():
+        assert content[row["byte_offset"] :].startswith(b"[2026-11-20")
+        assert content[: row["byte_offset"]].count(b"\n") + 1 == row["line_no"]
+        assert row["time"].isoformat().endswith("15:33:21.101000")
+    message = lake.read(LOG_LINES).where("level = 'WARN'").collect()[0]["message"]
+    assert message == "[ReplicaManager broker=1] \njava.io.IOException: x\n\tat a.B(C.scala:114)"
+
+
+def test_the_same_content_under_other_names_is_read_once(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    write(tmp_path, {"server.log": server(1), "server.log.1.gz": server(1), "copy/server.log": server(1)})
+    first = run(spark, lake, tmp_path)
+    assert (first.files_found, first.files_new, first.files_known) == (3, 1, 2)
+    assert list(files(lake)) == [str(tmp_path / "copy" / "server.log")]
+    shutil.move(tmp_path / "server.log", tmp_path / "server.log.2026-11-20-14")
+    assert run(spark, lake, tmp_path).files_new == 0
+
+
+def test_clusters_on_the_same_addresses(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    cluster(tmp_path / "a", A)
+    cluster(tmp_path / "b", B)
+    # Equal contents are one file; these differ by a line.
+    (tmp_path / "b/b1/logs/kafka-request.log").write_bytes(requests(1, 5))
+    (tmp_path / "b/b2/logs/kafka-request.log").write_bytes(requests(2, 5))
+    summary = run(spark, lake, tmp_path)
+    assert {(broker.cluster_id, broker.broker_id) for broker in summary.brokers} == {(A, 1), (A, 2), (B, 1), (B, 2)}
+    for path, row in files(lake).items():
+        assert row["cluster_id"] == (A if path.startswith(str(tmp_path / "a")) else B)
+        assert f"/b{row['broker_id']}/" in path
+
+
+def test_a_crash_between_lines_and_register_leaves_no_trace(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = cluster(tmp_path)
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("power loss")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lake, "insert_new", crash)
+        with pytest.raises(RuntimeError, match="power loss"):
+            run(spark, lake, root)
+    assert files(lake) == {}
+    before = lines(lake)
+    write(root, {"b1/logs/state-change.log": b"[2026-11-20 15:33:26,082] INFO [Broker id=1] x (state.change.logger)\n"})
+    summary = run(spark, lake, root)
+    assert summary.files_new == 7
+    assert len(lines(lake)) == len(before) + 1
+    assert set(before) < set(lines(lake))
+
+
+def test_a_log_read_while_it_is_written(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    content = server(1) + server(1, extra="later")
+    path = write(tmp_path, {"server.log": content[: len(server(1)) + 40]}) / "server.log"
+    run(spark, lake, path)
+    path.unlink()
+    write(tmp_path, {"server.log.2026-11-20-15": content, "server.log": CLEANER.replace(b"LogCleaner", b"X")})
+    summary = run(spark, lake, tmp_path)
+    assert summary.files_new == 2
+    rows = lake.read(LOG_LINES).where("problem is null and logger <> 'kafka.log.X'").collect()
+    whole = {content[: row["byte_offset"]].count(b"\n") + 1: row["message"] for row in rows}
+    assert len(rows) == len(whole) == 8
+    assert {row["problem"] for row in lake.read(LOG_LINES).collect()} == {None, "half_line"}
+    # The rotated log that follows has no identity of its own: the files of the same folder in the lake have.
+    assert {row["broker_id"] for row in files(lake).values()} == {1}
+    assert {row["kafka_version"] for row in files(lake).values()} == {"2.8.2"}
+
+
+def test_broker_that_is_learnt_later_is_said(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    write(tmp_path, {"b1/kafka-request.log": requests(1)})
+    first = run(spark, lake, tmp_path)
+    assert "server.log into the same folder" in first.problems[0][1]
+    write(tmp_path, {"b1/server.log": server(1)})
+    second = run(spark, lake, tmp_path)
+    assert second.problems == ((str(tmp_path / "b1/kafka-request.log"), second.problems[0][1]),)
+    assert "which is 1" in second.problems[0][1]
+
+
+def test_bad_files_are_reported_and_the_others_read(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    good = server(1)
+    write(tmp_path, {"server.log": good, "controller.log": b"", "state-change.log": b"\x89PNG\r\n\x1a\n" + bytes(900)})
+    (tmp_path / "server.log.1.gz").write_bytes(gzip.compress(server(1, extra="older") * 50)[:-40])
+    (tmp_path / "kafka-request.log").write_bytes(requests(1)[:-30])
+    summary = run(spark, lake, tmp_path)
+    problems = {Path(path).name: problem for path, problem in summary.problems}
+    assert problems["controller.log"] == "empty file"
+    assert problems["state-change.log"].startswith("not text: a PNG image")
+    assert problems["server.log.1.gz"].startswith("truncated gzip after")
+    assert set(problems) == {"controller.log", "state-change.log", "server.log.1.gz"}
+    assert lake.read(LOG_LINES).where("problem = 'half_line'").count() == 2
+    assert lake.read(LOG_LINES).count() == summary.records
+    assert run(spark, lake, tmp_path).files_new == 0
+
+
+def test_input_that_holds_no_log_stores_nothing(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        run(spark, lake, tmp_path / "missing")
+    with pytest.raises(InputError, match="no log files"):
+        run(spark, lake, tmp_path)
+    write(tmp_path, {"a.log": b"\x89PNG\r\n\x1a\n" + bytes(900), "b.log": bytes(900), "c.log": b""})
+    with pytest.raises(InputError, match="none of 3 files is a log"):
+        run(spark, lake, tmp_path)
+    with pytest.raises(InputError, match="is no log"):
+        run(spark, lake, tmp_path / "c.log")
+    assert files(lake) == {}
+
+
+def test_a_file_rotated_between_the_passes_stores_nothing(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = cluster(tmp_path)
+    identify = module._identify
+
+    def rotate(*arguments):
+        (root / "b1/logs/kafka-request.log").write_bytes(requests(1)[10:] + b"\n")
+        return identify(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_identify", rotate)
+        with pytest.raises(InputError, match=r"kafka-request\.log: changed while .* again"):
+            run(spark, lake, root)
+    assert lines(lake) == []
+    assert files(lake) == {}

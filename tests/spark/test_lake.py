@@ -1,0 +1,216 @@
+"""The lake keeps what the declarations promise, and every write can be repeated."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+from pyspark.testing import assertDataFrameEqual
+
+from pipelines.errors import InputError, LakeError, SchemaMismatch
+from pipelines.lake import Lake, concurrently, stored_schema
+from schemas import bronze, silver
+from schemas.table import INT, LONG, STRING, TableSpec, column, required, structs
+
+SPEC = TableSpec(
+    layer="silver",
+    name="samples",
+    comment="One sample.",
+    columns=(
+        required("topic", STRING, "Topic"),
+        required("offset", LONG, "Offset"),
+        column("broker_id", INT, "Broker"),
+        column("replicas", structs(required("id", INT, "Replica")), "Replicas"),
+    ),
+    keys=("topic", "offset"),
+    cluster_by=("topic",),
+    checks={"offset_not_negative": "offset >= 0"},
+    properties={"delta.enableChangeDataFeed": "true"},
+)
+
+
+Rows = Callable[..., DataFrame]
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> Rows:
+    def make(offsets: Iterable[int], broker_id: int = 1, topic: str = "t") -> DataFrame:
+        data = [(topic, offset, broker_id, [(1,)]) for offset in offsets]
+        return spark.createDataFrame(data, stored_schema(SPEC))
+
+    return make
+
+
+def _offsets(lake: Lake) -> list[int]:
+    return sorted(row.offset for row in lake.read(SPEC).collect())
+
+
+def test_a_table_is_made_in_one_commit_as_declared(lake: Lake) -> None:
+    assert lake.create([SPEC]) == [SPEC]
+    assert lake.versions() == {"silver.samples": 0}
+    schema = lake.read(SPEC).schema
+    assert [field.name for field in schema.fields if not field.nullable] == ["topic", "offset"]
+    assert schema["offset"].metadata["comment"] == "Offset"
+    log = (lake.path(SPEC) / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8")
+    actions = [json.loads(line) for line in log.splitlines()]
+    domain = next(action["domainMetadata"] for action in actions if "domainMetadata" in action)
+    assert json.loads(domain["configuration"])["clusteringColumns"] == [["topic"]]
+    metadata = next(action["metaData"] for action in actions if "metaData" in action)
+    assert metadata["description"] == "One sample."
+    assert metadata["configuration"]["delta.constraints.offset_not_negative"] == "offset >= 0"
+    assert metadata["configuration"]["delta.enableChangeDataFeed"] == "true"
+
+
+def test_creating_again_changes_nothing(lake: Lake) -> None:
+    lake.create([SPEC])
+    assert lake.create([SPEC]) == []
+    assert lake.versions() == {"silver.samples": 0}
+
+
+def test_every_declared_table_can_be_created(lake: Lake) -> None:
+    specs = (*bronze.TABLES, *silver.TABLES)
+    assert len(lake.create(specs)) == len(specs)
+    assert lake.create(specs) == []
+    assert set(lake.versions().values()) == {0}
+    for spec in specs:
+        assert lake.read(spec).schema == stored_schema(spec)
+
+
+def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) -> None:
+    lake.create([SPEC])
+    with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.*- offset : -1$"):
+        lake.append(SPEC, rows([-1]), "app", 1)
+    assert lake.versions() == {"silver.samples": 0}
+
+
+def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None:
+    nullable = dataclasses.replace(SPEC, columns=tuple(column(c.name, c.dataType, "") for c in SPEC.columns))
+    df = spark.createDataFrame([(None, 1, 1, None)], stored_schema(nullable))
+    lake.create([SPEC])
+    with pytest.raises(LakeError, match=r"^silver\.samples: NOT NULL constraint .* topic"):
+        lake.append(SPEC, df, "app", 1)
+    assert _offsets(lake) == []
+
+
+def test_an_append_is_taken_once(lake: Lake, rows: Rows) -> None:
+    lake.append(SPEC, rows([1, 2]), "app", 7)
+    lake.append(SPEC, rows([1, 2]), "app", 7)
+    assert _offsets(lake) == [1, 2]
+    assert lake.versions() == {"silver.samples": 1}
+    lake.append(SPEC, rows([3]), "app", 8)
+    lake.append(SPEC, rows([4]), "other", 1)
+    assert _offsets(lake) == [1, 2, 3, 4]
+
+
+def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: Rows) -> None:
+    lake.replace(SPEC, rows([1, 2], topic="a").union(rows([5], topic="b")))
+    for _ in range(2):
+        lake.replace(SPEC, rows([3, 4], topic="a"), "topic = 'a'")
+        assert _offsets(lake) == [3, 4, 5]
+    lake.replace(SPEC, rows([9]))
+    assert _offsets(lake) == [9]
+    assert lake.read(SPEC).schema == stored_schema(SPEC)
+
+
+def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> None:
+    lake.replace(SPEC, rows([1], topic="a"))
+    with pytest.raises(LakeError, match="topic : b"):
+        lake.replace(SPEC, rows([2], topic="b"), "topic = 'a'")
+    assert _offsets(lake) == [1]
+
+
+def test_only_new_rows_are_inserted_and_nothing_new_is_no_version(lake: Lake, rows: Rows) -> None:
+    assert lake.insert_new(SPEC, rows([1, 2])) == 2
+    version = lake.versions()
+    assert lake.insert_new(SPEC, rows([1, 2], broker_id=9)) == 0
+    assert lake.versions() == version
+    assert lake.insert_new(SPEC, rows([2, 3, 3])) == 1
+    assert _offsets(lake) == [1, 2, 3]
+    assert {row.broker_id for row in lake.read(SPEC).collect()} == {1}
+
+
+def test_keys_of_an_insert_may_be_null(lake: Lake, spark: SparkSession) -> None:
+    df = spark.createDataFrame([("t", 1, None, None)], stored_schema(SPEC))
+    assert lake.insert_new(SPEC, df, ["topic", "broker_id"]) == 1
+    assert lake.insert_new(SPEC, df, ["topic", "broker_id"]) == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dataclasses.replace(SPEC, columns=(*SPEC.columns, column("leader", INT, "Leader"))),
+        dataclasses.replace(SPEC, columns=(SPEC.columns[0], required("offset", STRING, ""), *SPEC.columns[2:])),
+        dataclasses.replace(SPEC, columns=(*SPEC.columns[:2], required("broker_id", INT, ""), SPEC.columns[3])),
+        dataclasses.replace(SPEC, checks={"offset_not_negative": "offset >= 1"}),
+    ],
+)
+def test_a_lake_of_other_declarations_is_refused(lake: Lake, other: TableSpec) -> None:
+    lake.create([SPEC])
+    with pytest.raises(SchemaMismatch, match=r"silver\.samples.*--lake"):
+        lake.create([other])
+    assert lake.versions() == {"silver.samples": 0}
+
+
+def test_words_may_change(lake: Lake) -> None:
+    lake.create([SPEC])
+    assert lake.create([dataclasses.replace(SPEC, comment="Another comment.", properties={})]) == []
+
+
+def test_a_table_that_was_altered_to_fit_is_taken(lake: Lake, spark: SparkSession) -> None:
+    lake.create([SPEC])
+    spark.sql(f"ALTER TABLE delta.`{lake.path(SPEC)}` ADD COLUMN (leader INT)")
+    assert lake.create([dataclasses.replace(SPEC, columns=(*SPEC.columns, column("leader", INT, "Leader")))]) == []
+
+
+def test_rows_of_another_shape_are_refused(lake: Lake, rows: Rows) -> None:
+    with pytest.raises(LakeError, match="broker_id"):
+        lake.append(SPEC, rows([1]).drop("broker_id"), "app", 1)
+    with pytest.raises(LakeError, match="extra"):
+        lake.replace(SPEC, rows([1]).withColumn("extra", lit(1)))
+
+
+def test_the_order_of_columns_does_not_matter(lake: Lake, rows: Rows) -> None:
+    lake.append(SPEC, rows([1]).select("replicas", "broker_id", "offset", "topic"), "app", 1)
+    assertDataFrameEqual(lake.read(SPEC), rows([1]))
+
+
+def test_an_older_version_can_be_read(lake: Lake, rows: Rows) -> None:
+    lake.append(SPEC, rows([1]), "app", 1)
+    lake.replace(SPEC, rows([2]))
+    assert [row.offset for row in lake.read(SPEC, version=1).collect()] == [1]
+
+
+def test_reading_what_is_not_there(lake: Lake) -> None:
+    assert not lake.exists(SPEC)
+    with pytest.raises(InputError, match=r"holds no table silver\.samples"):
+        lake.read(SPEC)
+    assert lake.versions() == {}
+
+
+def test_a_file_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("a file", encoding="utf-8")
+    with pytest.raises(InputError, match="choose another folder"):
+        Lake(spark, tmp_path / "lake").create([SPEC])
+
+
+def test_the_inventory_counts_rows_and_bytes(lake: Lake, rows: Rows) -> None:
+    lake.create([bronze.LOG_FILES])
+    lake.append(SPEC, rows([1, 2, 3]), "app", 1)
+    files, samples = lake.inventory()
+    assert (files.layer, files.name, files.rows, files.version, files.size_bytes) == ("bronze", "log_files", 0, 0, 0)
+    assert (samples.name, samples.rows, samples.version) == ("samples", 3, 1)
+    assert samples.size_bytes > 0
+
+
+def test_tasks_keep_their_order_and_their_failures() -> None:
+    assert concurrently([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
+    assert concurrently([]) == []
+
+    def fail() -> None:
+        raise ValueError("odd")
+
+    with pytest.raises(ValueError, match="odd"):
+        concurrently([fail, lambda: 1])

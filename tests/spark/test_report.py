@@ -1,0 +1,307 @@
+"""The report's queries against an oracle of plain Python over the same rows."""
+
+import random
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.config import Config, load_config
+from pipelines.errors import InputError
+from pipelines.lake import Lake
+from pipelines.report.collect import collect_report
+from pipelines.report.model import Report, RunInfo
+from schemas.bronze import LOG_FILES
+from schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
+from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
+from schemas.table import TableSpec
+from tests.unit.report.rows import (
+    START,
+    Row,
+    at,
+    blame_interval,
+    config_rows,
+    covered,
+    log_file,
+    operation,
+    quantile,
+    random_operations,
+    request,
+    source,
+)
+
+SLOW_MS = 20
+RUN = RunInfo("run-1", "0.1.0", "c0ffee", "f00d", (("x/broken.log.gz", "truncated gzip: copy the file again"),))
+SPLIT = ("wait_for_fetch", "carry", "follower", "closing_fetch", "completion", "isr_change")
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    return load_config(None, {"latency.slow_ms": SLOW_MS})
+
+
+def fill(lake: Lake, spec: TableSpec, rows: list[Row]) -> None:
+    """Write rows; columns left out are null."""
+    lake.replace(spec, lake.spark.createDataFrame(pa.Table.from_pylist(rows, spec.arrow_schema)))
+
+
+def near(value: float | None) -> Any:
+    return value if value is None else pytest.approx(value, abs=0.011)
+
+
+def minimal(lake: Lake) -> None:
+    fill(lake, LOG_FILES, [log_file("a/server.log", 1)])
+    fill(lake, COVERAGE, [covered(1, "request.produce", 10)])
+
+
+def collect(lake: Lake, config: Config, since: datetime | None = None, until: datetime | None = None) -> Report:
+    return collect_report(lake.spark, lake, config, run=RUN, since=since, until=until)
+
+
+def total_of(row: Row) -> float:
+    return (row["completed_time"] - row["arrival_time"]) / timedelta(milliseconds=1)
+
+
+def blamed_of(row: Row) -> int:
+    return row["closing_replica"] or (row["broker_id"] if row["closing_role"] == "leader" else -1)
+
+
+@pytest.mark.parametrize("window", [(None, None), (15_000, 45_000)])
+def test_operations_and_blame_agree_with_plain_python(
+    lake: Lake, config: Config, window: tuple[int | None, int | None]
+) -> None:
+    minimal(lake)
+    everything = random_operations(seed=7, size=600)
+    fill(lake, DELAYED_OPERATIONS, everything)
+    intervals = [
+        blame_interval(2, at(44_999), True),
+        blame_interval(3, at(45_000), True),
+        blame_interval(1, at(0), False),
+    ]
+    fill(lake, REPLICA_BLAME, intervals)
+    since, until = (None if ms is None else at(ms) for ms in window)
+
+    report = collect(lake, config, since, until)
+
+    rows = [
+        row
+        for row in everything
+        if (since is None or row["arrival_time"] >= since) and (until is None or row["arrival_time"] < until)
+    ]
+    produce = report.operations.produce
+    classes = Counter(row["class"] for row in rows)
+    assert produce.observed == len(rows)
+    assert {name: getattr(produce, name) for name in CLASSES} == {name: classes[name] for name in CLASSES}
+    assert produce.replayed == len(rows) - classes["unobservable"]
+    assert produce.by_cause == Counter(row["cause"] for row in rows)
+    assert produce.late_reasons == {"lost_wake_up": classes["late"]}
+    assert produce.unobservable_reasons == {"fetch_not_logged": classes["unobservable"]}
+    assert produce.known_bugs == Counter(row["known_bug"] for row in rows if row["known_bug"])
+
+    good = [row for row in rows if row["succeeded"]]
+    assert (produce.succeeded, produce.with_error) == (len(good), len(rows) - len(good))
+    for n in (1, 5, 20):
+        close = [row for row in good if row["residual_ms"] is not None and abs(row["residual_ms"]) <= n]
+        assert produce.within_ms[str(n)] == pytest.approx(len(close) / len(good), abs=1e-6)
+    distances = [abs(row["residual_ms"]) for row in rows if row["residual_ms"] is not None]
+    for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999), ("max", 1)):
+        assert getattr(produce.residual_ms, name) == near(quantile(distances, q)), name
+    widths = [row["interval_width_ms"] for row in rows if row["interval_width_ms"] is not None]
+    assert produce.interval_width_ms.p99 == near(quantile(widths, 0.99))
+
+    split = [row for row in rows if row["wait_completion_ms"] is not None]
+    assert report.latency.produce_acks_all.split == len(split)
+    for name in SPLIT:
+        column = f"{name.removeprefix('wait_')}_ms" if name == "wait_for_fetch" else f"{name}_ms"
+        parts = [row.get(f"wait_{column}") or 0.0 for row in split]
+        times = report.latency.produce_acks_all.phases_ms[name]
+        assert times.mean == near(sum(parts) / len(parts)), name
+        assert times.p99 == near(quantile(parts, 0.99)), name
+
+    all_slow = sum(max(row["wait_ms"] - SLOW_MS, 0) for row in good)
+    assert {blame.broker_id for blame in report.blame} == {blamed_of(row) for row in good}
+    assert report.blame[-1].broker_id == -1
+    slow_waits = [blame.slow_wait_ms_total for blame in report.blame[:-1]]
+    assert slow_waits == sorted(slow_waits, reverse=True)
+    for blame in report.blame:
+        own = [row for row in good if blamed_of(row) == blame.broker_id]
+        slow = sum(max(row["wait_ms"] - SLOW_MS, 0) for row in own)
+        without = [
+            total_of(row) - row["wait_ms"] + row["wait_without_closing_ms"]
+            if row in own and row["wait_without_closing_ms"] is not None
+            else total_of(row)
+            for row in good
+        ]
+        assert blame.operations == len(own)
+        assert blame.share == pytest.approx(slow / all_slow, abs=1e-5)
+        assert blame.share_wait == pytest.approx(
+            sum(r["wait_ms"] for r in own) / sum(r["wait_ms"] for r in good), abs=1e-5
+        )
+        assert blame.wait_ms_total == near(sum(row["wait_ms"] for row in own))
+        assert blame.wait_ms_p99 == near(quantile([row["wait_ms"] for row in own], 0.99))
+        assert blame.operations_slow == sum(row["wait_ms"] > SLOW_MS for row in own)
+        assert blame.p99_ms_actual == near(quantile([total_of(row) for row in good], 0.99))
+        assert blame.p99_ms_without == (near(quantile(without, 0.99)) if blame.broker_id >= 0 else None)
+        assert blame.role == Counter(row["closing_role"] or "unknown" for row in own)
+    assert {blame.broker_id for blame in report.blame if blame.singled_out} == ({2} if until else {2, 3})
+
+    starts = Counter((row["arrival_time"] - START) // timedelta(seconds=10) for row in rows)
+    assert [interval.observed for interval in report.timeline] == [starts[key] for key in sorted(starts)]
+    assert report.timeline[0].time == ("2026-11-20T14:00:10.000Z" if since else "2026-11-20T14:00:00.000Z")
+    assert sum(interval.slow for interval in report.timeline) == sum(row["wait_ms"] > SLOW_MS for row in rows)
+
+    assert report.verdict == "violated"
+    expected = sorted((row for row in rows if row["class"] == "contradicted"), key=lambda r: -abs(r["residual_ms"]))
+    worst = [row.correlation_id for row in produce.worst]
+    assert worst[: len(expected)] == [row["correlation_id"] for row in expected][: len(worst)]
+
+
+def test_latency_by_kind_of_request(lake: Lake, config: Config) -> None:
+    minimal(lake)
+    rng = random.Random(3)
+    rows = []
+    for number in range(500):
+        api, acks, replica = rng.choice(
+            [
+                *[("PRODUCE", acks, None) for acks in (-1, 0, 1)],
+                *[("FETCH", None, replica) for replica in (2, -1)],
+                ("METADATA", None, None),
+            ]
+        )
+        changes = {"total_time_ms": round(rng.random() * 50, 3), "remote_time_ms": round(rng.random() * 40, 3)}
+        unaccounted = rng.choice((0.0, 1.0, -1.0, 1.2))
+        rows.append(request(number, api=api, acks=acks, replica_id=replica, unaccounted_ms=unaccounted, **changes))
+    fill(lake, REQUEST_PHASES, rows)
+
+    latency = collect(lake, config).latency
+
+    kinds = {
+        "produce_acks_all": [row for row in rows if row["acks"] == -1],
+        "produce_acks_1": [row for row in rows if row["acks"] in (0, 1)],
+        "fetch_follower": [row for row in rows if row["replica_id"] == 2],
+        "fetch_consumer": [row for row in rows if row["replica_id"] == -1],
+    }
+    for name, own in kinds.items():
+        kind = getattr(latency, name)
+        totals = [row["total_time_ms"] for row in own]
+        waits = [row["remote_time_ms"] for row in own]
+        assert kind.requests == len(own)
+        assert kind.total_ms.p50 == near(quantile(totals, 0.5))
+        assert kind.total_ms.p999 == near(quantile(totals, 0.999))
+        assert kind.phases_ms["remote"].mean == near(sum(waits) / len(waits))
+        assert kind.phases_ms["remote"].p99 == near(quantile(waits, 0.99))
+        assert kind.phases_within_1_ms == pytest.approx(
+            sum(abs(r["unaccounted_ms"]) <= 1 for r in own) / len(own), abs=1e-6
+        )
+    within = sum(abs(row["unaccounted_ms"]) <= 1 for row in rows)
+    assert latency.phases_within_1_ms == pytest.approx(within / len(rows), abs=1e-6)
+
+
+def test_brokers_tiers_coverage_and_provenance(lake: Lake, config: Config) -> None:
+    fill(
+        lake,
+        LOG_FILES,
+        [
+            log_file("1/server.log", 1, mode="kraft", kafka_version="3.9.0"),
+            log_file("1/kafka-request.log", 1, first_time=at(-5), last_time=at(9_000), line_count=50),
+            log_file("2/server.log", 2, problem="empty file", first_time=None, last_time=None),
+            log_file("9/server.log", 9),
+            log_file("stray.log", None, cluster_id=None),
+        ],
+    )
+    partition = {"logger": "kafka.cluster.Partition", "level": "DEBUG"}
+    delayed = {"logger": "kafka.server.DelayedProduce", "level": "TRACE"}
+    fill(
+        lake,
+        COVERAGE,
+        [
+            covered(1, "request.produce", 600),
+            covered(1, "partition.hw", 50, **partition),
+            covered(1, "delayed.initial", 50, **delayed),
+            covered(1, "server.known", 200, outcome="known"),
+            covered(1, "odd <n>", 7, outcome="unparsed"),
+            covered(2, "delayed.initial", 50, **delayed),
+            covered(2, "odd <n>", 3, outcome="unparsed"),
+            covered(2, "request.received", 1, outcome="known"),
+            covered(9, "server.known", 2, outcome="known"),
+        ],
+    )
+    fill(lake, BROKER_CONFIGS, config_rows())
+    fill(
+        lake,
+        BROKER_LIFECYCLE,
+        [
+            source(1, 1, 5) | {"event": "version", "kafka_version": "3.9.0"},
+            source(2, 1, 50) | {"event": "version", "kafka_version": "3.9.1"},
+            source(3, 1, 60) | {"event": "starting", "mode": "kraft"},
+        ],
+    )
+    fill(lake, DELAYED_OPERATIONS, [operation(1)])
+
+    report = collect(lake, config)
+
+    assert report.tier_by_broker == {"c/1": "T3", "c/2": "T0", "c/9": "T0", "unknown/-1": "T0"}
+    assert report.tier == "T0"
+    first = report.brokers[0]
+    assert (first.broker_id, first.files, first.lines, first.kafka_version, first.mode) == (1, 2, 150, "3.9.1", "kraft")
+    assert (first.first_time, first.last_time) == ("2026-11-20T13:59:59.995Z", "2026-11-20T14:00:09.000Z")
+    assert first.config == {"listeners": None, "min.insync.replicas": "3"}
+    coverage = report.coverage
+    assert (coverage.lines, coverage.parsed, coverage.unparsed) == (963, 953, 10)
+    assert [(gap.count, gap.template) for gap in coverage.top_unparsed] == [(10, "odd <n>")]
+    # Node 9 is a controller only: it leads nothing, so nothing of it is missed.
+    assert [gap.needs.split(" --entity-name ")[-1] for gap in coverage.not_checkable] == [
+        "2 --alter --add-config kafka.request.logger=DEBUG",
+        "put each broker's server.log into the folder of its other logs",
+    ]
+    assert report.verdict == "inconclusive"
+    assert report.inconclusive == ("evidence is lost in truncated or corrupt files: x/broken.log.gz",)
+    assert report.problems == ("2/server.log: empty file", "x/broken.log.gz: truncated gzip: copy the file again")
+    assert report.provenance.delta_versions == lake.versions()
+    assert [file.file for file in report.provenance.inputs][-1] == "stray.log"
+
+
+def test_a_lake_with_files_only_is_inconclusive(lake: Lake, config: Config) -> None:
+    fill(lake, LOG_FILES, [log_file("1/server.log", 1)])
+
+    report = collect(lake, config, since=START)
+
+    assert report.verdict == "inconclusive"
+    assert report.inconclusive[0] == "no log record was read"
+    assert report.operations.produce.within_ms == {"1": None, "5": None, "20": None}
+    assert report.blame == ()
+    assert report.timeline == ()
+    assert report.window.since == "2026-11-20T14:00:00.000Z"
+
+
+def test_an_empty_lake_is_an_input_error(lake: Lake, config: Config) -> None:
+    with pytest.raises(InputError, match=r"bronze\.log_files"):
+        collect(lake, config)
+
+
+def test_a_long_timeline_is_coarsened(lake: Lake, config: Config) -> None:
+    minimal(lake)
+    fill(lake, DELAYED_OPERATIONS, [operation(0), operation(1, arrival_ms=40_000_000.0)])
+
+    report = collect(lake, config)
+
+    # 40,000 s in intervals of 10 s would be 4,000 of them; 2,000 is the limit.
+    assert [interval.interval_s for interval in report.timeline] == [40, 40]
+    assert any("timeline" in note and "too long" in note for note in report.notes)
+
+
+def test_the_same_rows_in_more_files_give_the_same_report(spark: SparkSession, lake: Lake, config: Config) -> None:
+    minimal(lake)
+    rows = random_operations(seed=11, size=200)
+    fill(lake, DELAYED_OPERATIONS, rows)
+    once = collect(lake, config).model_dump()
+    random.Random(1).shuffle(rows)
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, DELAYED_OPERATIONS.arrow_schema))
+    lake.replace(DELAYED_OPERATIONS, frame.repartition(7))
+    again = collect(lake, config).model_dump()
+    for report in (once, again):
+        del report["provenance"]["delta_versions"]
+    assert again == once

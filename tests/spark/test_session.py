@@ -1,0 +1,74 @@
+"""The session can do what the stages need."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Counter(StatefulProcessor):
+    """Counts the rows of a key in a value state."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.count = handle.getValueState("count", StructType([StructField("n", LongType())]))
+
+    def handleInputRows(self, key, rows, timerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 (Spark's names)
+        seen = self.count.get()[0] if self.count.exists() else 0
+        self.count.update((seen + sum(len(batch) for batch in rows),))
+        yield pd.DataFrame({"key": [key[0]], "n": [self.count.get()[0]]})
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_stateful_operator_runs_in_batch(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("a", 1), ("b", 2), ("a", 3)], "key string, value long")
+    schema = StructType([StructField("key", StringType()), StructField("n", LongType())])
+    counted = df.groupBy("key").transformWithStateInPandas(Counter(), schema, "Append", "None").collect()
+    assert {row.key: row.n for row in counted} == {"a": 2, "b": 1}
+
+
+def test_times_are_utc_and_workers_run_this_python(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.sparkContext.parallelize([0], 1).map(lambda _: sys.prefix).collect() == [sys.prefix]
+
+
+def test_spark_submit_has_the_last_word(tmp_path: Path) -> None:
+    from pipelines.jars import delta_jars
+
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import json\n"
+        "from pipelines.config import load_config\n"
+        "from pipelines.session import build_session\n"
+        "spark = build_session(load_config(), 'submitted')\n"
+        "names = ['spark.master', 'spark.sql.shuffle.partitions', 'spark.ui.enabled', 'spark.sql.extensions']\n"
+        "print(json.dumps({name: spark.conf.get(name) for name in names}))\n",
+        encoding="utf-8",
+    )
+    submit = Path(sys.executable).parent / "spark-submit"
+    class_path = os.pathsep.join(map(str, delta_jars()))
+    settings = ["--conf", "spark.sql.shuffle.partitions=3", "--driver-class-path", class_path]
+    done = subprocess.run(
+        [str(submit), "--master", "local[1]", *settings, str(job)],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "spark.master": "local[1]",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.ui.enabled": "false",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    }

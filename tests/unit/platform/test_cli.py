@@ -1,0 +1,150 @@
+"""The command's contract: verbs, exit codes, one line per error, results and progress on their own streams."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from jobs import cli, steps
+from jobs.exit_codes import ExitCode
+from pipelines.errors import ConfigError, EnvironmentProblem, HighwaterError, InputError, LakeError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jobs.cli", *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_names_every_exit_code() -> None:
+    result = CliRunner().invoke(cli.highwater, ["--help"])
+    assert result.exit_code == 0
+    for code in (0, 1, 2, 3, 70):
+        assert f"{code:>4}  " in result.output
+
+
+def test_verbs_and_options_are_those_of_the_contract() -> None:
+    verbs = cli.highwater.commands
+    assert {"audit", "ingest", "parse", "replay", "report", "tables", "doctor"} <= verbs.keys()
+    options = {option for parameter in verbs["audit"].params for option in parameter.opts}
+    assert {"logs", "--lake", "--out", "--from", "--until", "--master", "--conf"} <= options
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(cli.highwater, ["--version"])
+    assert result.exit_code == 0
+    assert result.output.startswith("highwater ")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("a.toml", "x.y", "is odd"), 2),
+        (InputError("a.log", "is no log", "give a log"), 2),
+        (EnvironmentProblem("no Java", "install it"), 2),
+        (LakeError("rows do not fit"), 70),
+        (HighwaterError("odd"), 70),
+        (RuntimeError("first line\nsecond line"), 70),
+        (MemoryError(), 70),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_every_exception_has_its_exit_code_and_one_line(
+    error: BaseException,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> ExitCode:
+        raise error
+
+    monkeypatch.setattr(steps, "audit", fail)
+    monkeypatch.delenv(cli.DEBUG_VARIABLE, raising=False)
+    assert cli.run(["audit", str(tmp_path)]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("highwater: ")
+    assert said.err.count("\n") == 1
+
+
+def test_the_traceback_is_there_for_who_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> ExitCode:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(steps, "audit", fail)
+    monkeypatch.setenv(cli.DEBUG_VARIABLE, "1")
+    assert cli.run(["audit", str(tmp_path)]) == ExitCode.INTERNAL
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verdict", [ExitCode.CLEAN, ExitCode.VIOLATED, ExitCode.INCONCLUSIVE])
+def test_the_verdict_is_the_exit_code(verdict: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "audit", lambda *_: verdict)
+    assert cli.run(["audit", str(tmp_path)]) == verdict
+
+
+def test_a_step_is_given_what_the_command_line_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(steps, "audit", lambda run, logs: seen.append((run, logs)) or ExitCode.CLEAN)
+    arguments = ["--lake", "l", "--out", "o", "--master", "local[3]", "--from", "2026-11-20T15:00+01:00"]
+    assert cli.run(["audit", str(tmp_path), *arguments, "--until", "2026-11-20T14:05"]) == 0
+    ((run, logs),) = seen
+    assert (run.lake, run.out, run.config.session.master) == (Path("l"), Path("o"), "local[3]")
+    assert run.time_from.isoformat() == "2026-11-20T14:00:00+00:00"
+    assert run.time_until.isoformat() == "2026-11-20T14:05:00+00:00"
+    assert logs == (tmp_path,)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["audit"],
+        ["nonsense"],
+        ["audit", "--nonsense", "."],
+        ["audit", ".", "--from", "yesterday"],
+        ["audit", ".", "--from", "2026-11-20", "--until", "2026-11-20"],
+        ["audit", "absent-folder"],
+        ["audit", ".", "--conf", "absent.toml"],
+        ["tables", "--lake", "absent-lake"],
+    ],
+)
+def test_bad_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(arguments) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err
+
+
+def test_the_process_answers_with_the_code() -> None:
+    assert _command("--version").returncode == 0
+    absent = _command("audit", "absent-folder")
+    assert absent.returncode == 2
+    assert absent.stderr.startswith("highwater: absent-folder: ")
+    assert absent.stderr.count("\n") == 1
+    assert absent.stdout == ""
+
+
+def test_a_reader_that_leaves_is_no_verdict_and_no_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobs.cli", "--help"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == ExitCode.BROKEN_PIPE

@@ -1,0 +1,88 @@
+"""The configuration: defaults, layers, and errors that name file, key and allowed values."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.config import load_config
+from pipelines.errors import ConfigError
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    config = load_config()
+    assert config.replay.tolerance_ms == 5
+    assert config.replay.late_ms == 100
+    assert config.replay.evidence_tier_max == "T3"
+    assert config.latency.slow_ms == 20
+    assert config.ingest.timezone == "UTC"
+    assert config.ingest.record_bytes_max == 1 << 20
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+    path = _file(tmp_path, '[session]\nmaster = "local[3]"\n[replay]\nlate_ms = 200\n')
+    config = load_config(path, {"session.master": "local[5]"})
+    assert config.session.master == "local[5]"
+    assert config.replay.late_ms == 200
+    assert config.replay.tolerance_ms == 5
+    assert load_config(path, {"session.master": None}).session.master == "local[3]"
+
+
+def test_spark_settings_may_be_quoted_or_not(tmp_path: Path) -> None:
+    path = _file(tmp_path, '[session.spark]\nspark.sql.shuffle.partitions = 4\n"spark.sql.adaptive.enabled" = false\n')
+    assert load_config(path).session.spark == {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.adaptive.enabled": "false",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        ("[replay]\nevidence_tier_max = 'T9'", "replay.evidence_tier_max", ["'T9'", "T0, T1, T2, T3"]),
+        ("[repaly]\nlate_ms = 1", "repaly", ["unknown key", "session, ingest, replay, latency, report"]),
+        ("[replay]\ntolerance = 1", "replay.tolerance", ["unknown key", "tolerance_ms"]),
+        ("[replay]\ntolerance_ms = '5'", "replay.tolerance_ms", ["integer", "'5'"]),
+        ("[replay]\ntolerance_ms = -1", "replay.tolerance_ms", ["greater than or equal to 0", "-1"]),
+        ("[ingest]\ntimezone = 'Mars/Olympus'", "ingest.timezone", ["Mars/Olympus", "IANA"]),
+        ("[ingest]\ntimezone = '../../etc'", "ingest.timezone", ["IANA"]),
+        ("[ingest]\nrecord_bytes_max = 10", "ingest.record_bytes_max", ["4096"]),
+        ("[session]\ndriver_memory = '2 GB'", "session.driver_memory", ["2 GB"]),
+        ("replay = 3", "replay", ["dictionary"]),
+        ("x = = 1", "", ["TOML", "line 1"]),
+    ],
+)
+def test_errors_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, key: str, words: list[str]) -> None:
+    path = _file(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert caught.value.key == key
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_an_error_names_the_layer_that_set_the_key(tmp_path: Path) -> None:
+    path = _file(tmp_path, "[replay]\nlate_ms = 200\n")
+    with pytest.raises(ConfigError, match=r"^command line: session\.master"):
+        load_config(path, {"session.master": ""})
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        load_config(tmp_path / "absent.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path)
+
+
+def test_the_hash_follows_what_can_change_a_result() -> None:
+    plain = load_config().config_hash
+    assert load_config(None, {"session.master": "local[7]"}).config_hash == plain
+    assert load_config(None, {"replay.late_ms": 101}).config_hash != plain

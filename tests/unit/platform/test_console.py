@@ -1,0 +1,45 @@
+"""The console: progress and results on their own streams, plain where nobody watches."""
+
+import io
+
+import pytest
+
+from pipelines.console import CaptureConsole, RichConsole
+
+
+def test_streams_are_kept_apart_and_plain() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    console = RichConsole(out, err)
+    with console.stage("read files"):
+        console.warn("[red]half a line[/red]")
+    console.result("x" * 300 + " [bold]12[/bold]")
+    assert out.getvalue() == "x" * 300 + " [bold]12[/bold]\n"
+    assert err.getvalue().splitlines()[0] == "warning: [red]half a line[/red]"
+    assert err.getvalue().splitlines()[1].startswith("read files")
+    assert err.getvalue().endswith(" s\n")
+    assert "\x1b" not in out.getvalue() + err.getvalue()
+
+
+def test_a_stage_that_fails_says_so() -> None:
+    err = io.StringIO()
+    with pytest.raises(ValueError, match="odd"), RichConsole(io.StringIO(), err).stage("parse"):
+        raise ValueError("odd")
+    assert err.getvalue().endswith(" s  failed\n")
+
+
+def test_tables_are_not_folded_in_a_file() -> None:
+    out = io.StringIO()
+    RichConsole(out, io.StringIO()).table(("name", "rows"), [("n" * 200, 1234567), ("[x]", 1)])
+    assert "n" * 200 in out.getvalue()
+    assert "1,234,567" in out.getvalue()
+    assert "[x]" in out.getvalue()
+
+
+def test_capture_keeps_everything() -> None:
+    console = CaptureConsole()
+    with console.stage("a"):
+        console.note("b")
+    console.table(("c", "d"), [(1, None)])
+    assert console.texts("stage") == ["a"]
+    assert console.texts("note") == ["b"]
+    assert console.texts("table") == ["c\td\n1\t"]

@@ -1,0 +1,38 @@
+"""What can be told about a session without starting one."""
+
+import os
+
+import pytest
+
+from pipelines.config import load_config
+from pipelines.errors import EnvironmentProblem
+from pipelines.jars import JARS_VARIABLE
+from pipelines.session import build_session, local_cores
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[3,2]", 3),
+        ("local[*]", os.cpu_count()),
+        ("spark://h:7077", None),
+        ("yarn", None),
+    ],
+)
+def test_cores_of_a_master(master: str, cores: int | None) -> None:
+    assert local_cores(master) == cores
+
+
+def test_without_java_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(EnvironmentProblem, match="no java on PATH; install Java 17"):
+        build_session(load_config(), "test")
+
+
+def test_without_jars_there_is_one_clear_error(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(JARS_VARIABLE, str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match="make setup"):
+        build_session(load_config(), "test")

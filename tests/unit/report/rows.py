@@ -1,0 +1,183 @@
+"""Rows of the tables that the report reads, and quantiles the plain way."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from schemas.gold import CLASSES
+
+START = datetime(2026, 11, 20, 14, 0, 0, tzinfo=UTC)
+
+Row = dict[str, Any]
+
+
+def at(ms: float) -> datetime:
+    return START + timedelta(milliseconds=ms)
+
+
+def operation(number: int, **changes: Any) -> Row:
+    wait = changes.pop("wait_ms", 4.0)
+    arrival = changes.pop("arrival_ms", number * 10.0)
+    return {
+        "cluster_id": "c",
+        "broker_id": 1,
+        "arrival_time": at(arrival),
+        "operation_id": f"{number:032x}",
+        "operation": "produce",
+        "client_id": "p-1",
+        "correlation_id": number,
+        "line_time": at(arrival + wait + 2),
+        "handled_time": at(arrival + 1),
+        "completed_time": at(arrival + 1 + wait),
+        "error_codes": [0],
+        "succeeded": True,
+        "predicted_error_codes": [0],
+        "interval_width_ms": 1.5,
+        "residual_ms": 0.0,
+        "class": "explained",
+        "cause": "high_watermark",
+        "closing_topic": "orders",
+        "closing_partition": 0,
+        "closing_replica": 2,
+        "closing_role": "isr_member",
+        "wait_ms": wait,
+        "wait_for_fetch_ms": wait - 1,
+        "wait_completion_ms": 1.0,
+        "wait_without_closing_ms": min(wait, 2.0),
+        "partitions": [],
+    } | changes
+
+
+def request(number: int, **changes: Any) -> Row:
+    return {
+        "cluster_id": "c",
+        "broker_id": 1,
+        "arrival_time": at(number),
+        "api": "PRODUCE",
+        "line_time": at(number + 9),
+        "correlation_id": number,
+        "acks": -1,
+        "total_time_ms": 8.0,
+        "request_queue_time_ms": 1.0,
+        "local_time_ms": 1.0,
+        "remote_time_ms": 4.0,
+        "throttle_time_ms": 0.0,
+        "response_queue_time_ms": 1.0,
+        "send_time_ms": 1.0,
+        "unaccounted_ms": 0.0,
+    } | changes
+
+
+def random_operations(seed: int, size: int) -> list[Row]:
+    rng = random.Random(seed)
+    rows = []
+    for number in range(size):
+        name = rng.choices(CLASSES, (80, 8, 4, 6, 2))[0]
+        wait = round(rng.expovariate(1 / 15), 3)
+        role = rng.choice(("isr_member", "outside_isr", "left_isr", "leader", None))
+        replica = rng.choice((2, 3)) if role not in ("leader", None) else None
+        succeeded = rng.random() < 0.9
+        seen = name != "unobservable"
+        rows.append(
+            operation(
+                number,
+                arrival_ms=rng.randrange(60_000),
+                wait_ms=wait,
+                **{"class": name},
+                class_reason={"late": "lost_wake_up", "unobservable": "fetch_not_logged"}.get(name),
+                known_bug="KAFKA-13091" if name == "late" and rng.random() < 0.5 else None,
+                residual_ms=round(rng.gauss(0, 6), 2) if seen else None,
+                interval_width_ms=round(rng.random() * 5, 2) if seen else None,
+                cause=rng.choice(("high_watermark", "isr_change")),
+                closing_role=role,
+                closing_replica=replica,
+                succeeded=succeeded,
+                error_codes=[0] if succeeded else [19],
+                wait_for_fetch_ms=wait / 2 if replica else None,
+                wait_completion_ms=wait / 2 if replica else None,
+                wait_without_closing_ms=round(wait * rng.random(), 3) if replica else None,
+            )
+        )
+    return rows
+
+
+def log_file(path: str, broker_id: int | None, **changes: Any) -> Row:
+    return {
+        "file_id": path,
+        "path": path,
+        "sha256": "ab" * 32,
+        "size_bytes": 1,
+        "kind": "server",
+        "cluster_id": "c",
+        "broker_id": broker_id,
+        "line_count": 100,
+        "record_count": 90,
+        "first_time": at(0),
+        "last_time": at(1000),
+        "run_id": "run-1",
+    } | changes
+
+
+def covered(broker_id: int, template: str, lines: int, **changes: Any) -> Row:
+    return {
+        "cluster_id": "c",
+        "broker_id": broker_id,
+        "kind": "server",
+        "logger": "kafka.request.logger",
+        "level": "DEBUG",
+        "template": template,
+        "outcome": "typed",
+        "line_count": lines,
+    } | changes
+
+
+def blame_interval(replica_id: int, start: datetime, singled_out: bool) -> Row:
+    numbers = ("wait_ms_total", "slow_wait_ms_total", "wait_ms_p50", "wait_ms_p99")
+    shares = ("share_operations", "share_wait", "share_slow_wait")
+    return {
+        "cluster_id": "c",
+        "interval_start": start,
+        "interval_s": 5,
+        "replica_id": replica_id,
+        "role": "isr_member",
+        "operations": 1,
+        "slow_operations": 1,
+        "singled_out": singled_out,
+    } | dict.fromkeys((*numbers, *shares), 0.0)
+
+
+def source(number: int, broker_id: int, ms: float) -> Row:
+    return {
+        "cluster_id": "c",
+        "broker_id": broker_id,
+        "time": at(ms),
+        "file_id": "f",
+        "byte_offset": number,
+        "line_no": number,
+        "fact_no": 0,
+    }
+
+
+def config_rows() -> list[Row]:
+    def value(number: int, broker_id: int, ms: float, scope: str, key: str, text: str | None) -> Row:
+        return source(number, broker_id, ms) | {"scope": scope, "key": key, "value": text}
+
+    return [
+        value(1, 1, 0, "broker", "min.insync.replicas", "2"),
+        value(2, 1, 10, "broker", "min.insync.replicas", "3"),
+        value(3, 1, 20, "broker_dynamic", "min.insync.replicas", "1"),
+        value(4, 1, 10, "broker", "listeners", None),
+        value(5, 1, 10, "broker", "log.dirs", "/data"),
+        value(6, 9, 10, "broker", "process.roles", "controller"),
+    ]
+
+
+def quantile(values: list[float], q: float) -> float | None:
+    """Linear interpolation between the two nearest ranks."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    place = q * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -1,0 +1,210 @@
+"""A report made by hand."""
+
+from typing import Any
+
+from pipelines.report.figures import PHASES, SPLIT
+from pipelines.report.model import (
+    Blame,
+    Broker,
+    Coverage,
+    InputFile,
+    Interval,
+    Latency,
+    NotCheckable,
+    Operations,
+    OperationsByKind,
+    PhaseTimes,
+    Provenance,
+    Report,
+    RequestLatency,
+    ResidualQuantiles,
+    TotalQuantiles,
+    UnparsedTemplate,
+    WidthQuantiles,
+    Window,
+    WorstOperation,
+)
+
+TIME = "2026-11-20T14:05:00.000Z"
+
+
+def produce(**changes: Any) -> Operations:
+    values: dict[str, Any] = {
+        "observed": 1000,
+        "replayed": 990,
+        "explained": 980,
+        "jitter": 7,
+        "late": 3,
+        "unobservable": 10,
+        "contradicted": 0,
+        "interval_width_ms": WidthQuantiles(p50=1.0, p99=3.5),
+        "by_cause": {"high_watermark": 990, "unknown": 10},
+        "residual_ms": ResidualQuantiles(p50=0.0, p95=0.0, p99=1.0, p999=12.0, max=5800.25),
+        "within_ms": {"1": 0.97, "5": 0.98, "20": 0.985},
+        "succeeded": 999,
+        "with_error": 1,
+        "late_reasons": {"lost_wake_up": 3},
+        "unobservable_reasons": {"fetch_not_logged": 10},
+        "known_bugs": {"KAFKA-13091": 3},
+        "worst": (worst(),),
+    }
+    return Operations(**values | changes)
+
+
+def worst(**changes: Any) -> WorstOperation:
+    values: dict[str, Any] = {
+        "broker_id": 1,
+        "client_id": "producer-1",
+        "correlation_id": 17,
+        "arrival_time": TIME,
+        "wait_ms": 5801.0,
+        "residual_ms": 5800.25,
+        "topic": "orders",
+        "partition": 3,
+        "cause": "isr_change",
+        "closing_replica": 2,
+        "closing_role": "left_isr",
+        "operation_class": "late",
+        "class_reason": "lost_wake_up",
+    }
+    return WorstOperation(**values | changes)
+
+
+def latency(names: tuple[str, ...] = PHASES, **changes: Any) -> RequestLatency:
+    values: dict[str, Any] = {
+        "requests": 1000,
+        "total_ms": TotalQuantiles(p50=4.0, p95=9.0, p99=52.25, p999=5801.0),
+        "phases_ms": {name: PhaseTimes(mean=0.5, p99=2.0) for name in names},
+        "phases_within_1_ms": 0.9995,
+    }
+    return RequestLatency(**values | changes)
+
+
+def blame(broker_id: int = 2, **changes: Any) -> Blame:
+    values: dict[str, Any] = {
+        "broker_id": broker_id,
+        "operations": 700,
+        "share": 0.91,
+        "wait_ms_total": 123456.789,
+        "wait_ms_p99": 5800.0,
+        "p99_ms_actual": 52.25,
+        "p99_ms_without": 6.5,
+        "cluster_id": "c",
+        "role": {"isr_member": 690, "left_isr": 10},
+        "operations_slow": 30,
+        "slow_wait_ms_total": 23456.0,
+        "share_wait": 0.8,
+        "singled_out": True,
+    }
+    return Blame(**values | changes)
+
+
+def broker(broker_id: int = 1, **changes: Any) -> Broker:
+    values: dict[str, Any] = {
+        "broker_id": broker_id,
+        "cluster_id": "c",
+        "kafka_version": "2.8.2",
+        "mode": "zookeeper",
+        "files": 5,
+        "lines": 123456,
+        "first_time": TIME,
+        "last_time": "2026-11-20T14:06:00.000Z",
+        "tier": "T1",
+        "config": {"min.insync.replicas": "2", "listeners": None},
+    }
+    return Broker(**values | changes)
+
+
+def report(**changes: Any) -> Report:
+    values: dict[str, Any] = {
+        "verdict": "clean",
+        "inconclusive": (),
+        "tier": "T1",
+        "tier_by_broker": {"1": "T1"},
+        "window": Window(since=TIME),
+        "brokers": (broker(),),
+        "coverage": Coverage(
+            lines=1000,
+            parsed=990,
+            unparsed=10,
+            share_parsed=0.99,
+            not_checkable=(NotCheckable(rule_id="delayed-operations", reason="broker 3: no request log", needs="cmd"),),
+            top_unparsed=(UnparsedTemplate(template="odd <n>", logger="kafka.Odd", count=10),),
+        ),
+        "operations": OperationsByKind(produce=produce()),
+        "latency": Latency(
+            produce_acks_all=latency((*PHASES, *SPLIT), split=990),
+            produce_acks_1=latency(),
+            fetch_follower=latency(),
+            fetch_consumer=latency(
+                requests=0,
+                total_ms=TotalQuantiles(p50=None, p95=None, p99=None, p999=None),
+                phases_ms={name: PhaseTimes(mean=None, p99=None) for name in PHASES},
+                phases_within_1_ms=None,
+            ),
+            phases_within_1_ms=0.9995,
+        ),
+        "slow_ms": 20,
+        "blame": (blame(), blame(-1, p99_ms_without=None, singled_out=False)),
+        "timeline": (
+            Interval(
+                time=TIME,
+                interval_s=10,
+                observed=1000,
+                explained=980,
+                jitter=7,
+                late=3,
+                unobservable=10,
+                contradicted=0,
+                with_error=1,
+                slow=30,
+                total_ms_p99=52.25,
+            ),
+        ),
+        "provenance": Provenance(
+            run_id="r1",
+            code_version="0.1.0",
+            config_hash="c0ffee",
+            rules_fingerprint="f00d",
+            inputs=(InputFile(file="1/server.log.gz", sha256="ab" * 32),),
+            delta_versions={"gold.delayed_operations": 3},
+        ),
+        "notes": ("Nothing else is checked.",),
+        "problems": (),
+    }
+    return Report(**values | changes)
+
+
+def hostile(text: str) -> Report:
+    """A report with one text wherever a text can come from logs, names of files or the configuration."""
+    return report(
+        inconclusive=(text,),
+        brokers=(broker(cluster_id=text, kafka_version=text, mode=text, config={text: text}),),
+        coverage=Coverage(
+            lines=1,
+            parsed=0,
+            unparsed=1,
+            share_parsed=0.0,
+            not_checkable=(NotCheckable(rule_id="delayed-operations", reason=text, needs=text),),
+            top_unparsed=(UnparsedTemplate(template=text, logger=text, count=1),),
+        ),
+        operations=OperationsByKind(
+            produce=produce(
+                by_cause={text: 1},
+                late_reasons={text: 1},
+                known_bugs={text: 1},
+                worst=(worst(client_id=text, topic=text, class_reason=text, closing_role=text, cause=text),),
+            )
+        ),
+        blame=(blame(role={text: 1}),),
+        provenance=Provenance(
+            run_id=text,
+            code_version=text,
+            config_hash=text,
+            rules_fingerprint=text,
+            inputs=(InputFile(file=text, sha256="ab" * 32),),
+            delta_versions={text: 1},
+        ),
+        problems=(text,),
+        notes=(text,),
+    )

@@ -1,0 +1,233 @@
+"""The report's files: their shape is a contract, and hostile text stays text."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipelines.errors import InputError
+from pipelines.report.plain import count, markdown, ms, plain, share
+from pipelines.report.render_json import render_json
+from pipelines.report.render_markdown import render_markdown
+from pipelines.report.summary import WIDTH, summary_text
+from pipelines.report.write import write_report
+from tests.unit.report import sample
+
+QUANTILES = ["p50", "p95", "p99", "p999"]
+HEADER = ["request_queue", "local", "remote", "throttle", "response_queue", "send", "unaccounted"]
+SPLIT = ["wait_for_fetch", "carry", "follower", "closing_fetch", "completion", "isr_change"]
+
+
+def keys(value: Any) -> list[str]:
+    return list(value)
+
+
+def test_json_has_the_contracts_names_in_order() -> None:
+    document = orjson.loads(render_json(sample.report()))
+    assert keys(document) == [
+        *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
+        *("rules", "violations", "observations", "operations", "latency", "slow_ms", "blame", "timeline"),
+        *("provenance", "notes", "problems"),
+    ]
+    assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
+    assert keys(document["brokers"][0]) == [
+        *("broker_id", "cluster_id", "kafka_version", "mode", "files", "lines", "first_time", "last_time", "tier"),
+        "config",
+    ]
+    assert keys(document["coverage"]) == [
+        "lines",
+        "parsed",
+        "unparsed",
+        "share_parsed",
+        "not_checkable",
+        "top_unparsed",
+    ]
+    assert keys(document["coverage"]["not_checkable"][0]) == ["rule_id", "reason", "needs"]
+    assert keys(document["coverage"]["top_unparsed"][0]) == ["template", "logger", "count"]
+    assert (document["rules"], document["violations"], document["observations"]) == ([], [], [])
+    assert keys(document["provenance"]) == [
+        *("run_id", "code_version", "config_hash", "rules_fingerprint", "inputs", "delta_versions"),
+    ]
+    assert keys(document["provenance"]["inputs"][0]) == ["file", "sha256"]
+
+
+def test_json_of_operations_latency_blame_and_timeline() -> None:
+    document = orjson.loads(render_json(sample.report()))
+    assert keys(document["operations"]) == ["produce", "fetch"]
+    assert document["operations"]["fetch"] is None
+    produce = document["operations"]["produce"]
+    assert keys(produce) == [
+        *("observed", "replayed", "explained", "jitter", "late", "unobservable", "contradicted", "interval_width_ms"),
+        *("by_cause", "residual_ms", "within_ms", "succeeded", "with_error", "late_reasons", "unobservable_reasons"),
+        *("known_bugs", "worst"),
+    ]
+    assert keys(produce["interval_width_ms"]) == ["p50", "p99"]
+    assert keys(produce["residual_ms"]) == [*QUANTILES, "max"]
+    assert keys(produce["within_ms"]) == ["1", "5", "20"]
+    latency = document["latency"]
+    kinds = ["produce_acks_all", "produce_acks_1", "fetch_follower", "fetch_consumer"]
+    assert keys(latency) == [*kinds, "phases_within_1_ms"]
+    for kind in kinds:
+        assert keys(latency[kind]) == ["requests", "total_ms", "phases_ms", "phases_within_1_ms", "split"]
+        assert keys(latency[kind]["total_ms"]) == QUANTILES
+        assert keys(latency[kind]["phases_ms"]) == HEADER + (SPLIT if kind == "produce_acks_all" else [])
+        assert all(keys(phase) == ["mean", "p99"] for phase in latency[kind]["phases_ms"].values())
+    assert keys(document["blame"][0]) == [
+        *("broker_id", "operations", "share", "wait_ms_total", "wait_ms_p99", "p99_ms_actual", "p99_ms_without"),
+        *("cluster_id", "role", "operations_slow", "slow_wait_ms_total", "share_wait", "singled_out"),
+    ]
+    assert keys(document["timeline"][0]) == [
+        *("time", "interval_s", "observed", "explained", "jitter", "late", "unobservable", "contradicted"),
+        *("with_error", "slow", "total_ms_p99"),
+    ]
+
+
+def test_json_is_the_same_each_time() -> None:
+    assert render_json(sample.report()) == render_json(sample.report())
+    assert render_json(sample.report()).endswith(b"}\n")
+
+
+def test_markdown_says_it_in_order() -> None:
+    text = render_markdown(sample.report())
+    places = [text.index(part) for part in ("# Replication audit: clean", "## Coverage", "## Operations", "## Latency")]
+    places += [text.index(part) for part in ("## Blame", "## Worst operations", "## Provenance")]
+    assert places == sorted(places)
+    assert "within 1 ms of the predicted interval" in text
+    assert "unobservable ones count as not within" in text
+    assert "| 2 | 700 | 30 | 91.00% | 123,457 | 5,800 | 52.2 | 6.50 | yes | isr\\_member 690, left\\_isr 10 |" in text
+    assert "\n\n\n" not in text
+    assert text.endswith("|\n")
+
+
+def test_parts_without_anything_are_left_out() -> None:
+    empty = sample.report(
+        brokers=(),
+        blame=(),
+        operations={"produce": sample.produce(observed=0, succeeded=0, worst=(), known_bugs={}).model_dump()},
+    )
+    text = render_markdown(empty)
+    assert "## Worst operations" not in text
+    assert "Configuration that brokers logged" not in text
+    assert "Signature of a known bug" not in text
+    assert "## Provenance" in text
+
+
+@pytest.mark.parametrize("verdict", ["clean", "violated", "inconclusive"])
+def test_every_verdict_renders(verdict: str) -> None:
+    document = sample.report(verdict=verdict, inconclusive=("too little was logged",))
+    assert f"# Replication audit: {verdict}" in render_markdown(document)
+    assert "- too little was logged" in render_markdown(document)
+    assert summary_text(document).startswith(f"verdict: {verdict}")
+
+
+NASTY = (
+    "a|b\n|---|\n# x `c` <script>alert(1)</script> ![x](http://e.org) **b** &lt; \\| \r\u2028\x1b[31m www.e.org a@b.c"
+)
+
+
+def cells(line: str) -> list[str]:
+    """Cells of a row: split at the pipes that no backslash makes text."""
+    return re.findall(r"(?:\\.|[^\\|])+", line)
+
+
+def shape(text: str) -> list[tuple[str, int]]:
+    """What a document is made of, line by line: rows with their number of cells, list items, headings, text."""
+    kinds = []
+    for line in text.split("\n"):
+        kind = next((mark for mark in ("|", "- ", "#") if line.startswith(mark)), "text" if line else "")
+        kinds.append((kind, len(cells(line)) if kind == "|" else 0))
+    return kinds
+
+
+HARMLESS = shape(render_markdown(sample.hostile("x")))
+
+
+@given(st.text(min_size=1))
+@example(NASTY)
+@example("|")
+@example("\\")
+@example("\\|")
+@example("- - -")
+@example("===")
+@example("1. a")
+@example("\ud800")
+def test_hostile_text_never_changes_the_documents_shape(text: str) -> None:
+    document = render_markdown(sample.hostile(text))
+    assert shape(document) == HARMLESS
+    assert len(document.splitlines()) == document.count("\n")
+    assert not re.search(r"(?<!\\)[`<>]", document.replace("&gt;", "").replace("&lt;", ""))
+
+
+@given(st.text())
+@example(NASTY)
+def test_escaped_text_is_one_line_without_markup(text: str) -> None:
+    shown = markdown(text)
+    assert len(shown.splitlines()) <= 1
+    assert not any(mark in shown for mark in ("<", ">", "@", "://"))
+    assert not re.search(r"(?:^|[^\\])(?:\\\\)*[`|*_\[\]~]", shown)
+
+
+@given(st.text())
+def test_hostile_text_fits_the_terminal(text: str) -> None:
+    lines = summary_text(sample.hostile(text)).split("\n")
+    assert all(len(line) <= WIDTH and line.isprintable() for line in lines)
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    command = "kafka-configs.sh --entity-name 2 --alter --add-config kafka.request.logger=DEBUG"
+    assert markdown(command) == command
+    assert markdown("1/server.log.2026-11-20-14.gz") == "1/server.log.2026-11-20-14.gz"
+    assert markdown("isr_member") == r"isr\_member"
+    assert plain("x" * 500) == "x" * 399 + "…"
+
+
+def test_numbers() -> None:
+    assert (ms(None), ms(0.0), ms(9.994), ms(52.25), ms(12345.6)) == ("-", "0.00", "9.99", "52.2", "12,346")
+    assert (share(None), share(0), share(1), share(0.99999), share(0.00001)) == (
+        "-",
+        "0.00%",
+        "100.00%",
+        ">99.99%",
+        "<0.01%",
+    )
+    assert (count(None), count(12345)) == ("-", "12,345")
+
+
+def test_summary() -> None:
+    text = summary_text(sample.report(problems=tuple(f"file {number}: cut" for number in range(7))))
+    assert "verdict: clean   evidence: T1" in text
+    assert "coverage: 990 of 1,000 log records (99.00%)" in text
+    assert "input: and 2 more, see the report" in text
+    assert "KAFKA-13091 3" in text
+    assert re.search(r"^ +2 +700 +30 +91\.00% +123\.5 .*stands out$", text, re.MULTILINE)
+    assert re.search(r"^ +\? +700", text, re.MULTILINE)
+
+
+def test_files_are_written_whole(tmp_path: Path) -> None:
+    out = tmp_path / "a" / "b"
+    first = write_report(sample.report(), out)
+    write_report(sample.report(verdict="violated"), out)
+    assert [path.name for path in first] == ["report.json", "report.md"]
+    assert sorted(path.name for path in out.iterdir()) == ["report.json", "report.md"]
+    assert orjson.loads((out / "report.json").read_bytes())["verdict"] == "violated"
+    assert (out / "report.json").stat().st_mode & 0o400
+
+
+def test_names_that_are_no_text_do_not_stop_the_report(tmp_path: Path) -> None:
+    write_report(sample.hostile("bad\udcff.log"), tmp_path)
+    assert orjson.loads((tmp_path / "report.json").read_bytes())["problems"] == ["bad?.log"]
+
+
+def test_a_folder_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(InputError, match="--out"):
+        write_report(sample.report(), blocked)
+    (tmp_path / "out" / "report.json").mkdir(parents=True)
+    with pytest.raises(InputError, match="cannot hold the report"):
+        write_report(sample.report(), tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.json"]

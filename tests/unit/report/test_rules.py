@@ -1,0 +1,90 @@
+"""Verdict and tiers."""
+
+from itertools import product
+
+import pytest
+from pydantic import ValidationError
+
+from pipelines.report.tiers import not_checkable, overall, tier_of
+from pipelines.report.values import iso_utc
+from pipelines.report.verdict import decide, lost_evidence
+from tests.unit.report import sample
+
+
+def test_clean_needs_operations_and_whole_files() -> None:
+    assert decide(sample.produce(), 1000, 1.0, []) == ("clean", ())
+    assert decide(sample.produce(), 1000, 0.95, [("a", "empty file")]) == ("clean", ())
+
+
+@pytest.mark.parametrize(
+    ("produce", "lines", "share", "problems", "reason"),
+    [
+        ({}, 0, None, [], "no log record was read"),
+        ({}, 10, 0.9499, [], r"only 95.0% of the log records were understood, less than 95%"),
+        ({"observed": 0, "replayed": 0}, 10, 1.0, [], "no acks=all produce was observed"),
+        ({"observed": 10, "replayed": 0, "unobservable": 10}, 10, 1.0, [], "none of the 10 acks=all produces"),
+        ({}, 10, 1.0, [("a.gz", "truncated gzip: copy it again")], "truncated or corrupt files: a.gz"),
+        ({}, 10, 1.0, [("a.gz", "corrupt gzip after 3 bytes of content")], "truncated or corrupt files: a.gz"),
+    ],
+)
+def test_inconclusive_says_why(
+    produce: dict[str, int], lines: int, share: float | None, problems: list[tuple[str, str]], reason: str
+) -> None:
+    verdict, reasons = decide(sample.produce(**produce), lines, share, problems)
+    assert verdict == "inconclusive"
+    assert len(reasons) == 1
+    assert reason in reasons[0]
+
+
+def test_a_contradiction_outweighs_what_is_missing() -> None:
+    verdict, reasons = decide(sample.produce(contradicted=1), 10, 0.5, [("a.gz", "Truncated gzip")])
+    assert verdict == "violated"
+    assert len(reasons) == 2
+
+
+def test_many_damaged_files_are_counted() -> None:
+    _, reasons = decide(sample.produce(), 10, 1.0, [(f"f{number}", "truncated") for number in range(5)])
+    assert reasons[0].endswith("f0, f1, f2 and 2 more")
+    assert not lost_evidence("no known log layout (default): its lines are kept but not understood")
+
+
+def test_a_tier_needs_all_below_it() -> None:
+    for marks in product((False, True), repeat=3):
+        reached = next((number for number, there in enumerate(marks) if not there), 3)
+        assert tier_of(*marks, highest="T3") == f"T{reached}"
+    assert tier_of(True, True, True, highest="T1") == "T1"
+    assert tier_of(False, True, True, highest="T1") == "T0"
+
+
+def test_the_overall_tier_is_the_lowest_of_the_brokers() -> None:
+    assert overall({("c", 1): "T3", ("c", 2): "T1"}) == "T1"
+    assert overall({("c", 1): "T3", ("c", -1): "T0"}) == "T3"
+    assert overall({("c", -1): "T1"}) == "T1"
+    assert overall({("c", 1): "T2", ("c", 9): "T0"}, controllers=[("c", 9)]) == "T2"
+    assert overall({}) == "T0"
+
+
+def test_the_remedy_fits_the_version() -> None:
+    assert not_checkable(2, "3.9.1").needs == (
+        "kafka-configs.sh --bootstrap-server HOST:PORT --entity-type broker-loggers --entity-name 2 --alter "
+        "--add-config kafka.request.logger=DEBUG"
+    )
+    assert not_checkable(2, None).needs.startswith("kafka-configs.sh")
+    assert "log4j.properties" in not_checkable(2, "0.10.2.2").needs
+    assert "log4j.properties" in not_checkable(2, "2.3.1").needs
+    assert "delayed operations" in not_checkable(2, None).reason
+    assert "server.log" in not_checkable(-1, None).needs
+
+
+def test_times_are_utc_to_the_millisecond() -> None:
+    assert iso_utc(1_795_188_540_397_999) == "2026-11-20T15:29:00.397Z"
+    assert iso_utc(0) == "1970-01-01T00:00:00.000Z"
+
+
+def test_the_model_takes_nothing_it_does_not_know() -> None:
+    with pytest.raises(ValidationError):
+        sample.report(surprise=1)
+    with pytest.raises(ValidationError):
+        sample.blame(share=1.2)
+    with pytest.raises(ValidationError):
+        sample.worst(arrival_time="2026-11-20 14:05:00")

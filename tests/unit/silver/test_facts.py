@@ -1,0 +1,75 @@
+"""From records to blobs of rows, as a worker does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.silver.facts import LINE_COLUMNS, parse_lines, unpack
+from schemas.bronze import LOG_LINES
+from tests.unit.silver import request_lines as lines
+from tests.unit.silver.test_request_log import record
+
+
+def line(text: str, offset: int = 0, **changed: Any) -> dict[str, Any]:
+    given = record(text)
+    return {
+        "file_id": "f",
+        "byte_offset": offset,
+        "line_no": offset + 1,
+        "cluster_id": "c",
+        "broker_id": 2,
+        "kind": given.kind,
+        "time": given.time_us,
+        "level": given.level,
+        "logger": given.logger,
+        "problem": None,
+        "message": given.message,
+        **changed,
+    }
+
+
+def parse(given: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    schema = pa.schema([LOG_LINES.arrow_schema.field(name) for name in LINE_COLUMNS])
+    batch = pa.RecordBatch.from_pylist(list(given), schema=schema)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for blob in parse_lines(iter([batch])):
+        name = blob.column("table")[0].as_py()
+        for rows in unpack(iter([blob])):
+            tables.setdefault(name, []).extend(rows.to_pylist())
+    return tables
+
+
+def test_one_pass_feeds_all_tables():
+    tables = parse([line(lines.PRODUCE_39), line(lines.FETCH_39, 1), line(lines.MARKERS, 2)])
+    assert {name: len(rows) for name, rows in tables.items()} == {
+        "produce_requests": 1,
+        "fetch_requests": 1,
+        "replica_fetches": len(tables["replica_fetches"]),
+        "requests": 1,
+        "line_counts": 3,
+    }
+    assert [row["fact_no"] for row in tables["replica_fetches"]] == list(range(1, 1 + len(tables["replica_fetches"])))
+
+
+def test_a_record_that_nobody_knows_is_kept_whole_and_counted():
+    tables = parse([line(lines.PRODUCE_39, message="something new 17", logger="kafka.cluster.Partition")])
+    (row,) = tables["unparsed_lines"]
+    assert (row["message"], row["reason"]) == ("something new 17", "no_grammar")
+    (count,) = tables["line_counts"]
+    assert (count["outcome"], count["line_count"]) == ("unparsed", 1)
+
+
+def test_a_record_without_a_readable_time_is_kept_too():
+    tables = parse([line(lines.PRODUCE_39, time=None, level=None, logger=None, problem="continuation")])
+    (row,) = tables["unparsed_lines"]
+    assert row["reason"] == "continuation"
+
+
+def test_a_value_of_another_type_costs_its_row_only():
+    odd = record(lines.PRODUCE_39).message.replace('"acks":-1', '"acks":"all"')
+    tables = parse([line(lines.PRODUCE_39), line(lines.PRODUCE_39, 5, message=odd)])
+    assert [row["byte_offset"] for row in tables["produce_requests"]] == [0]
+    assert [(row["byte_offset"], row["reason"]) for row in tables["unparsed_lines"]] == [(5, "bad_value")]

@@ -1,0 +1,109 @@
+"""Imports run one way: jobs, then the Spark shells of the pipelines, then their pure modules, then schemas.
+
+Read off the syntax trees, so that a module need not be importable, and imports within functions count too.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("schemas", "pipelines", "jobs")
+
+#: The only modules of the pipelines that may touch Spark. Everything else runs in a plain Python process.
+SPARK_SHELLS = {
+    "pipelines.bronze.ingest",
+    "pipelines.lake",
+    "pipelines.latency.stage",
+    "pipelines.replay.operator",
+    "pipelines.replay.stage",
+    "pipelines.replay.timeline",
+    "pipelines.report.collect",
+    "pipelines.report.queries",
+    "pipelines.session",
+    "pipelines.silver.parse",
+}
+#: Types are data: a declaration may name them without there being a session.
+SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
+#: Libraries that belong to one place.
+ONLY_IN = {
+    "click": {"jobs.cli"},
+    "rich": {"pipelines.console"},
+    "py4j": {"pipelines.lake"},
+    "delta": {"pipelines.lake"},
+    "airflow": set(),
+}
+
+SCHEMAS, PURE, SHELL, JOB = range(4)
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _imports(path: Path) -> set[str]:
+    """Full names that a file imports; ``from a import b`` counts as ``a.b`` where that is a module, else as ``a``."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {name if name in MODULES or name in SPARK_TYPES else node.module for name in full}
+    return names
+
+
+def _rank(module: str) -> int:
+    package = module.split(".")[0]
+    if package == "pipelines":
+        return SHELL if module in SPARK_SHELLS else PURE
+    return SCHEMAS if package == "schemas" else JOB
+
+
+def _touches_spark(names: set[str]) -> bool:
+    return any(name.split(".")[0] in ("pyspark", "delta") and name not in SPARK_TYPES for name in names)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_run_one_way(module: str) -> None:
+    upwards = {
+        name for name in _imports(MODULES[module]) if name.split(".")[0] in PACKAGES and _rank(name) > _rank(module)
+    }
+    assert not upwards, f"{module} imports {', '.join(sorted(upwards))}, which stands above it"
+
+
+def test_spark_is_touched_where_listed_and_nowhere_else() -> None:
+    touching = {name for name, path in MODULES.items() if _rank(name) < JOB and _touches_spark(_imports(path))}
+    assert touching == SPARK_SHELLS & MODULES.keys()
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_has_one_home(library: str) -> None:
+    users = {name for name, path in MODULES.items() if library in {i.split(".")[0] for i in _imports(path)}}
+    assert users <= ONLY_IN[library]
+
+
+def test_jobs_leave_spark_to_the_pipelines() -> None:
+    # `fetch_jars` asks only where Spark is installed.
+    touching = {name for name, path in MODULES.items() if _rank(name) == JOB and _touches_spark(_imports(path))}
+    assert touching <= {"jobs.fetch_jars"}
+
+
+def test_dag_files_import_airflow_and_the_standard_library_only() -> None:
+    allowed = {"airflow", *sys.stdlib_module_names}
+    for path in (ROOT / "airflow_dags").rglob("*.py"):
+        siblings = {sibling.stem for sibling in path.parent.glob("*.py")}
+        odd = {name.split(".")[0] for name in _imports(path)} - allowed - siblings
+        assert not odd, f"{path.name} imports {', '.join(sorted(odd))}"
