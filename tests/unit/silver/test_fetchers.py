@@ -151,7 +151,8 @@ def test_events(text: str, expected: dict[str, Any]) -> None:
 def test_a_failed_fetch_concerns_every_partition_of_it(topic_id: str) -> None:
     line = (
         f"{IDENT}Error in response for fetch request (type=FetchRequest, replicaId=1, maxWait=500, minBytes=1, "
-        f"maxBytes=10485760, fetchData={{payments-2=PartitionData({topic_id}fetchOffset=432, logStartOffset=0, maxBytes=1048576, "
+        f"maxBytes=10485760, fetchData={{payments-2=PartitionData({topic_id}fetchOffset=432, logStartOffset=0, "
+        f"maxBytes=1048576, "
         f"currentLeaderEpoch=Optional[4], lastFetchedEpoch=Optional[0]), "
         f"scratch-1-3=PartitionData({topic_id}fetchOffset=5, "
         "logStartOffset=0, maxBytes=1048576, currentLeaderEpoch=Optional.empty, lastFetchedEpoch=Optional.empty)}, "

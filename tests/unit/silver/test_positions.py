@@ -66,8 +66,8 @@ def test_high_watermark_updated(line: str, before: int | None, after: int) -> No
 @pytest.mark.parametrize("comma", ["", ","])
 def test_high_watermark_skipped(comma: str) -> None:
     line = (
-        f"[Partition orders-5 broker=1] Skipping update high watermark since new hw (offset=-1{comma} segment=[0:0]) is "
-        f"not larger than old value. All current LEOs are Set(replica 2: (offset=-1{comma} segment=[0:0]), "
+        f"[Partition orders-5 broker=1] Skipping update high watermark since new hw (offset=-1{comma} segment=[0:0]) "
+        f"is not larger than old value. All current LEOs are Set(replica 2: (offset=-1{comma} segment=[0:0]), "
         f"replica 13: (offset=7{comma} segment=[0:9]), "
         f"replica 1: (offset=10{comma} segment=[0:0]))"
     )

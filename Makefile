@@ -1,0 +1,74 @@
+# Everything starts here. `make help` lists the targets.
+PYTHON ?= python3.11
+LOGS   ?= tests/data/slice
+LAKE   ?= highwater-lake
+OUT    ?= highwater-report
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+
+.DEFAULT_GOAL := setup
+.PHONY: help setup audit test check lock bench clean java
+
+help:
+	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
+	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
+	@echo "make test               all tests"
+	@echo "make check              lint, format, types"
+	@echo "make lock               write requirements.lock anew"
+	@echo "make bench              benchmarks"
+	@echo "make clean              remove what make and the audit made, but not .venv"
+
+setup: java $(STAMPS)/jars
+
+java:
+	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11, or say PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "make: $(PYTHON) is older than Python 3.11; say PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m pipelines.java
+
+$(STAMPS)/venv: | java
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/packages: requirements.lock pyproject.toml $(STAMPS)/venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+$(STAMPS)/jars: $(STAMPS)/packages | java
+	$(BIN)/python -m jobs.fetch_jars
+	@touch $@
+
+# 1 (violated) and 3 (inconclusive) are verdicts of an audit that ran.
+audit: setup
+	@$(BIN)/highwater audit $(LOGS) --lake $(LAKE) --out $(OUT); code=$$?; \
+	case $$code in 0|1|3) exit 0 ;; *) exit $$code ;; esac
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: $(STAMPS)/packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m bench
+
+# pip-tools lives in an environment of its own: it is not needed to build or run anything. It knows no dependency
+# groups, so they are handed to it as a list.
+LOCK_VENV := .venv-lock
+lock:
+	$(PYTHON) -m venv $(LOCK_VENV)
+	$(LOCK_VENV)/bin/python -m pip install --quiet pip-tools
+	$(PYTHON) -c 'import tomllib; groups = tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]; \
+	    print(*sum(groups.values(), []), sep="\n")' > $(LOCK_VENV)/groups.in
+	$(LOCK_VENV)/bin/pip-compile --quiet --strip-extras --upgrade --no-header --no-annotate --no-emit-index-url \
+	    --no-emit-trusted-host --no-emit-find-links --output-file requirements.lock pyproject.toml $(LOCK_VENV)/groups.in
+	rm -rf $(LOCK_VENV)
+
+clean:
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis highwater-lake highwater-report spark-warehouse
+	find jobs pipelines schemas tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,231 @@
+"""The command: arguments to configuration to a step to an exit code. Nothing else imports click."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
+from pipelines.config import Config, load_config
+from pipelines.console import RichConsole
+from pipelines.errors import HighwaterError, InputError
+
+DEBUG_VARIABLE = "HIGHWATER_DEBUG"
+
+
+class Moment(click.ParamType[datetime]):
+    """A time in ISO 8601; one without a zone is UTC, as everything else."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00", param, ctx)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _options(*names: str) -> Callable[[Any], Any]:
+    """Put options on a verb by name, always the same ones in the same words."""
+
+    def decorate(verb: Any) -> Any:
+        for name in reversed(names):
+            verb = _OPTIONS[name](verb)
+        return verb
+
+    return decorate
+
+
+_FOLDER = click.Path(path_type=Path)
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "logs": click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path)),
+    "lake": click.option(
+        "--lake",
+        type=_FOLDER,
+        default="./highwater-lake",
+        show_default=True,
+        help="Folder of the Delta tables.",
+    ),
+    "out": click.option(
+        "--out",
+        type=_FOLDER,
+        default="./highwater-report",
+        show_default=True,
+        help="Folder for report.json, report.html and report.md.",
+    ),
+    "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
+    "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),
+    "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
+    "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
+}
+
+
+def _version() -> str:
+    try:
+        return version("highwater")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+@click.group(epilog=EXIT_CODES_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(_version(), message="highwater %(version)s")
+def highwater() -> None:
+    """Audit how Apache Kafka replicated, from the logs of its brokers.
+
+    Results go to stdout, progress to stderr.
+    """
+
+
+@highwater.command(epilog=EXIT_CODES_HELP)
+@_options("logs", "lake", "out", "from", "until", "master", "conf")
+def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
+    """Read LOGS (files or folders), replay them and write the report."""
+    from jobs import steps
+
+    return steps.audit(_run(**given), _present(logs))
+
+
+@highwater.command()
+@_options("logs", "lake", "from", "until", "master", "conf")
+def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
+    """Read LOGS (files or folders) into the bronze tables."""
+    from jobs import steps
+
+    return steps.ingest(_run(**given), _present(logs))
+
+
+@highwater.command()
+@_options("lake", "from", "until", "master", "conf")
+def parse(**given: Any) -> ExitCode:
+    """Turn bronze lines into the typed silver tables."""
+    from jobs import steps
+
+    return steps.parse(_run(**given))
+
+
+@highwater.command()
+@_options("lake", "from", "until", "master", "conf")
+def replay(**given: Any) -> ExitCode:
+    """Replay Kafka's rules over the silver tables."""
+    from jobs import steps
+
+    return steps.replay(_run(**given))
+
+
+@highwater.command(epilog=EXIT_CODES_HELP)
+@_options("lake", "out", "from", "until", "master", "conf")
+def report(**given: Any) -> ExitCode:
+    """Write the report from the gold tables."""
+    from jobs import steps
+
+    return steps.report(_run(**given))
+
+
+@highwater.command()
+@click.argument("name", required=False)
+@_options("lake", "master", "conf")
+def tables(name: str | None, lake: Path, master: str | None, conf: Path | None) -> ExitCode:
+    """List the tables of the lake, or the columns of table NAME."""
+    from jobs.tables import show_tables
+
+    return show_tables(_config(conf, master), RichConsole(), lake, name)
+
+
+@highwater.command()
+@_options("lake", "conf")
+def doctor(lake: Path, conf: Path | None) -> ExitCode:
+    """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
+    from jobs.doctor import doctor as examine
+
+    return examine(conf, RichConsole(), lake)
+
+
+def _config(conf: Path | None, master: str | None = None) -> Config:
+    return load_config(conf, {"session.master": master})
+
+
+def _run(
+    *,
+    lake: Path,
+    master: str | None,
+    conf: Path | None,
+    out: Path = Path("highwater-report"),
+    time_from: datetime | None = None,
+    time_until: datetime | None = None,
+) -> Any:
+    from jobs.steps import Run
+
+    if time_from is not None and time_until is not None and time_from >= time_until:
+        raise click.UsageError("--from must be before --until")
+    return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until)
+
+
+def _present(logs: Sequence[Path]) -> tuple[Path, ...]:
+    """Told before Spark starts, not seconds later."""
+    for path in logs:
+        if not path.exists():
+            raise InputError(path, "there is no such file or folder", "give the folder that holds the brokers' logs")
+        if not os.access(path, os.R_OK):
+            raise InputError(path, "cannot be read", "check its permissions")
+    return tuple(logs)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command and answer with its exit code; every exception ends here."""
+    try:
+        # Not click's own main(): it ends a broken pipe with 1, which would read as "violated".
+        with highwater.make_context("highwater", list(arguments)) as context:
+            code = highwater.invoke(context)
+        sys.stdout.flush()
+        return int(code or ExitCode.CLEAN)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        _complain("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more; what is still buffered would raise once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.BROKEN_PIPE
+    except HighwaterError as error:
+        _complain(str(error))
+        return error.exit_code
+    except Exception as error:
+        text = str(error).strip() or "no message"
+        hint = "" if _debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
+        _complain(f"internal error: {type(error).__name__}: {text.splitlines()[0]}{hint}")
+        return ExitCode.INTERNAL
+
+
+def _complain(text: str) -> None:
+    """One line on stderr, after the traceback if that is wanted."""
+    if _debugging():
+        traceback.print_exc()
+    click.echo(f"highwater: {' '.join(text.split())}", err=True)
+
+
+def _debugging() -> bool:
+    return os.environ.get(DEBUG_VARIABLE) == "1"
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""``highwater doctor``: everything that is wrong with this machine, at once, with what to do about it.
+
+Starts no Spark, so that it also works where Spark does not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from jobs.exit_codes import ExitCode
+from pipelines.config import Config, load_config
+from pipelines.console import Console
+from pipelines.errors import ConfigError
+from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from pipelines.java import JAVA_REMEDY, find_java, java_problem, java_release
+
+SETUP = "run `make setup`"
+
+#: Distributions that a run needs, and the start of the versions that were tried.
+PACKAGES = {
+    "pyspark": "4.2.",
+    "delta-spark": "4.4.0",
+    "pandas": "2.",
+    "pyarrow": "",
+    "orjson": "",
+    "protobuf": "",
+    "pydantic": "2.",
+}
+#: Below this a lake of a few hundred megabytes of logs does not fit.
+FREE_BYTES_MIN = 1 << 30
+#: What Python workers and the driver's own Python take beside the JVM's heap.
+BESIDE_HEAP_BYTES = 1 << 30
+
+
+class Finding(NamedTuple):
+    """What one check found.
+
+    Attributes:
+        subject: what was looked at.
+        state: what it is like.
+        remedy: what to do; None if nothing is wrong.
+    """
+
+    subject: str
+    state: str
+    remedy: str | None = None
+
+
+def doctor(conf: Path | None, console: Console, lake: Path) -> ExitCode:
+    """Run all checks, print all findings.
+
+    Returns:
+        CLEAN, or USAGE if anything is wrong.
+    """
+    findings = check_all(conf, lake)
+    for finding in findings:
+        verdict = "ok   " if finding.remedy is None else "WRONG"
+        todo = "" if finding.remedy is None else f"; {finding.remedy}"
+        console.result(f"{verdict} {finding.subject}: {finding.state}{todo}")
+    return ExitCode.CLEAN if all(finding.remedy is None for finding in findings) else ExitCode.USAGE
+
+
+def check_all(conf: Path | None, lake: Path) -> list[Finding]:
+    """All findings, in the order in which a user would mend them."""
+    config, told = _configuration(conf)
+    checks: list[Callable[[], list[Finding]]] = [
+        _python,
+        _java,
+        _packages,
+        _jars,
+        _worker_python,
+        lambda: _lake(lake),
+        lambda: _memory(config.session.driver_memory),
+    ]
+    return told + [finding for check in checks for finding in check()]
+
+
+def _configuration(conf: Path | None) -> tuple[Config, list[Finding]]:
+    """The configuration, or the defaults where it is wrong, so that the other checks still run."""
+    try:
+        return load_config(conf), [Finding("configuration", str(conf or "defaults"))]
+    except ConfigError as error:
+        return load_config(), [Finding("configuration", str(error), "correct the file")]
+
+
+def _python() -> list[Finding]:
+    state = f"{sys.version.split()[0]} ({sys.executable})"
+    return [Finding("python", state, None if sys.version_info >= (3, 11) else "install Python 3.11 or later")]
+
+
+def _java() -> list[Finding]:
+    problem = java_problem()
+    if problem is not None:
+        return [Finding("java", problem, JAVA_REMEDY)]
+    java = find_java()
+    return [Finding("java", f"{java_release(java) if java else None} ({java})")]
+
+
+def _packages() -> list[Finding]:
+    findings = []
+    for name, start in PACKAGES.items():
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            findings.append(Finding(name, "is not installed", SETUP))
+            continue
+        fits = installed.startswith(start)
+        findings.append(Finding(name, installed, None if fits else f"install {name} {start}x: {SETUP}"))
+    return findings
+
+
+def _jars() -> list[Finding]:
+    try:
+        jars, package = delta_jars(), delta_package()
+    except PackageNotFoundError:
+        return []  # already told
+    if jars:
+        return [Finding("delta jars", f"{len(jars)} for {package} ({jars_dir()})")]
+    remedy = f"{SETUP} on line, or set {JARS_VARIABLE} to a folder that has them"
+    return [Finding("delta jars", f"{package} is not in {jars_dir()}", remedy)]
+
+
+def _worker_python() -> list[Finding]:
+    """Workers of a local session run this very Python; ask it for what they import."""
+    command = [sys.executable, "-c", "import orjson, pandas, pyarrow, pyspark, pipelines, schemas"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return [Finding("workers' python", f"{sys.executable} does not run: {error}", SETUP)]
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        return [Finding("workers' python", f"{sys.executable}: {lines[-1]}", SETUP)]
+    return [Finding("workers' python", sys.executable)]
+
+
+def _lake(lake: Path) -> list[Finding]:
+    """Whether the lake's folder, or the one it would be made in, can be written and has room."""
+    if lake.exists() and not lake.is_dir():
+        return [Finding("lake", f"{lake} is a file", "choose another --lake")]
+    folder = lake.resolve()
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return [Finding("lake", f"{folder} cannot be written: {error.strerror}", "choose another --lake")]
+    free = shutil.disk_usage(folder).free
+    roomy = free >= FREE_BYTES_MIN
+    remedy = None if roomy else f"make room: at least {_gib(FREE_BYTES_MIN)}, better twice the size of the logs"
+    return [Finding("lake", f"{lake}: can be written, {_gib(free)} free", remedy)]
+
+
+def _memory(driver_memory: str) -> list[Finding]:
+    needed = int(driver_memory[:-1]) * (1 << (30 if driver_memory.endswith("g") else 20)) + BESIDE_HEAP_BYTES
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return [Finding("memory", "unknown on this system")]
+    remedy = None if total >= needed else f"lower session.driver_memory ({driver_memory}) in the file of --conf"
+    return [Finding("memory", f"{_gib(total)}, {_gib(needed)} wanted", remedy)]
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 30):.1f} GiB"

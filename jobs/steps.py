@@ -1,0 +1,166 @@
+"""The steps behind the verbs: one function each, from arguments to an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.exit_codes import ExitCode
+from pipelines import fingerprint, gold
+from pipelines.bronze.ingest import IngestSummary
+from pipelines.bronze.ingest import ingest as ingest_files
+from pipelines.config import Config
+from pipelines.console import Console
+from pipelines.lake import Lake
+from pipelines.report.collect import collect_report
+from pipelines.report.model import Report, RunInfo
+from pipelines.report.summary import summary_text
+from pipelines.report.write import write_report
+from pipelines.session import build_session
+from pipelines.silver.parse import parse as parse_lines
+from schemas import bronze
+from schemas.gold import RUNS
+
+_VERDICTS = {"clean": ExitCode.CLEAN, "violated": ExitCode.VIOLATED, "inconclusive": ExitCode.INCONCLUSIVE}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every step is given.
+
+    Attributes:
+        lake: folder of the Delta tables.
+        out: folder that receives the report.
+        time_from: only what arrived at or after this is reported; None for no bound.
+        time_until: only what arrived before this is reported; None for no bound.
+    """
+
+    config: Config
+    console: Console
+    lake: Path
+    out: Path
+    time_from: datetime | None = None
+    time_until: datetime | None = None
+
+
+def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
+    """All steps in a row; the code is the verdict."""
+    started = datetime.now(UTC)
+    with _lake(run) as lake:
+        summary = _ingest(run, lake, logs)
+        _parse(run, lake)
+        run_id = _replay(run, lake)
+        report = _report(run, lake, run_id, summary.problems)
+        _note_run(lake, run, report, run_id, started)
+    return _VERDICTS[report.verdict]
+
+
+def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
+    """Files to bronze."""
+    with _lake(run) as lake:
+        _ingest(run, lake, logs)
+    return ExitCode.CLEAN
+
+
+def parse(run: Run) -> ExitCode:
+    """Bronze to silver."""
+    with _lake(run) as lake:
+        _parse(run, lake)
+    return ExitCode.CLEAN
+
+
+def replay(run: Run) -> ExitCode:
+    """Silver to gold."""
+    with _lake(run) as lake:
+        _replay(run, lake)
+    return ExitCode.CLEAN
+
+
+def report(run: Run) -> ExitCode:
+    """Gold to the report; the code is the verdict."""
+    with _lake(run) as lake:
+        made = _report(run, lake, _run_id(run, lake), ())
+    return _VERDICTS[made.verdict]
+
+
+@contextmanager
+def _lake(run: Run) -> Iterator[Lake]:
+    with run.console.stage("start Spark"):
+        spark = build_session(run.config, "highwater")
+    try:
+        yield Lake(spark, run.lake)
+    finally:
+        spark.stop()
+
+
+def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> IngestSummary:
+    with run.console.stage("ingest"):
+        summary = ingest_files(lake.spark, lake, logs, run.config.ingest, uuid4().hex)
+    new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
+    run.console.note(f"  {summary.files_found} log files, {new}")
+    for path, problem in summary.problems:
+        run.console.warn(f"{path}: {problem}")
+    return summary
+
+
+def _parse(run: Run, lake: Lake) -> None:
+    with run.console.stage("parse"):
+        summary = parse_lines(lake.spark, lake)
+    run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
+
+
+def _replay(run: Run, lake: Lake) -> str:
+    run_id = _run_id(run, lake)
+    if gold.is_current(lake, run_id):
+        run.console.note("  nothing new: the gold tables are up to date")
+        return run_id
+    with run.console.stage("replay"):
+        gold.refresh(lake.spark, lake, run.config, run_id)
+    return run_id
+
+
+def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
+    info = RunInfo(
+        run_id=run_id,
+        code_version=fingerprint.code_version(),
+        config_hash=run.config.config_hash,
+        rules_fingerprint=fingerprint.rules_fingerprint(),
+        problems=tuple(problems),
+    )
+    with run.console.stage("report"):
+        made = collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
+        files = write_report(made, run.out)
+    run.console.result(summary_text(made))
+    run.console.note("wrote " + ", ".join(str(path) for path in files))
+    return made
+
+
+def _run_id(run: Run, lake: Lake) -> str:
+    rows = lake.read(bronze.LOG_FILES).select("file_id").collect()
+    return fingerprint.run_id((row["file_id"] for row in rows), run.config.config_hash)
+
+
+def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: datetime) -> None:
+    row = {
+        "run_id": run_id,
+        "started_time": started,
+        "ended_time": datetime.now(UTC),
+        "code_version": fingerprint.code_version(),
+        "config_hash": run.config.config_hash,
+        "rules_fingerprint": fingerprint.rules_fingerprint(),
+        "verdict": report.verdict,
+        "files": len(report.provenance.inputs),
+        "lines": report.coverage.lines,
+        "operations": report.operations.produce.observed,
+    }
+    lake.insert_new(RUNS, _one_row(lake.spark, row))
+
+
+def _one_row(spark: SparkSession, row: dict[str, object]) -> DataFrame:
+    return spark.createDataFrame([tuple(row[name] for name in RUNS.column_names)], RUNS.schema)
