@@ -89,12 +89,14 @@ def _print_ground_truth(operations: DataFrame) -> None:
     awaited = F.col("awaiting_logged").isNotNull() & F.col("closing_replica").isNotNull()
     row = parts.agg(
         F.sum(awaited.cast("long")).alias("awaited"),
-        F.avg(F.when(awaited, F.array_contains("awaiting_logged", F.col("closing_replica")).cast("double"))).alias("same"),
+        F.avg(F.when(awaited, F.array_contains("awaiting_logged", F.col("closing_replica")).cast("double"))).alias(
+            "same"
+        ),
         F.count("required_offset_logged").alias("logged"),
         F.avg((F.col("required_offset_logged") == F.col("required_offset_derived")).cast("double")).alias("required"),
-        F.sum((F.col("required_offset_logged").isNotNull() & F.col("required_offset_derived").isNull()).cast("long")).alias(
-            "underived"
-        ),
+        F.sum(
+            (F.col("required_offset_logged").isNotNull() & F.col("required_offset_derived").isNull()).cast("long")
+        ).alias("underived"),
     ).first()
     if row is not None and row["logged"]:
         print(

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.exit_codes import ExitCode
 from pipelines import fingerprint, gold
+from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import IngestSummary
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.config import Config
@@ -52,6 +53,7 @@ class Run:
 def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
+    _look(run, logs)
     with _lake(run) as lake:
         summary = _ingest(run, lake, logs)
         _parse(run, lake)
@@ -63,6 +65,7 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
 
 def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
     """Files to bronze."""
+    _look(run, logs)
     with _lake(run) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
@@ -87,6 +90,11 @@ def report(run: Run) -> ExitCode:
     with _lake(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
     return _VERDICTS[made.verdict]
+
+
+def _look(run: Run, logs: Sequence[Path]) -> None:
+    """Told before Spark starts: an input that is missing, or holds no log."""
+    discover(logs, run.config.ingest.include, run.config.ingest.exclude)
 
 
 @contextmanager

@@ -89,6 +89,7 @@ def _outcomes(spark: SparkSession, lake: Lake, contexts: Contexts, tier_max: str
 def _acks_all(lake: Lake) -> DataFrame:
     rows = lake.read(silver.PRODUCE_REQUESTS).where("acks = -1")
     rows = rows.withColumn("operation_id", operation_id()).withColumn("broker_id", F.coalesce("broker_id", F.lit(-1)))
+    rows = rows.dropDuplicates([*_BROKER, "operation_id"])  # a line can stand in two overlapping files
     instants = [F.unix_micros(f"{name}_time").alias(f"{name}_us") for name in ("handled", "completed")]
     return rows.select(
         *_COPIED,

@@ -133,7 +133,12 @@ def _named(tiers: Mapping[Node, Tier]) -> dict[str, Tier]:
 
 def _controllers(brokers: Iterable[Broker]) -> set[Node]:
     """Nodes that are controllers only: they lead no partition, so there is nothing of their own to replay."""
-    return {(one.cluster_id, one.broker_id) for one in brokers if one.config.get("process.roles") == "controller"}
+
+    def roles(broker: Broker) -> str:
+        # Kafka logs a list as [controller].
+        return (broker.config.get("process.roles") or "").strip("[] ")
+
+    return {(broker.cluster_id, broker.broker_id) for broker in brokers if roles(broker) == "controller"}
 
 
 def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:

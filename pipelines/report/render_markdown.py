@@ -68,8 +68,8 @@ def render_markdown(report: Report) -> str:
         split_phases=[(name, SPLIT_LABELS[name]) for name in SPLIT],
         inputs_max=INPUTS_MAX,
     )
-    # Parts that are absent leave empty lines behind; values have no line ends.
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
+    # Parts that are absent leave empty lines behind, or none before a heading; values have no line ends.
+    return re.sub(r"\n{3,}", "\n\n", text.replace("\n## ", "\n\n## ")).rstrip("\n") + "\n"
 
 
 @cache

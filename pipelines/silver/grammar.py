@@ -115,7 +115,7 @@ def literal_prefix(pattern: str) -> str:
 
 
 _PARTITION_CONTEXT = re.compile(r"Partition (\S+-\d+) broker=(-?\d+)", re.ASCII)
-_LOG_CONTEXT = re.compile(r"(?:Merged|Unified)?Log(?:Loader)? partition=(\S+-\d+), dir=.*", re.ASCII)
+_LOG_CONTEXT = re.compile(r"(?:\w*Log|LogLoader) partition=(\S+-\d+), dir=.*", re.ASCII)
 _NAMED_PARTITION_CONTEXT = re.compile(
     r"(?:LeaderEpochCache |ProducerStateManager partition=|RaftLog partition=)(\S+-\d+)", re.ASCII
 )

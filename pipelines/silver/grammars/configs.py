@@ -123,9 +123,8 @@ TEMPLATES = (
     Template(
         "configs.unused",
         (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
-        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated .*|The "
-        r"new '.*' rebalance "
-        r"protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
+        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated .*"
+        r"|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
         "AbstractConfig.logUnused, KafkaConfig.validateValues",
     ),
     Template(
@@ -170,9 +169,15 @@ TEMPLATES = (
     Template(
         "configs.topic",
         _PUBLISHER,
-        r"Updating topic (?P<entity>[\w.-]+) with new configuration(?: :)? ?(?P<values>.*)",
+        r"Updating topic (?P<entity>[\w.-]+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
         _topic,
+    ),
+    Template(
+        "configs.topic_object",
+        ("AdminManager",),
+        r"Updating topic [\w.-]+ with new configuration .*",
+        "AdminManager.alterTopicConfigs, up to 2.7: printed as an object; DynamicConfigManager has the values",
     ),
     Template(
         "configs.cluster",
@@ -198,8 +203,7 @@ TEMPLATES = (
         "configs.replayed",
         ("ConfigurationControlManager",),
         r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
-        r"set configuration "
-        r"(?P<key>\S+) to (?P<value>.*)",
+        r"set configuration (?P<key>\S+) to (?P<value>.*)",
         "ConfigurationControlManager.replay(ConfigRecord)",
         _replayed,
     ),
@@ -213,16 +217,15 @@ TEMPLATES = (
         "configs.topic_property",
         ("TopicConfigHandler",),
         r"(?:Setting .* on broker -?\d+ for topic: .*|Removing .* from broker -?\d+ for topic .*|Topic configuration "
-        r".*|Log configuration .*"
-        r"|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
+        r".*|Log configuration .*|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
         "TopicConfigHandler: throttles and message formats",
     ),
     Template(
         "configs.reconfigured",
         ("DynamicBrokerConfig",),
         r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
-        r"could not .*|Dynamic .*"
-        r"|Failed to update broker configuration .*|Files will not be reloaded .*|.*: (?:Set|HashSet)\(.*\))",
+        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: (?:Set"
+        r"|HashSet)\(.*\))",
         "DynamicBrokerConfig: the publishers above have the values",
     ),
 )

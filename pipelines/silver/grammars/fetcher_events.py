@@ -23,16 +23,13 @@ from pipelines.silver.values import (
 )
 
 _THREAD = ("ReplicaFetcherThread",)
-
 _MANAGER = ("ReplicaFetcherManager",)
-
 _MAX_DETAIL = 500
 
 _INITIAL = re.compile(
     rf"({PARTITION}) -> InitialFetchState[(\[](?:(?:topicId=)?((?:Some|Optional)[(\[][\w-]+[)\]]|None"
-    r"|Optional\.empty), ?)?"
-    r"(?:leader=)?BrokerEndPoint[(\[](?:id=)?(-?\d+),[^)\]]*[)\]], ?(?:currentLeaderEpoch=)?(-?\d+), ?"
-    r"(?:initOffset=)?(-?\d+)[)\]]",
+    r"|Optional\.empty), ?)?(?:leader=)?BrokerEndPoint[(\[](?:id=)?(-?\d+),[^)\]]*[)\]], "
+    r"?(?:currentLeaderEpoch=)?(-?\d+), ?(?:initOffset=)?(-?\d+)[)\]]",
     re.ASCII,
 )
 
@@ -239,8 +236,7 @@ TEMPLATES = (
         "fetcher.ahead_of_leader",
         _THREAD,
         rf"Partition ({PARTITION}) has an? (?:new|newer) epoch \((-?\d+)\) than the current leader\. [rR]etry the "
-        r"partition "
-        r"later\.?",
+        r"partition later\.?",
         "AbstractFetcherThread.onPartitionFenced, 2.6 and later",
         _ahead,
     ),
@@ -248,8 +244,7 @@ TEMPLATES = (
         "fetcher.leader_behind",
         _THREAD,
         rf"Remote broker has a smaller leader epoch for partition ({PARTITION}) than this replica's current leader "
-        r"epoch of "
-        r"(-?\d+)\.",
+        r"epoch of (-?\d+)\.",
         "AbstractFetcherThread.processFetchRequest, 2.1 and later; DEBUG",
         _leader_behind,
     ),
@@ -257,8 +252,7 @@ TEMPLATES = (
         "fetcher.not_leader",
         _THREAD,
         rf"Remote broker is not the leader for partition ({PARTITION}), which could indicate that the partition is "
-        r"being "
-        r"moved",
+        r"being moved",
         "AbstractFetcherThread.processFetchRequest; DEBUG since 2.1",
         _not_leader,
     ),
@@ -374,8 +368,7 @@ TEMPLATES = (
         "fetcher.tiered",
         _THREAD,
         r"(?:Received error OFFSET_MOVED_TO_TIERED_STORAGE, at fetch offset: .*|Current offset .* is out of range or "
-        r"moved to remote "
-        r"tier\. .*)",
+        r"moved to remote tier\. .*)",
         "AbstractFetcherThread, 3.5 and later; DEBUG",
     ),
     Template(

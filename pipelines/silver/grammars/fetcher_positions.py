@@ -76,8 +76,7 @@ TEMPLATES = (
         "fetcher.received",
         _THREAD,
         rf"Follower (?:-?\d+ )?has replica log end offset (-?\d+) for partition ({PARTITION})\. Received \d+ "
-        r"(?:messages|bytes of "
-        r"messages) and leader hw (-?\d+)",
+        r"(?:messages|bytes of messages) and leader hw (-?\d+)",
         "ReplicaFetcherThread.processPartitionData; TRACE",
         _received,
     ),
@@ -85,8 +84,7 @@ TEMPLATES = (
         "fetcher.appended",
         _THREAD,
         r"Follower (?:-?\d+ )?has replica log end offset (-?\d+) after appending (\d+) bytes of messages for "
-        r"partition "
-        rf"({PARTITION})",
+        rf"partition ({PARTITION})",
         "ReplicaFetcherThread.processPartitionData; TRACE",
         _appended,
     ),
@@ -122,18 +120,15 @@ TEMPLATES = (
         "fetcher.epoch_request",
         _THREAD,
         r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Build leaderEpoch request|Receive "
-        r"leaderEpoch "
-        r"response|Skipping leaderEpoch request since|Error when sending leader epoch request for|Ignoring epoch "
-        r"offsets for "
-        r"partition) .*",
+        r"leaderEpoch response|Skipping leaderEpoch request since|Error when sending leader epoch request for"
+        r"|Ignoring epoch offsets for partition) .*",
         "RemoteLeaderEndPoint.fetchEpochEndOffsets; DEBUG",
     ),
     Template(
         "fetcher.epoch_request",
         ("RemoteLeaderEndPoint",),
         r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Skipping leaderEpoch request since"
-        r"|Error when "
-        r"sending leader epoch request for) .*",
+        r"|Error when sending leader epoch request for) .*",
         "RemoteLeaderEndPoint.fetchEpochEndOffsets, 3.3 and later; DEBUG",
     ),
 )

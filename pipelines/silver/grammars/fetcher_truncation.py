@@ -9,9 +9,7 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import PARTITION, i32, i64, partition_of
 
 _THREAD = ("ReplicaFetcherThread",)
-
 _MAX_DETAIL = 500
-
 _EPOCH_END = re.compile(r"leaderEpoch=(-?\d+)|leader epoch (-?\d+)", re.ASCII)
 
 
@@ -127,8 +125,7 @@ TEMPLATES = (
         "fetcher.out_of_range",
         _THREAD,
         rf"(?:Truncate fully and reset|Reset) fetch offset for partition {_TP} from (?P<from>-?\d+) to (?:the "
-        r")?current "
-        r"(?:leader's (?:latest|start) offset|local replica's end offset) (?P<to>-?\d+)(?: because .*)?",
+        r")?current (?:leader's (?:latest|start) offset|local replica's end offset) (?P<to>-?\d+)(?: because .*)?",
         "AbstractFetcherThread.fetchOffsetAndTruncate / fetchOffsetAndApplyTruncateAndBuild",
         _out_of_range,
     ),
@@ -136,8 +133,7 @@ TEMPLATES = (
         "fetcher.out_of_range",
         _THREAD,
         rf"Replica -?\d+ for partition {_TP} reset its fetch offset from (?P<from>-?\d+) to current leader -?\d+'s "
-        r"(?:latest|start) "
-        r"offset (?P<to>-?\d+)",
+        r"(?:latest|start) offset (?P<to>-?\d+)",
         "ReplicaFetcherThread.handleOffsetOutOfRange, up to 0.11",
         _out_of_range,
     ),
@@ -145,8 +141,7 @@ TEMPLATES = (
         "fetcher.truncation_not_allowed",
         _THREAD,
         rf"(?:Exiting|Halting) because log truncation is not allowed for partition {_TP}, [Cc]urrent leader(?: "
-        r"-?\d+)?'s latest "
-        r"offset (?P<to>-?\d+) is less than replica(?: -?\d+)?'s latest offset (?P<from>-?\d+)",
+        r"-?\d+)?'s latest offset (?P<to>-?\d+) is less than replica(?: -?\d+)?'s latest offset (?P<from>-?\d+)",
         "ReplicaFetcherThread.handleOffsetOutOfRange, up to 2.0 (KAFKA-3410); FATAL",
         _not_allowed,
     ),
@@ -154,15 +149,14 @@ TEMPLATES = (
         "fetcher.epoch_reply",
         _THREAD,
         rf"Based on (?:replica|follower)'s leader epoch, leader replied with an unknown offset in {_TP}\. (?:The "
-        r"initial fetch "
-        r"offset|High watermark) (?P<offset>-?\d+) will be used for truncation\.",
+        r"initial fetch offset|High watermark) (?P<offset>-?\d+) will be used for truncation\.",
         "AbstractFetcherThread.getOffsetTruncationState",
         _epoch_reply,
     ),
     Template(
         "fetcher.epoch_reply",
         _THREAD,
-        rf"Based on (?:replica|follower)'s leader epoch, leader replied with epoch (?P<epoch>-?\d+) unknown to the "
+        r"Based on (?:replica|follower)'s leader epoch, leader replied with epoch (?P<epoch>-?\d+) unknown to the "
         rf"(?:replica|follower) for {_TP}\. Will truncate to (?P<offset>-?\d+) and send another leader epoch request "
         r"to the leader\.",
         "AbstractFetcherThread.getOffsetTruncationState, 2.0 and later (KIP-279)",
@@ -171,7 +165,7 @@ TEMPLATES = (
     Template(
         "fetcher.epoch_reply",
         _THREAD,
-        rf"Based on (?:replica|follower)'s leader epoch, leader replied with epoch (?P<epoch>-?\d+) below any "
+        r"Based on (?:replica|follower)'s leader epoch, leader replied with epoch (?P<epoch>-?\d+) below any "
         rf"(?:replica|follower)'s tracked epochs for {_TP}\. The leader's offset only (?P<offset>-?\d+) will be used "
         r"for truncation\.",
         "AbstractFetcherThread.getOffsetTruncationState, 2.0 and later",
@@ -180,9 +174,8 @@ TEMPLATES = (
     Template(
         "fetcher.epoch_reply",
         _THREAD,
-        r"Based on follower's leader epoch, leader replied with an offset (?P<offset>-?\d+) >= the follower's log end "
-        r"offset -?\d+ "
-        rf"in {_TP}\. No truncation needed\.",
+        r"Based on follower's leader epoch, leader replied with an offset (?P<offset>-?\d+) >= the follower's log "
+        rf"end offset -?\d+ in {_TP}\. No truncation needed\.",
         "ReplicaFetcherThread.maybeTruncate, 0.11 to 1.1",
         _epoch_reply,
     ),
@@ -190,8 +183,7 @@ TEMPLATES = (
         "fetcher.epoch_reply",
         _THREAD,
         r"Leader or \w+ is on protocol version where leader epoch is not considered in the OffsetsForLeaderEpoch "
-        r"response\. The "
-        rf"leader's offset (?P<offset>-?\d+) will be used for truncation in {_TP}\.",
+        rf"response\. The leader's offset (?P<offset>-?\d+) will be used for truncation in {_TP}\.",
         "AbstractFetcherThread.getOffsetTruncationState",
         _epoch_reply,
     ),

@@ -9,7 +9,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i64, optional_ints, pairs
 
 _LOGGERS = ("Partition",)
-
 _MAX_DETAIL = 500
 
 _OUT_OF_SYNC = re.compile(
@@ -17,7 +16,6 @@ _OUT_OF_SYNC = re.compile(
 )
 
 _STATE = re.compile(r"Pending(Expand|Shrink)Isr\((.*)\)", re.ASCII)
-
 _REPLICA_ID = re.compile(r"ReplicaId: (-?\d+)", re.ASCII)
 
 
@@ -159,8 +157,8 @@ TEMPLATES = (
     Template(
         "partition.isr_shrink",
         _LOGGERS,
-        rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})"
-        r"(?:\. Leader: \(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
+        rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})(?:\. Leader: "
+        r"\(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
         "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
         _shrink,
     ),
@@ -181,7 +179,7 @@ TEMPLATES = (
     Template(
         "partition.isr_pending",
         _LOGGERS,
-        rf"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
+        r"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
         rf"transition to {_STATE_TEXT}",
         "Partition.sendAlterIsrRequest, 2.7 to 3.0",
         _pending_beside,
@@ -210,8 +208,8 @@ TEMPLATES = (
     Template(
         "partition.isr_refused",
         _LOGGERS,
-        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader epoch|newer "
-        r"version) -?\d+\.",
+        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader epoch"
+        r"|newer version) -?\d+\.",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
         _refused_state,
     ),
@@ -232,8 +230,8 @@ TEMPLATES = (
     Template(
         "partition.isr_committed_without_us",
         _LOGGERS,
-        rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica got "
-        r"removed from the replica set .*)",
+        rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica "
+        r"got removed from the replica set .*)",
         "Partition.handleAlterPartitionError, 3.3 and later",
         _replaced,
     ),

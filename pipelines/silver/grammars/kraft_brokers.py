@@ -9,11 +9,8 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import i32, optional_i32, pairs
 
 _REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-
 _CLUSTER = ("ClusterControlManager",)
-
 _HEARTBEATS = ("BrokerHeartbeatManager",)
-
 _MAX_DETAIL = 500
 
 
@@ -90,8 +87,7 @@ TEMPLATES = (
         "controller_kraft.broker_registered",
         _CLUSTER,
         r"(?:Replayed initial RegisterBrokerRecord for broker|Replayed RegisterBrokerRecord (?:modifying the "
-        r"registration for|establishing a "
-        r"new incarnation of) broker) (?P<broker>-?\d+): .*",
+        r"registration for|establishing a new incarnation of) broker) (?P<broker>-?\d+): .*",
         "ClusterControlManager.replay(RegisterBrokerRecord), 3.6 and later",
         _registered,
     ),
@@ -184,9 +180,8 @@ TEMPLATES = (
         "controller_kraft.heartbeat",
         _HEARTBEATS,
         r"(?:Updated the controlled shutdown offset for broker .*|The request from broker -?\d+ to (?:unfence|shut "
-        r"down) can ?not yet be granted "
-        r".*|Broker -?\d+ is in controlled shutdown state, but can not shut down because .*|Registered .*|Broker -?\d+ "
-        r".*)",
+        r"down) can ?not yet be granted .*|Broker -?\d+ is in controlled shutdown state, but can not shut down "
+        r"because .*|Registered .*|Broker -?\d+ .*)",
         "BrokerHeartbeatManager; DEBUG",
     ),
 )

@@ -15,15 +15,10 @@ from pipelines.silver.states import equals_state, topic_fact
 from pipelines.silver.values import PARTITION, i32, ints, optional_i32, optional_ints, pairs, partition_of, topic_id_of
 
 _REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-
 _MAX_DETAIL = 500
-
 _CREATED_TOPIC = re.compile(r"CreatableTopic\(name='([\w.-]+)'.*?\): SUCCESS", re.ASCII)
-
 _DELETED_TOPIC = re.compile(r"\{id: ([\w-]{22}), name: ([\w.-]+), result: SUCCESS\}", re.ASCII)
-
 _ARROW = re.compile(r"(\w+): (\[[-\d, ]*\]|-?\d+|\w+) -> (\[[-\d, ]*\]|-?\d+|\w+)", re.ASCII)
-
 _AFTER = re.compile(r"(\w+): (?:(?:\[[-\d, ]*\]|-?\d+) -> )?(\[[-\d, ]*\]|-?\d+)", re.ASCII)
 
 
@@ -205,9 +200,7 @@ def _unclean_triggered(match: re.Match[str], context: Context, record: Record) -
 
 
 _NODE = r"(?:node|broker) (?P<node>-?\d+)"
-
 _TP = rf"(?P<tp>{PARTITION})"
-
 _REQUEST = r"(?:AlterPartition|alterIsr|AlterIsr)"
 
 TEMPLATES = (
@@ -215,8 +208,7 @@ TEMPLATES = (
         "controller_kraft.partition_created",
         _REPLICATION,
         rf"(?:Replayed PartitionRecord for (?:new|existing) partition|Created partition) {_TP} with topic ID "
-        r"(?P<id>[\w-]+) and "
-        r"(?P<state>PartitionRegistration\(.*\))\.",
+        r"(?P<id>[\w-]+) and (?P<state>PartitionRegistration\(.*\))\.",
         "ReplicationControlManager.replay(PartitionRecord), 3.0 and later",
         _partition_created,
     ),
@@ -236,8 +228,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.assignment_changed",
         _REPLICATION,
-        r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic (?P<topic>[\w.-]+?)"
-        r"(?:\. \((?P<after>.*)\))?\.?",
+        r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic "
+        r"(?P<topic>[\w.-]+?)(?:\. \((?P<after>.*)\))?\.?",
         "ReplicationControlManager.replay(PartitionChangeRecord), 3.0 and later",
         _assignment_changed,
     ),
@@ -318,8 +310,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.reassignments_altered",
         _REPLICATION,
-        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition reassignment "
-        r"for .*)",
+        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition "
+        r"reassignment for .*)",
         "ReplicationControlManager.alterPartitionReassignments",
         _reassignments,
     ),
@@ -335,8 +327,7 @@ TEMPLATES = (
         "controller_kraft.clean_election",
         _REPLICATION,
         r"(?:Setting new leader for topicId .*|Failed to find a new leader with current state: .*|Try to elect last "
-        r"known leader for .*"
-        r"|A partition will have an empty ISR\. .*)",
+        r"known leader for .*|A partition will have an empty ISR\. .*)",
         "PartitionChangeBuilder; DEBUG and TRACE",
     ),
     Template(
@@ -362,10 +353,9 @@ TEMPLATES = (
         "controller_kraft.replication_error",
         _REPLICATION,
         r"(?:Unexpected (?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced "
-        r"(?:topic|partition) .*"
-        r"|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not allowed .*|Partition "
-        r"creation of \d+ partitions "
-        r"not allowed .*|Applied ISR change record: .*|Can't find the .* for topic: .*|.* has overlapping ISR=.*)",
+        r"(?:topic|partition) .*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not "
+        r"allowed .*|Partition creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find "
+        r"the .* for topic: .*|.* has overlapping ISR=.*)",
         "ReplicationControlManager",
     ),
     Template(

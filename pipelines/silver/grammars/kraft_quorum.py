@@ -9,7 +9,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import i32, optional_i32
 
 _QUORUM = ("QuorumController",)
-
 _MAX_DETAIL = 500
 
 
@@ -77,8 +76,7 @@ TEMPLATES = (
         "controller_kraft.event_failed",
         _QUORUM,
         r"\w+(?:\(\d+\))?: (?:event failed with|event unable to start processing because of|failed with|unable to "
-        r"start processing because "
-        r"of) .*",
+        r"start processing because of) .*",
         "QuorumController.handleEventException",
         _other,
     ),
@@ -99,14 +97,11 @@ TEMPLATES = (
         "controller_kraft.activation",
         _QUORUM,
         r"(?:Performing controller activation\..*|The metadata log appears to be empty\. .*|No metadata\.version "
-        r"feature level record was "
-        r"found .*|Loaded ZK migration state of .*|Setting the ZK migration state to .*|Putting the controller into "
-        r"pre-migration mode\. .*"
-        r"|Activating pre-migration controller .*|(?:Staying in|Completing|Starting) (?:the )?ZK [mM]igration.*"
-        r"|(?:Starting|Completing) migration "
-        r"of ZooKeeper metadata .*|Ignoring 'zookeeper\.metadata\.migration\.enable' .*"
-        r"|maybeCompleteAuthorizerInitialLoad: .*|Cannot run write "
-        r"operation .* in pre-migration mode\. .*)",
+        r"feature level record was found .*|Loaded ZK migration state of .*|Setting the ZK migration state to .*"
+        r"|Putting the controller into pre-migration mode\. .*|Activating pre-migration controller .*|(?:Staying in"
+        r"|Completing|Starting) (?:the )?ZK [mM]igration.*|(?:Starting|Completing) migration of ZooKeeper metadata .*"
+        r"|Ignoring 'zookeeper\.metadata\.migration\.enable' .*|maybeCompleteAuthorizerInitialLoad: .*|Cannot run "
+        r"write operation .* in pre-migration mode\. .*)",
         "QuorumController.CompleteActivationEvent, ActivationRecordsGenerator",
     ),
     Template(
@@ -119,39 +114,33 @@ TEMPLATES = (
         "controller_kraft.snapshot",
         _QUORUM,
         r"(?:Starting to replay snapshot .*|Finished replaying snapshot .*|Generating a snapshot that includes .*"
-        r"|Finished generating snapshot "
-        r".*|Skipping generation of snapshot .*|Cancelling snapshot .*|No snapshot is in progress\.|Error while "
-        r"generating snapshot .*)",
+        r"|Finished generating snapshot .*|Skipping generation of snapshot .*|Cancelling snapshot .*|No snapshot is "
+        r"in progress\.|Error while generating snapshot .*)",
         "QuorumController, SnapshotGenerator, up to 3.5",
     ),
     Template(
         "controller_kraft.processing",
         _QUORUM,
         r"(?:Processed .* in \d+ us|Executing .*|Completing read-only operation .*|Read-(?:only|write) operation .* "
-        r"will be completed .*"
-        r"|Replaying .*|Completing purgatory items .*|Ignoring .* raft event from an old registration|Scheduling write "
-        r"event for .*"
-        r"|(?:Validate-only )?CreatePartitions result\(s\): .*|Atomically appended .*|Appended \d+ record\(s\) .*"
-        r"|Skipping handling commit .*"
-        r"|Cancelling deferred write event .*|Error replaying record .*|Unexpected exception while executing deferred "
-        r"write event .*"
-        r"|Interrupted while waiting for unpause\.)",
+        r"will be completed .*|Replaying .*|Completing purgatory items .*|Ignoring .* raft event from an old "
+        r"registration|Scheduling write event for .*|(?:Validate-only )?CreatePartitions result\(s\): .*|Atomically "
+        r"appended .*|Appended \d+ record\(s\) .*|Skipping handling commit .*|Cancelling deferred write event .*"
+        r"|Error replaying record .*|Unexpected exception while executing deferred write event .*|Interrupted while "
+        r"waiting for unpause\.)",
         "QuorumController; DEBUG and TRACE",
     ),
     Template(
         "controller_kraft.features",
         ("FeatureControlManager",),
-        r"(?:Replayed a (?:FeatureLevelRecord|ZkMigrationStateRecord) .*|Setting (?:metadata[ .]version|feature .*) to "
-        r".*|Removing feature .*"
-        r"|(?:Downgrading|Upgrading) metadata\.version from .*|Transitioning ZK migration state from .*|Verified that "
-        r".* supported changing .*"
-        r"|.* feature .*)",
+        r"(?:Replayed a (?:FeatureLevelRecord|ZkMigrationStateRecord) .*|Setting (?:metadata[ .]version|feature .*) "
+        r"to .*|Removing feature .*|(?:Downgrading|Upgrading) metadata\.version from .*|Transitioning ZK migration "
+        r"state from .*|Verified that .* supported changing .*|.* feature .*)",
         "FeatureControlManager",
     ),
     Template(
         "controller_kraft.transactions",
-        ("OffsetControlManager",),
-        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot .*)",
+        ("OffsetControlManager", "SnapshotGenerator"),
+        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot .*|Generat(?:ed|ing) .* section of snapshot .*)",
         "OffsetControlManager, 3.6 and later",
     ),
     Template(
@@ -164,9 +153,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.event_performance",
         ("EventPerformanceMonitor",),
-        r"(?:In the last \d+ ms period, \d+ controller events were completed, .*|In the last \d+ ms period, there were "
-        r"no controller events "
-        r"completed\.)",
+        r"(?:In the last \d+ ms period, \d+ controller events were completed, .*|In the last \d+ ms period, there "
+        r"were no controller events completed\.)",
         "EventPerformanceMonitor, 4.0 and later",
     ),
     Template(

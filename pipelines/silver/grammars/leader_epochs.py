@@ -9,11 +9,8 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import PARTITION, i32, i64, partition_of
 
 _EPOCHS = ("LeaderEpochFileCache",)
-
 _MAX_DETAIL = 500
-
 _EPOCH_ENTRY = re.compile(r"EpochEntry\(epoch=(-?\d+), startOffset=(-?\d+)\)", re.ASCII)
-
 _OLD_EPOCH = re.compile(r"\{epoch:(-?\d+), offset:(-?\d+)\}", re.ASCII)
 
 
@@ -100,8 +97,7 @@ TEMPLATES = (
         "log.epoch_assigned",
         _EPOCHS,
         rf"Updated PartitionLeaderEpoch\. New: (\{{epoch:-?\d+, offset:-?\d+\}}), Current: .* for Partition: "
-        rf"({PARTITION})\."
-        r" Cache now contains \d+ entries\.",
+        rf"({PARTITION})\. Cache now contains \d+ entries\.",
         "LeaderEpochFileCache.assign, 0.11 to 1.1",
         _epoch_assigned_old,
     ),

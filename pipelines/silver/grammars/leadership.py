@@ -114,11 +114,10 @@ TEMPLATES = (
         "leadership.leader_start",
         _LOGGERS,
         rf"Leader (?P<tp>{PARTITION})(?: with topic id (?P<id>{_ID}))? starts at leader epoch (?P<epoch>-?\d+) from "
-        r"offset "
-        r"(?P<offset>-?\d+) with (?:partition epoch (?P<version>-?\d+), )?high watermark (?P<hw>-?\d+),? ISR "
+        r"offset (?P<offset>-?\d+) with (?:partition epoch (?P<version>-?\d+), )?high watermark (?P<hw>-?\d+),? ISR "
         rf"(?P<isr>{INT_LIST}),? adding ?[rR]eplicas (?P<adding>{INT_LIST}) (?:and )?removing ?[rR]eplicas "
-        rf"(?P<removing>{INT_LIST})\s*(?:\(under-min-isr\))?\s*\. Previous (?:leader (?P<previous>\S+) and previous )?"
-        r"leader epoch was (?P<previous_epoch>-?\d+)\.",
+        rf"(?P<removing>{INT_LIST})\s*(?:\(under-min-isr\))?\s*\. Previous (?:leader (?P<previous>\S+) and previous "
+        r")?leader epoch was (?P<previous_epoch>-?\d+)\.",
         "Partition.makeLeader, 2.6 and later; partition epoch since 3.3, under-min-isr 3.5, previous leader 3.6",
         _leader_start,
     ),
@@ -136,9 +135,8 @@ TEMPLATES = (
         "leadership.leader_update",
         _LOGGERS,
         rf"Skipped the become-leader state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
-        rf")?{_STATE} "
-        r"since it is already the leader with leader epoch -?\d+\. Current high watermark (?P<hw>-?\d+), ISR "
-        rf"{INT_LIST}, adding replicas {INT_LIST} and removing replicas {INT_LIST}\.",
+        rf")?{_STATE} since it is already the leader with leader epoch -?\d+\. Current high watermark (?P<hw>-?\d+), "
+        rf"ISR {INT_LIST}, adding replicas {INT_LIST} and removing replicas {INT_LIST}\.",
         "Partition.makeLeader, 3.3 and later; a PartitionRegistration in place of the state since 4.1",
         _leader_update,
     ),
@@ -146,24 +144,23 @@ TEMPLATES = (
         "leadership.leader_update_stale",
         _LOGGERS,
         rf"Skipped the become-leader state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
-        rf")?{_STATE} "
-        r"since the leader is already at a newer partition epoch -?\d+\.",
+        rf")?{_STATE} since the leader is already at a newer partition epoch -?\d+\.",
         "Partition.makeLeader, 3.3 and later: metadata older than what the leader has",
         _named_id,
     ),
     Template(
         "leadership.follower_update",
         _LOGGERS,
-        rf"Skipped the become-follower state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and )?"
-        rf"{_STATE} since it is already a follower with leader epoch -?\d+\.",
+        rf"Skipped the become-follower state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
+        rf")?{_STATE} since it is already a follower with leader epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _follower_update,
     ),
     Template(
         "leadership.follower_update_stale",
         _LOGGERS,
-        rf"Skipped the become-follower state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and )?"
-        rf"{_STATE} since the follower is already at a newer partition epoch -?\d+\.",
+        rf"Skipped the become-follower state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
+        rf")?{_STATE} since the follower is already at a newer partition epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _named_id,
     ),
@@ -171,23 +168,21 @@ TEMPLATES = (
         "leadership.kraft_kept",
         _LOGGERS,
         rf"Skipped the become-(?:leader|follower) state change for (?P<tp>{PARTITION}|\$\{{?tp\}}?) with topic id .* "
-        r"because "
-        r"this partition is already a local (?:leader|follower)\.",
+        r"because this partition is already a local (?:leader|follower)\.",
         "ReplicaManager.applyLocalLeadersDelta, 3.0 to 3.2 (a string without interpolation: the names are literal)",
     ),
     Template(
         "leadership.kraft_follower_kept",
         _LOGGERS,
-        r"Skipped the become-follower state change after marking its partition as follower for partition .* with id .* "
-        r"and "
-        r"partition state .*\.",
+        r"Skipped the become-follower state change after marking its partition as follower for partition .* with id "
+        r".* and partition state .*\.",
         "ReplicaManager.applyLocalFollowersDelta, 3.0 to 3.2",
     ),
     Template(
         "leadership.storage_error",
         _LOGGERS,
-        r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* "
-        r"(?:since the replica for the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
+        r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* (?:since the replica "
+        r"for the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
         "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta",
     ),
     Template(
@@ -209,8 +204,7 @@ TEMPLATES = (
         "leadership.offline_log_dir",
         _LOGGERS,
         rf"Unable to bring up new local leader (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) because it resides in "
-        r"an "
-        r"offline log directory\.",
+        r"an offline log directory\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),

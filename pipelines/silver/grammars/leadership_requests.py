@@ -85,9 +85,9 @@ TEMPLATES = (
         "leadership.leader_kept",
         _LOGGERS,
         r"[Ss]kipped the become-leader state change after marking its partition as leader with correlation id -?\d+ "
-        r"from "
-        rf"controller (?P<controller>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition (?P<tp>{PARTITION})"
-        r"(?: \(last update controller epoch -?\d+\))? since it is already the leader for the partition\.",
+        r"from controller (?P<controller>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition "
+        rf"(?P<tp>{PARTITION})(?: \(last update controller epoch -?\d+\))? since it is already the leader for the "
+        r"partition\.",
         "ReplicaManager.makeLeaders, up to 3.2",
         _leader_kept,
     ),
@@ -95,17 +95,15 @@ TEMPLATES = (
         "leadership.follower_kept",
         _LOGGERS,
         r"[Ss]kipped the become-follower state change after marking its partition as follower with correlation id "
-        r"-?\d+ "
-        rf"from controller -?\d+ epoch -?\d+ for partition {PARTITION}(?: \(last update controller epoch -?\d+\))? "
-        r"since "
-        r"the new leader -?\d+ is the same as the old leader",
+        rf"-?\d+ from controller -?\d+ epoch -?\d+ for partition {PARTITION}(?: \(last update controller epoch "
+        r"-?\d+\))? since the new leader -?\d+ is the same as the old leader",
         "ReplicaManager.makeFollowers, up to 3.2",
     ),
     Template(
         "leadership.request",
         _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w+\(.*\)) correlation id -?\d+ {_FROM}"
-        rf"(?: for partition (?P<tp>{PARTITION}))?",
+        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w+\(.*\)) correlation id -?\d+ {_FROM}(?: for partition "
+        rf"(?P<tp>{PARTITION}))?",
         "ReplicaManager.becomeLeaderOrFollower, ZooKeeper; TRACE",
         _request,
     ),
@@ -113,17 +111,16 @@ TEMPLATES = (
         "leadership.leader_unavailable",
         _LOGGERS,
         rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) \(last "
-        r"update "
-        r"controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is unavailable\.",
+        r"update controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is "
+        r"unavailable\.",
         "ReplicaManager.makeFollowers, ZooKeeper: -1 is a partition without leader",
         _unavailable_leader,
     ),
     Template(
         "leadership.metadata",
         _LOGGERS,
-        rf"[Cc]ached leader info (?P<state>.*) for partition (?P<tp>{PARTITION}) in response to UpdateMetadata request "
-        r"sent "
-        r"by controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+) with correlation id -?\d+",
+        rf"[Cc]ached leader info (?P<state>.*) for partition (?P<tp>{PARTITION}) in response to UpdateMetadata "
+        r"request sent by controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+) with correlation id -?\d+",
         "MetadataCache.updateMetadata, ZooKeeper; TRACE since 2.6",
         _cached,
     ),
@@ -142,9 +139,8 @@ TEMPLATES = (
     Template(
         "leadership.metadata_old_controller",
         _LOGGERS,
-        r"(?:Broker -?\d+ )?[Rr]eceived update metadata request with correlation id -?\d+ from an old controller -?\d+ "
-        r"with "
-        r"epoch -?\d+\. Latest known controller epoch is -?\d+",
+        r"(?:Broker -?\d+ )?[Rr]eceived update metadata request with correlation id -?\d+ from an old controller "
+        r"-?\d+ with epoch -?\d+\. Latest known controller epoch is -?\d+",
         "ReplicaManager.maybeUpdateMetadataCache, ZooKeeper",
     ),
     Template(
@@ -218,8 +214,8 @@ TEMPLATES = (
     Template(
         "leadership.stop_replica",
         _LOGGERS,
-        r"Received StopReplica request \w+\(.*\) correlation id -?\d+ from controller -?\d+ epoch -?\d+ for partition "
-        rf"{PARTITION}",
+        r"Received StopReplica request \w+\(.*\) correlation id -?\d+ from controller -?\d+ epoch -?\d+ for "
+        rf"partition {PARTITION}",
         "ReplicaManager.stopReplicas, ZooKeeper; TRACE",
     ),
     Template(

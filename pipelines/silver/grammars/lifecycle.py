@@ -44,8 +44,8 @@ TEMPLATES = (
     Template(
         "lifecycle.version_details",
         ("AppInfoParser",),
-        r"(?:Kafka commitId ?: .*|Kafka startTimeMs: -?\d+|App info .* unregistered|Error (?:while loading|registering"
-        r"|unregistering) .*)",
+        r"(?:Kafka commitId ?: .*|Kafka startTimeMs: -?\d+|App info .* unregistered|Error (?:while loading"
+        r"|registering|unregistering) .*)",
         "AppInfoParser",
     ),
     Template("lifecycle.starting", _ZK_SERVER, r"starting", "KafkaServer.startup", _event("starting", "zookeeper")),
@@ -59,6 +59,12 @@ TEMPLATES = (
         r"Kafka Server started",
         "KafkaRaftServer.startup",
         _event("started", "kraft"),
+    ),
+    Template(
+        "lifecycle.raft_server",
+        ("KafkaRaftServer",),
+        r".*Rewriting .*meta\.properties",
+        "KafkaRaftServer.initializeLogDirs, 3.7 and later",
     ),
     Template(
         "lifecycle.shutting_down",
@@ -99,8 +105,7 @@ TEMPLATES = (
         "lifecycle.controlled_shutdown",
         _ZK_SERVER,
         r"(?:Starting controlled shutdown|Controlled shutdown succeeded|Controlled shutdown request returned .*"
-        r"|Proceeding to do an unclean "
-        r"shutdown .*|Notifying KRaft of controlled shutdown)",
+        r"|Proceeding to do an unclean shutdown .*|Notifying KRaft of controlled shutdown)",
         "KafkaServer.controlledShutdown",
         _event("controlled_shutdown", "zookeeper"),
     ),
@@ -108,10 +113,9 @@ TEMPLATES = (
         "lifecycle.controlled_shutdown_step",
         _ZK_SERVER,
         r"(?:Retrying controlled shutdown.*|Remaining partitions to move.*|Error (?:code )?from controller: .*|Error "
-        r"during controlled "
-        r"shutdown, .*|Broker registration for controller .*|No (?:zk )?controller .*|ZkBroker currently has a KRaft "
-        r"controller\. .*|Timed out "
-        r"waiting for the controller .*|Got unexpected exception waiting for .*)",
+        r"during controlled shutdown, .*|Broker registration for controller .*|No (?:zk )?controller .*|ZkBroker "
+        r"currently has a KRaft controller\. .*|Timed out waiting for the controller .*|Got unexpected exception "
+        r"waiting for .*)",
         "KafkaServer.controlledShutdown",
     ),
     Template(
@@ -124,9 +128,10 @@ TEMPLATES = (
     Template(
         "lifecycle.migration",
         _ZK_SERVER,
-        r"(?:Starting up additional components for ZooKeeper migration|Start RaftManager|Finished catching up on KRaft "
-        r"metadata log, .*|Rewriting .*|Deleting local metadata log from .*|Successfully deleted local metadata log\. "
-        r".*|(?:Start|End) processing .*|Caution! .*|Fail to read .*|Failed to generate broker\.id due to.*)",
+        r"(?:Starting up additional components for ZooKeeper migration|Start RaftManager|Finished catching up on "
+        r"KRaft metadata log, .*|Rewriting .*|Deleting local metadata log from .*|Successfully deleted local "
+        r"metadata log\. .*|(?:Start|End) processing .*|Caution! .*|Fail to read .*|Failed to generate broker\.id "
+        r"due to.*)",
         "KafkaServer.startup",
     ),
     Template(
@@ -180,15 +185,14 @@ TEMPLATES = (
         "lifecycle.shared_server",
         ("SharedServer",),
         r"(?:Starting SharedServer|Stopping SharedServer|SharedServer .*|Completed SharedServer startup\.|Unable to "
-        r"install metadata publishers|Got "
-        r"exception while starting SharedServer)",
+        r"install metadata publishers|Got exception while starting SharedServer)",
         "SharedServer, 3.4 and later",
     ),
     Template(
         "lifecycle.controlled_shutdown_wait",
         _KRAFT_SERVER,
-        r"(?:Timed out waiting for the controller to approve controlled shutdown|Got unexpected exception waiting for "
-        r"controlled shutdown future)",
+        r"(?:Timed out waiting for the controller to approve controlled shutdown|Got unexpected exception waiting "
+        r"for controlled shutdown future)",
         "BrokerServer.shutdown",
         _event("controlled_shutdown", "kraft"),
     ),
@@ -224,8 +228,7 @@ TEMPLATES = (
         "lifecycle.controlled_shutdown",
         _LIFECYCLE,
         r"(?:Beginning controlled shutdown\.|The controlle[rd] has asked us to exit controlled shutdown\.|Skipping "
-        r"controlled shutdown because we are in state .*|"
-        r"Attempted to enter pending controlled shutdown state, .*)",
+        r"controlled shutdown because we are in state .*|Attempted to enter pending controlled shutdown state, .*)",
         "BrokerLifecycleManager.BeginControlledShutdownEvent",
         _event("controlled_shutdown", "kraft"),
     ),
@@ -245,9 +248,9 @@ TEMPLATES = (
     Template(
         "lifecycle.heartbeat",
         _LIFECYCLE,
-        r"(?:Unable to (?:register|send) .*|Broker -?\d+ sent a heartbeat request but received error .*|Sending broker "
-        r".*|Scheduling next communication "
-        r".*|Delaying communication .*|Unexpected broker state .*|The next .*)",
+        r"(?:Unable to (?:register|send) .*|Broker -?\d+ sent a heartbeat request but received error .*|Sending "
+        r"broker .*|Scheduling next communication .*|Delaying communication .*|Unexpected broker state .*|The next "
+        r".*)",
         "BrokerLifecycleManager",
     ),
     Template(
@@ -275,8 +278,7 @@ TEMPLATES = (
         "lifecycle.zookeeper_client",
         ("ZooKeeperClient",),
         r"(?:Initializing a new session to .*|Waiting until connected\.|Closing\.|Closed\.|Error when recreating "
-        r"ZooKeeper, .*|Uncaught error in handler .*"
-        r"|Received event: .*|Auth failed.*|Session (?:re)?established.*)",
+        r"ZooKeeper, .*|Uncaught error in handler .*|Received event: .*|Auth failed.*|Session (?:re)?established.*)",
         "ZooKeeperClient",
     ),
     Template(
@@ -310,14 +312,12 @@ TEMPLATES = (
     Template(
         "lifecycle.znodes",
         ("KafkaZkClient", "ZKCheckedEphemeral", "ZkUtils", "KafkaZkClient$CheckedEphemeral"),
-        r"(?:Creating /.*|Stat of the created znode at .*|Result of znode .*|Successfully created /controller_epoch .*"
-        r"|Updated broker \d+ at path .*|Error while "
-        r"(?:creating|deleting) ephemeral .*|Was not possible to create the ephemeral .*|The ephemeral node at .*"
-        r"|Conditional update of path .*|Checker method .*"
-        r"|Try to create .*|Added .*|Ignoring partition reassignment .*|KRaft controller .*|Successfully registered "
-        r"KRaft controller .*|The ZK controller epoch "
-        r"changed .*|ZooKeeper had an error .*|Performing .* migration update.*|Setting entity configs .*|I wrote this "
-        r"conflicted ephemeral node .*)",
+        r"(?:Creating /.*|Stat of the created znode at .*|Result of znode .*|Successfully created /controller_epoch "
+        r".*|Updated broker \d+ at path .*|Error while (?:creating|deleting) ephemeral .*|Was not possible to create "
+        r"the ephemeral .*|The ephemeral node at .*|Conditional update of path .*|Checker method .*|Try to create .*"
+        r"|Added .*|Ignoring partition reassignment .*|KRaft controller .*|Successfully registered KRaft controller "
+        r".*|The ZK controller epoch changed .*|ZooKeeper had an error .*|Performing .* migration update.*|Setting "
+        r"entity configs .*|I wrote this conflicted ephemeral node .*)",
         "KafkaZkClient, ZkUtils",
     ),
     Template(
@@ -363,8 +363,8 @@ TEMPLATES = (
         "lifecycle.metadata_published",
         ("BrokerMetadataPublisher",),
         r"(?:Publishing (?:initial )?metadata at offset .*|Publishing delta .*|Updating metadata\.version to .*"
-        r"|Feature .* has been updated to version .*|Error "
-        r"(?:publishing|updating|starting|initializing|handling|with|loading|deleting) .*|Found stray log dir .*)",
+        r"|Feature .* has been updated to version .*|Error (?:publishing|updating|starting|initializing|handling|with"
+        r"|loading|deleting) .*|Found stray log dir .*)",
         "BrokerMetadataPublisher, KRaft",
     ),
 )

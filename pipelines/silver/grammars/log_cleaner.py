@@ -29,8 +29,8 @@ TEMPLATES = (
         "log_cleaner.cleaning",
         _CLEANER,
         r"(?:Beginning cleaning of log .*|Building offset map for .*|Offset map for log .* complete\.|Offset map is "
-        r"full, .*|Cleaning .*|Swapping in "
-        r"cleaned segment .*|Caught segment overflow error during cleaning: .*|Growing cleaner I/O buffers .*)",
+        r"full, .*|Cleaning .*|Swapping in cleaned segment .*|Caught segment overflow error during cleaning: .*"
+        r"|Growing cleaner I/O buffers .*)",
         "Cleaner.doClean",
     ),
     Template(
@@ -49,11 +49,9 @@ TEMPLATES = (
         "log_cleaner.manager",
         ("LogCleanerManager",),
         r"(?:The cleaning for partition .* is aborted(?: and paused)?|(?:Compaction|Cleaning) for partition .* is "
-        r"resumed|Resetting first dirty "
-        r"offset .*|The last checkpoint dirty offset for partition .*|Failed to access checkpoint file .*|Stopping "
-        r"cleaning logs in dir .*|Checking if log "
-        r"segment may be cleaned: .*|Finding range of cleanable offsets .*|(?:Removing|Adding) the partition offset "
-        r"data .*)",
+        r"resumed|Resetting first dirty offset .*|The last checkpoint dirty offset for partition .*|Failed to access "
+        r"checkpoint file .*|Stopping cleaning logs in dir .*|Checking if log segment may be cleaned: .*|Finding "
+        r"range of cleanable offsets .*|(?:Removing|Adding) the partition offset data .*)",
         "LogCleanerManager",
     ),
 )

@@ -12,8 +12,7 @@ TEMPLATES = (
         "log.producer_state_loading",
         _LOG,
         rf"Loading producer state (?:from|till) offset -?\d+ (?:for partition {PARTITION} )?(?:with message format "
-        r"version "
-        r"\d+)?",
+        r"version \d+)?",
         "Log.rebuildProducerState",
     ),
     Template(
@@ -50,8 +49,7 @@ TEMPLATES = (
         "log.rolling",
         _LOG,
         r"(?:Rolling new log segment .*|Trying to roll a new log segment .*|Newly rolled segment file .*|Rolling the "
-        r"active "
-        r"segment to make it eligible for deletion)",
+        r"active segment to make it eligible for deletion)",
         "UnifiedLog.maybeRoll / LocalLog.roll",
     ),
     Template(
@@ -65,8 +63,7 @@ TEMPLATES = (
         "log.segments_deleted",
         _LOG,
         r"(?:Deleting segments? .*|Scheduling (?:segments|log segment) .*|Found deletable segments .*|Empty active "
-        r"segment at .* was "
-        r"deleted and recreated due to .*)",
+        r"segment at .* was deleted and recreated due to .*)",
         "UnifiedLog.deleteSegments, SegmentDeletionReason.logReason",
     ),
     Template(
@@ -110,17 +107,12 @@ TEMPLATES = (
         "log.repaired",
         _LOG,
         r"(?:Found (?:log file|file) .* from interrupted swap operation.*|Found an orphaned index file .*|Found a "
-        r"corrupted "
-        r"index file .*|Could not find (?:offset )?index file .*|Found invalid offset during recovery\. .*|Caught "
-        r"segment overflow error: "
-        r".*|Splitting overflowed segment .*|Replacing overflowed segment .*|Recovering file .* by renaming from .*"
-        r"|Deleting (?:index files|stray|invalid swap file|non-empty leader epoch cache) .*|Clearing leader epoch "
-        r"cache after .*"
-        r"|Record format version has been downgraded .*|Error while trying to delete partition metadata file .*|The "
-        r"topic id .* "
-        r"will not be persisted .*|Unable to update the highest offset in remote storage .*|Ignoring the call as the "
-        r"remote log "
-        r"storage is disabled)",
+        r"corrupted index file .*|Could not find (?:offset )?index file .*|Found invalid offset during recovery\. .*"
+        r"|Caught segment overflow error: .*|Splitting overflowed segment .*|Replacing overflowed segment .*"
+        r"|Recovering file .* by renaming from .*|Deleting (?:index files|stray|invalid swap file|non-empty leader "
+        r"epoch cache) .*|Clearing leader epoch cache after .*|Record format version has been downgraded .*|Error "
+        r"while trying to delete partition metadata file .*|The topic id .* will not be persisted .*|Unable to "
+        r"update the highest offset in remote storage .*|Ignoring the call as the remote log storage is disabled)",
         "LogLoader, UnifiedLog: repairs at start",
     ),
     Template(
@@ -133,16 +125,14 @@ TEMPLATES = (
         "log.producer_snapshot_loading",
         ("ProducerStateManager",),
         r"(?:Loading producer state from snapshot file .*|Reloading the producer state snapshots|Failed to load "
-        r"producer snapshot "
-        r"from .*)",
+        r"producer snapshot from .*)",
         "ProducerStateManager.loadFromSnapshot",
     ),
     Template(
         "log.producer_state",
         ("ProducerStateManager",),
         r"(?:Updated producer .* state to .*|Failed to (?:rename|delete) producer state snapshot .*|Deleted producer "
-        r"state "
-        r"snapshot .*|Detected invalid coordinator epoch .*|Producer's? epoch .*)",
+        r"state snapshot .*|Detected invalid coordinator epoch .*|Producer's? epoch .*)",
         "ProducerStateManager",
     ),
     Template(
@@ -154,17 +144,16 @@ TEMPLATES = (
     Template(
         "log.segment",
         ("LogSegment",),
-        r"(?:Inserting \d+ bytes at .*|Appended \d+ to .*|Writing aborted transaction .*|Found invalid messages in log "
-        r"segment .*"
-        r"|Truncated \d+ invalid bytes at the end of segment .*|(?:Failed to delete|Deleted|Fallback to delete) .*)",
+        r"(?:Inserting \d+ bytes at .*|Appended \d+ to .*|Writing aborted transaction .*|Found invalid messages in "
+        r"log segment .*|Truncated \d+ invalid bytes at the end of segment .*|(?:Failed to delete|Deleted|Fallback "
+        r"to delete) .*)",
         "LogSegment",
     ),
     Template(
         "log.index",
         ("OffsetIndex", "TimeIndex", "TransactionIndex", "AbstractIndex", "LazyIndex", "RemoteIndexCache"),
         r"(?:Loaded index file .*|Resized .*|Adding index entry .*|Index .* was not resized .*|Truncated index .*"
-        r"|Deleting index .*"
-        r"|Error (?:when|unmapping) .*)",
+        r"|Deleting index .*|Error (?:when|unmapping) .*)",
         "AbstractIndex and its subclasses; DEBUG",
     ),
 )

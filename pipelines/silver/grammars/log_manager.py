@@ -9,12 +9,11 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import PARTITION, i32, i64, optional_i64, partition_of, topic_id_of
 
 _MANAGER = ("LogManager",)
-
 _MAX_DETAIL = 500
 
 _LOADED_LOG = re.compile(
-    r"dir=(?P<dir>.*?)(?:, topicId=(?P<id>[\w-]+))?, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+), .*"
-    r"logEndOffset=(?P<end>-?\d+)\)",
+    r"dir=(?P<dir>.*?)(?:, topicId=(?P<id>[\w-]+))?, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+), "
+    r".*logEndOffset=(?P<end>-?\d+)\)",
     re.ASCII,
 )
 
@@ -70,8 +69,7 @@ TEMPLATES = (
         "log.loaded",
         _MANAGER,
         r"Completed load of ((?:Unified)?Log\(.*\)) with \d+ segments(?:, local-log-start-offset -?\d+ and "
-        r"log-end-offset "
-        r"-?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
+        r"log-end-offset -?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
         "LogManager.loadLogs, 2.6 and later; topic id since 3.0",
         _loaded,
     ),
@@ -79,8 +77,7 @@ TEMPLATES = (
         "log.loaded",
         ("Log",),
         rf"Completed load of log (?:({PARTITION}) )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log "
-        r"end offset "
-        r"(-?\d+) in \d+ ms",
+        r"end offset (-?\d+) in \d+ ms",
         "Log.loadSegments, up to 2.5",
         _loaded_old,
     ),
@@ -101,11 +98,10 @@ TEMPLATES = (
     Template(
         "log.recovery",
         _MANAGER,
-        r"(?:Attempting recovery for all logs in .* since no clean shutdown file was found"
-        r"|Recovering \d+ logs from .* since no clean shutdown file was found"
-        r"|Skipping recovery (?:for all logs in|of \d+ logs from) .* since clean shutdown file was found"
-        r"|Found clean shutdown file\. Skipping recovery for all logs in data directory: .*"
-        r"|No logs found to be loaded in .*)",
+        r"(?:Attempting recovery for all logs in .* since no clean shutdown file was found|Recovering \d+ logs from "
+        r".* since no clean shutdown file was found|Skipping recovery (?:for all logs in|of \d+ logs from) .* since "
+        r"clean shutdown file was found|Found clean shutdown file\. Skipping recovery for all logs in data "
+        r"directory: .*|No logs found to be loaded in .*)",
         "LogManager.loadLogs",
         _loading,
     ),
@@ -126,8 +122,8 @@ TEMPLATES = (
     Template(
         "log.renamed",
         _MANAGER,
-        rf"Log for partition {PARTITION} is (?:renamed to .* and is scheduled for deletion|marked as stray and renamed "
-        r"to .*)",
+        rf"Log for partition {PARTITION} is (?:renamed to .* and is scheduled for deletion|marked as stray and "
+        r"renamed to .*)",
         "LogManager.asyncDelete",
     ),
     Template(
@@ -145,9 +141,8 @@ TEMPLATES = (
     Template(
         "log.stray",
         _MANAGER,
-        r"(?:Loaded stray log: .*|Log in .* marked stray and renamed to .*|Found stray log dir .*|The topicId does not "
-        r"exist "
-        r"in .*, treat it as a stray log)",
+        r"(?:Loaded stray log: .*|Log in .* marked stray and renamed to .*|Found stray log dir .*|The topicId does "
+        r"not exist in .*, treat it as a stray log)",
         "LogManager.loadLog / isStrayReplica, 3.0 and later",
     ),
     Template(
@@ -159,15 +154,15 @@ TEMPLATES = (
     Template(
         "log.replaced_by_future",
         _MANAGER,
-        r"(?:Attempting to replace current log .*|The current replica is successfully replaced with the future replica "
-        r"for .*)",
+        r"(?:Attempting to replace current log .*|The current replica is successfully replaced with the future "
+        r"replica for .*)",
         "LogManager.replaceCurrentWithFutureLog",
     ),
     Template(
         "log.broker_epoch",
         _MANAGER,
-        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file found "
-        r"in .*)",
+        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file "
+        r"found in .*)",
         "LogManager.loadLogs, 3.7 and later",
     ),
     Template(
@@ -180,26 +175,25 @@ TEMPLATES = (
     Template(
         "log.manager_shutdown",
         _MANAGER,
-        r"(?:Shutting down\.|Shutdown complete\.|Flushing and closing logs at .*|Updating (?:recovery points|log start "
-        r"offsets)"
-        r" at .*|Writing clean shutdown marker at .*)",
+        r"(?:Shutting down\.|Shutdown complete\.|Flushing and closing logs at .*|Updating (?:recovery points|log "
+        r"start offsets) at .*|Writing clean shutdown marker at .*)",
         "LogManager.shutdown",
     ),
     Template(
         "log.manager_housekeeping",
         _MANAGER,
-        r"(?:Beginning log cleanup\.\.\.|Garbage collecting .*|Log cleanup completed\. .*|Checking for dirty logs to "
-        r"flush\.\.\.|Checking if flush is needed on .*|Loading log .*|(?:Compaction|Cleaning) for partition .* is "
-        r"resumed|Resizing "
-        r"recovery thread pool size .*|(?:Adding|Removing) log recovery metrics)",
+        r"(?:The cleaning for partition .* is aborted.*|Beginning log cleanup\.\.\.|Garbage collecting .*|Log "
+        r"cleanup completed\. .*|Checking for dirty logs to flush\.\.\.|Checking if flush is needed on .*|Loading "
+        r"log .*|(?:Compaction|Cleaning) for partition .* is resumed|Resizing recovery thread pool size .*|(?:Adding"
+        r"|Removing) log recovery metrics)",
         "LogManager, mostly DEBUG",
     ),
     Template(
         "log.manager_error",
         _MANAGER,
         r"(?:There was an error in one of the threads during .*|Error (?:while|occurred while|flushing) .*|Exception "
-        r"(?:while|in) .*"
-        r"|Failed to (?:schedule|create|lock) .*|Resetting the recovery checkpoint to 0|Disk error while .*)",
+        r"(?:while|in) .*|Failed to (?:schedule|create|lock) .*|Resetting the recovery checkpoint to 0|Disk error "
+        r"while .*)",
         "LogManager",
     ),
 )

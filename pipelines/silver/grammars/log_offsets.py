@@ -12,7 +12,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import OFFSET, PARTITION, i64, partition_of
 
 _LOG = ("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader")
-
 _SIZE = re.compile(r"MemoryRecords\(size=(\d+)", re.ASCII)
 
 
@@ -127,8 +126,8 @@ TEMPLATES = (
     Template(
         "log.appended",
         _LOG,
-        r"Appended message set with last offset: (-?\d+), first offset: (?:Some\(|Optional\[)?\(?(?:offset=)?"
-        r"(-?\d+)?.*?, next offset: -?\d+, and messages: (.*)",
+        r"Appended message set with last offset: (-?\d+), first offset: (?:Some\("
+        r"|Optional\[)?\(?(?:offset=)?(-?\d+)?.*?, next offset: -?\d+, and messages: (.*)",
         "Log.append, 2.0 and later; TRACE",
         _appended,
     ),
@@ -136,8 +135,7 @@ TEMPLATES = (
         "log.appended",
         _LOG,
         rf"Appended message set to log ({PARTITION}) (?:with (?:last offset [-\d]+ )?first offset:?|with last offset "
-        r"-?\d+ "
-        r"first offset:?) (-?\d+),? next offset: (-?\d+),? (?:and )?messages: (.*)",
+        r"-?\d+ first offset:?) (-?\d+),? next offset: (-?\d+),? (?:and )?messages: (.*)",
         "Log.append, up to 1.1; TRACE",
         _appended_old,
     ),

@@ -9,7 +9,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, i64, optional_i64, partition_of
 
 _LOGGERS = ("Partition",)
-
 _REPLICA_OFFSET = re.compile(r"(?:replica|broker) (-?\d+): \(?(?:offset=)?(-?\d+)", re.ASCII)
 
 
@@ -162,8 +161,8 @@ TEMPLATES = (
     Template(
         "partition.follower_recorded",
         _LOGGERS,
-        r"Recorded replica (-?\d+) log end offset \(LEO\) position (-?\d+)(?: and log start offset (-?\d+))?"
-        rf"(?: for partition {PARTITION})?\.",
+        r"Recorded replica (-?\d+) log end offset \(LEO\) position (-?\d+)(?: and log start offset (-?\d+))?(?: for "
+        rf"partition {PARTITION})?\.",
         "Partition.updateFollowerFetchState (updateReplicaLogReadResult up to 2.1); log start offset since 2.4",
         _recorded,
     ),
@@ -227,8 +226,8 @@ TEMPLATES = (
     Template(
         "partition.leader_start",
         _LOGGERS,
-        rf"({PARTITION}) starts at (?:leader epoch|Leader Epoch) (-?\d+) from offset (-?\d+)"
-        r"(?: with high watermark (-?\d+))?\. Previous (?:leader epoch was|Leader Epoch was:) (-?\d+)\.?",
+        rf"({PARTITION}) starts at (?:leader epoch|Leader Epoch) (-?\d+) from offset (-?\d+)(?: with high watermark "
+        r"(-?\d+))?\. Previous (?:leader epoch was|Leader Epoch was:) (-?\d+)\.?",
         "Partition.makeLeader, 0.11 to 2.5; the state change log has it later",
         _leader_start,
     ),
@@ -273,8 +272,7 @@ TEMPLATES = (
         "partition.not_assigned",
         _LOGGERS,
         r"Leader -?\d+ failed to record follower -?\d+'s position -?\d+, and last sent high watermark since the "
-        r"replica "
-        r"is not recognized to be one of the assigned replicas .*",
+        r"replica is not recognized to be one of the assigned replicas .*",
         "Partition.updateFollowerFetchState, 3.3 and later",
     ),
     Template(

@@ -18,8 +18,8 @@ _PURGATORY = ("DelayedOperationPurgatory", "DelayedOperationPurgatory$WatcherLis
 
 #: ``ProducePartitionStatus.toString``.
 _STATUS = (
-    r"\[acksPending: (?P<pending>\w+), error: (?P<error>-?\d+), startOffset: (?P<start>-?\d+), "
-    r"requiredOffset: (?P<required>-?\d+)\]"
+    r"\[acksPending: (?P<pending>\w+), error: (?P<error>-?\d+), startOffset: (?P<start>-?\d+), requiredOffset: "
+    r"(?P<required>-?\d+)\]"
 )
 _REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
@@ -113,8 +113,7 @@ TEMPLATES = (
         "fetch.diverging_epoch",
         _FETCH,
         r"Satisfying fetch (?P<operation>.*) (?P<reason>since it has diverging epoch requiring truncation) for "
-        rf"partition {_TP} "
-        r".*",
+        rf"partition {_TP} .*",
         "DelayedFetch.tryComplete, case H, 2.7 and later; DEBUG",
         _satisfied,
     ),
@@ -127,9 +126,8 @@ TEMPLATES = (
     Template(
         "fetch.leadership_lost",
         _FETCH,
-        r"(?P<before>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer knows "
-        r"of partition)"
-        rf"(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
+        r"(?P<before>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer "
+        rf"knows of partition)(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
         "DelayedFetch.tryComplete, cases A to C; DEBUG",
         _satisfied,
     ),
@@ -144,8 +142,7 @@ TEMPLATES = (
         "fetch.fenced",
         _FETCH,
         rf"Broker is the leader of partition {_TP}, (?P<reason>but the requested epoch .* is fenced by the latest "
-        r"leader epoch), "
-        r"satisfy (?P<operation>.*) immediately",
+        r"leader epoch), satisfy (?P<operation>.*) immediately",
         "DelayedFetch.tryComplete, case E, 2.1 and later; DEBUG",
         _satisfied,
     ),
@@ -164,10 +161,8 @@ TEMPLATES = (
     Template(
         "purgatory.unblocked",
         _PURGATORY,
-        r"Request key "
-        r"TopicPartitionOperationKey[\[(](?:topic=)?(?P<topic>[\w.-]+),\s?(?:partition=)?(?P<partition>\d+)[\])] "
-        r"unblocked "
-        r"(?P<count>\d+) (?P<operation>Produce|Fetch) operations",
+        r"Request key TopicPartitionOperationKey[\[(](?:topic=)?(?P<topic>[\w.-]+),\s?(?:partition=)?"
+        r"(?P<partition>\d+)[\])] unblocked (?P<count>\d+) (?P<operation>Produce|Fetch) operations",
         "DelayedOperationPurgatory.checkAndComplete, 2.4 and later; DEBUG",
         _unblocked,
     ),

@@ -48,8 +48,7 @@ TEMPLATES = (
         "replica_manager.written",
         _LOGGERS,
         rf"(\d+) (?:bytes )?written to log ({ID_PARTITION}) beginning at offset (?:Some\("
-        r"|Optional\[)?\(?(?:offset=)?(-?\d+)\S*?"
-        r"(?: segment=\S+?)? and ending at offset (-?\d+)",
+        r"|Optional\[)?\(?(?:offset=)?(-?\d+)\S*?(?: segment=\S+?)? and ending at offset (-?\d+)",
         "ReplicaManager.appendToLocalLog; TRACE",
         _written,
     ),
@@ -98,8 +97,8 @@ TEMPLATES = (
     Template(
         "replica_manager.not_assigned",
         _LOGGERS,
-        r"(?:Leader -?\d+ failed to record follower -?\d+'s position .*|While recording the replica LEO, the partition "
-        r".*)",
+        r"(?:Leader -?\d+ failed to record follower -?\d+'s position .*|While recording the replica LEO, the "
+        r"partition .*)",
         "ReplicaManager.updateFollowerFetchState",
     ),
     Template(
@@ -112,16 +111,16 @@ TEMPLATES = (
         "replica_manager.log_dir_failure",
         _LOGGERS,
         r"(?:Stopping serving replicas in dir .*|Stopped serving replicas in dir .*|Broker -?\d+ stopped fetcher for "
-        r"partitions .*|"
-        r"Error while (?:writing to highwatermark file|making broker the (?:leader|follower) for partition) .*)",
+        r"partitions .*|Error while (?:writing to highwatermark file|making broker the (?:leader|follower) for "
+        r"partition) .*)",
         "ReplicaManager.handleLogDirFailure / checkpointHighWatermarks",
         _log_dir_failure,
     ),
     Template(
         "replica_manager.halting",
         _LOGGERS,
-        r"(?:Halting broker because dir .* is offline|Shutdown broker because .*|Unable to propagate directory failure "
-        r".*)",
+        r"(?:Halting broker because dir .* is offline|Shutdown broker because .*|Unable to propagate directory "
+        r"failure .*)",
         "LogDirFailureHandler / handleLogDirFailure; FATAL",
         _fatal,
     ),
@@ -134,8 +133,8 @@ TEMPLATES = (
     Template(
         "replica_manager.strays",
         _LOGGERS,
-        rf"(?:Found stray partitions .*|Unable to stop stray partition .*|Failed to delete stray partition {PARTITION} "
-        r".*)",
+        r"(?:Found stray partitions .*|Unable to stop stray partition .*|Failed to delete stray partition "
+        rf"{PARTITION} .*)",
         "ReplicaManager.updateStrayLogs, 3.6 and later",
     ),
     Template(
@@ -148,8 +147,7 @@ TEMPLATES = (
         "replica_manager.log_dirs",
         _LOGGERS,
         r"(?:Error while changing replica dir for partition .*|Error while describing replica in dir .*|Unable to "
-        r"alter log dirs for "
-        r".*|Unable to describe replica dirs for .*)",
+        r"alter log dirs for .*|Unable to describe replica dirs for .*)",
         "ReplicaManager.alterReplicaLogDirs / describeLogDirs",
     ),
     Template(
@@ -181,12 +179,9 @@ TEMPLATES = (
         "replica_manager.alter_isr",
         ("AlterIsrManagerImpl", "DefaultAlterIsrManager", "DefaultAlterPartitionManager"),
         r"(?:Sending (?:AlterIsr|AlterPartition) to controller .*|Received (?:AlterIsr|AlterPartition) response .*"
-        r"|Controller "
-        r"(?:successfully handled|returned an) .*|Attempting to clear (?:AlterIsr|AlterPartition) in-flight flag .*"
-        r"|Partition .* was sent "
-        r"but not included in the response|Broker is not authorized to send .*|Received an unexpected topic .* in the "
-        r"alter partition "
-        r"response, ignoring it\.)",
+        r"|Controller (?:successfully handled|returned an) .*|Attempting to clear (?:AlterIsr|AlterPartition) "
+        r"in-flight flag .*|Partition .* was sent but not included in the response|Broker is not authorized to send "
+        r".*|Received an unexpected topic .* in the alter partition response, ignoring it\.)",
         "DefaultAlterPartitionManager, 2.7 and later; DEBUG",
     ),
     Template(

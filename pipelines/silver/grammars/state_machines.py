@@ -173,8 +173,8 @@ TEMPLATES = (
     Template(
         "state_machines.partition_moved",
         _LOGGERS,
-        rf"[Cc]hanged partition (?P<tp>{PARTITION}) (?:state )?{_FROM_TO}"
-        rf"(?: with assigned replicas (?P<assigned>{INT_LIST})| with leader (?P<leader>-?\d+))?",
+        rf"[Cc]hanged partition (?P<tp>{PARTITION}) (?:state )?{_FROM_TO}(?: with assigned replicas "
+        rf"(?P<assigned>{INT_LIST})| with leader (?P<leader>-?\d+))?",
         "ZkPartitionStateMachine.doHandleStateChanges",
         _moved,
     ),
@@ -211,8 +211,7 @@ TEMPLATES = (
         "state_machines.replica_removed",
         _LOGGERS,
         rf"Partition (?P<tp>{PARTITION}) state changed to (?P<state>{COLON_STATE}) after removing replica -?\d+ from "
-        r"the "
-        r"ISR as part of transition to OfflineReplica",
+        r"the ISR as part of transition to OfflineReplica",
         "ZkReplicaStateMachine.doHandleStateChanges, 2.6 and later",
         _without_replica,
     ),
@@ -220,8 +219,7 @@ TEMPLATES = (
         "state_machines.sent_state",
         _LOGGERS,
         r"[Ss]ending become-(?:leader|follower) LeaderAndIsr request (?P<state>\w*\(.*\)) to broker -?\d+ for "
-        r"partition "
-        rf"(?P<tp>{PARTITION})",
+        rf"partition (?P<tp>{PARTITION})",
         "AbstractControllerBrokerRequestBatch.sendLeaderAndIsrRequest; TRACE",
         _sent,
     ),
@@ -236,9 +234,9 @@ TEMPLATES = (
     Template(
         "state_machines.sent_summary",
         _LOGGERS,
-        rf"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower partitions"
-        rf"|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions"
-        r"|StopReplica request (?:\(delete = \w+\) )?for \d+ replicas to broker -?\d+)",
+        r"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower partitions"
+        rf"|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions|StopReplica request (?:\(delete = \w+\) "
+        r")?for \d+ replicas to broker -?\d+)",
         "AbstractControllerBrokerRequestBatch, 2.6 and later: counts only",
     ),
     Template(

@@ -12,7 +12,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i32, pairs, partition_of
 
 _CONTROLLER = ("KafkaController",)
-
 _BROKER_LISTENER = ("ReplicaStateMachine$BrokerChangeListener",)
 
 _SELECTORS = (
@@ -24,11 +23,8 @@ _SELECTORS = (
 )
 
 _MAX_DETAIL = 500
-
 _JSON_LEADER = re.compile(r'"leader":(-?\d+)', re.ASCII)
-
 _JSON_EPOCH = re.compile(r'"leader_epoch":(-?\d+)', re.ASCII)
-
 _JSON_ISR = re.compile(r'"isr":(\[[-\d,]*\])', re.ASCII)
 
 
@@ -156,9 +152,8 @@ TEMPLATES = (
     Template(
         "controller_zk.elected",
         _CONTROLLER,
-        r"(?P<broker>-?\d+) successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch zk "
-        r"version is "
-        r"now \d+",
+        r"(?P<broker>-?\d+) successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch "
+        r"zk version is now \d+",
         "KafkaController.elect, 1.1 and later",
         _elected,
     ),
@@ -173,8 +168,7 @@ TEMPLATES = (
         "controller_zk.other_elected",
         _CONTROLLER,
         r"Broker (?P<broker>-?\d+) (?:has been elected as the controller, so stopping the election process\.|was "
-        r"elected as controller "
-        r"instead of broker -?\d+)",
+        r"elected as controller instead of broker -?\d+)",
         "KafkaController.elect; DEBUG",
         _other_elected,
     ),
@@ -239,8 +233,7 @@ TEMPLATES = (
         "controller_zk.election_error",
         _CONTROLLER,
         rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {_TP}(?: because "
-        r"controller has moved to "
-        r"another broker\.)?",
+        r"controller has moved to another broker\.)?",
         "KafkaController.onReplicaElection",
         _election,
     ),
@@ -262,11 +255,10 @@ TEMPLATES = (
     Template(
         "controller_zk.selecting",
         _SELECTORS,
-        rf"(?:Some broker in ISR is alive for {PARTITION}\. Select -?\d+ from ISR [-\d,]* to be the leader\.|No broker "
-        r"in ISR is alive for "
-        rf"{PARTITION}\. Pick the leader from .*|Partition {PARTITION} : current leader = -?\d+, new leader = -?\d+"
-        r"|Current leader -?\d+ for "
-        rf"partition {PARTITION} is not the preferred replica\. .*|I should never have been asked .*)",
+        rf"(?:Some broker in ISR is alive for {PARTITION}\. Select -?\d+ from ISR [-\d,]* to be the leader\.|No "
+        rf"broker in ISR is alive for {PARTITION}\. Pick the leader from .*|Partition {PARTITION} : current leader = "
+        rf"-?\d+, new leader = -?\d+|Current leader -?\d+ for partition {PARTITION} is not the preferred replica\. .*"
+        r"|I should never have been asked .*)",
         "PartitionLeaderSelector, up to 1.0",
     ),
     Template(
@@ -301,8 +293,7 @@ TEMPLATES = (
         "controller_zk.isr_rejected",
         _CONTROLLER,
         r"(?:Ignoring (?:AlterIsr|AlterPartition|AllocateProducerIds) due to .*|Rejecting AlterPartition (?:request "
-        r")?from node .*|Error when "
-        r"processing (?:AlterIsr|AlterPartition).*)",
+        r")?from node .*|Error when processing (?:AlterIsr|AlterPartition).*)",
         "KafkaController.alterIsrs / alterPartitions, 2.7 and later",
         _other,
     ),
@@ -317,10 +308,8 @@ TEMPLATES = (
         "controller_zk.moved",
         _CONTROLLER,
         r"(?:Forcing the controller to resign|Controller has already moved .*|A controller has been elected but just "
-        r"resigned.*|Error while "
-        r"electing or becoming controller .*|Controller moved to another broker when processing .*|Error processing "
-        r"event .*|Received a "
-        r"ShutdownEventThread event\. .*)",
+        r"resigned.*|Error while electing or becoming controller .*|Controller moved to another broker when "
+        r"processing .*|Error processing event .*|Received a ShutdownEventThread event\. .*)",
         "KafkaController",
         _other,
     ),

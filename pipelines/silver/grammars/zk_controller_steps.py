@@ -6,13 +6,9 @@ from pipelines.silver.grammar import Template
 from pipelines.silver.values import PARTITION
 
 _CONTROLLER = ("KafkaController",)
-
 _BROKER_LISTENER = ("ReplicaStateMachine$BrokerChangeListener",)
-
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
-
 _PARTITION_MACHINE = ("PartitionStateMachine", "ZkPartitionStateMachine")
-
 _REPLICA_MACHINE = ("ReplicaStateMachine", "ZkReplicaStateMachine")
 
 TEMPLATES = (
@@ -31,127 +27,105 @@ TEMPLATES = (
     Template(
         "controller_zk.isr_removal",
         _CONTROLLER,
-        rf"(?:Removing replica -?\d+ from ISR [-\d,]* for partition {PARTITION}\.|Cannot remove replica -?\d+ from ISR "
-        rf"of partition {PARTITION} "
-        r"since it is not in the ISR\. .*)",
+        rf"(?:Removing replica -?\d+ from ISR [-\d,]* for partition {PARTITION}\.|Cannot remove replica -?\d+ from "
+        rf"ISR of partition {PARTITION} since it is not in the ISR\. .*)",
         "KafkaController.removeReplicaFromIsr, up to 1.0; DEBUG",
     ),
     Template(
         "controller_zk.starting_elections",
         _CONTROLLER,
         r"(?:Starting (?:replica|preferred replica) leader election .*|Partitions undergoing preferred replica "
-        r"election: .*|Partitions that "
-        r"completed preferred replica election: .*|Skipping preferred replica election for partitions due to topic "
-        r"deletion: .*|Resuming "
-        r"preferred replica election for partitions: .*|Skipping replica leader election .*|Waiting for any successful "
-        r"result for election "
-        r"type .*)",
+        r"election: .*|Partitions that completed preferred replica election: .*|Skipping preferred replica election "
+        r"for partitions due to topic deletion: .*|Resuming preferred replica election for partitions: .*|Skipping "
+        r"replica leader election .*|Waiting for any successful result for election type .*)",
         "KafkaController.onReplicaElection: the outcome follows for each partition",
     ),
     Template(
         "controller_zk.balancing",
         _CONTROLLER,
-        r"(?:Checking need to trigger auto leader balancing|Topics not in preferred replica .*|Leader imbalance ratio "
-        r"for broker .*"
-        r"|Processing automatic preferred replica leader election|Preferred replicas by broker .*)",
+        r"(?:Checking need to trigger auto leader balancing|Topics not in preferred replica .*|Leader imbalance "
+        r"ratio for broker .*|Processing automatic preferred replica leader election|Preferred replicas by broker .*)",
         "KafkaController.checkAndTriggerAutoLeaderRebalance; TRACE and DEBUG",
     ),
     Template(
         "controller_zk.context",
         _CONTROLLER,
-        r"(?:Registering handlers|Deleting log dir event notifications|Deleting isr change notifications|Initializing "
-        r"controller context"
-        r"|Fetching topic deletions in progress|Initializing topic deletion manager|Sending update metadata request"
-        r"|Ready to serve as the new "
-        r"controller with epoch \d+|Starting the controller scheduler|starting the token expiry check scheduler"
-        r"|Resigning"
-        r"|Initialized broker epochs cache: .*|Updated broker epochs cache: .*|Currently (?:active|shutting) brokers "
-        r"in the cluster: .*"
-        r"|Current list of topics in the cluster: .*|List of topics (?:to be deleted|ineligible for deletion): .*|Live "
-        r"brokers: .*"
+        r"(?:Registering handlers|Deleting log dir event notifications|Deleting isr change notifications"
+        r"|Initializing controller context|Fetching topic deletions in progress|Initializing topic deletion manager"
+        r"|Sending update metadata request|Ready to serve as the new controller with epoch \d+|Starting the "
+        r"controller scheduler|starting the token expiry check scheduler|Resigning|Initialized broker epochs cache: "
+        r".*|Updated broker epochs cache: .*|Currently (?:active|shutting) brokers in the cluster: .*|Current list "
+        r"of topics in the cluster: .*|List of topics (?:to be deleted|ineligible for deletion): .*|Live brokers: .*"
         r"|All shutting down brokers: .*|All leaders = .*|(?:Register|Unregister) BrokerModifications handler for .*"
-        r"|Removed .* from list of shutting down brokers\.|Broker info update callback for .*|Updated broker metadata: "
-        r".*)",
+        r"|Removed .* from list of shutting down brokers\.|Broker info update callback for .*|Updated broker "
+        r"metadata: .*)",
         "KafkaController.onControllerFailover and the state it holds",
     ),
     Template(
         "controller_zk.context_old",
         _CONTROLLER,
         r"(?:Controller starting up|Controller startup complete|Controller resigning, broker id -?\d+|(?:Registering"
-        r"|De-registering) "
-        r"IsrChangeNotificationListener|Broker -?\d+ starting become controller state transition|Initialized "
-        r"controller epoch to \d+ and zk "
-        r"version \d+|Broker -?\d+ is ready to serve as the new controller with epoch \d+|starting the partition "
-        r"rebalance scheduler"
-        r"|New topic creation callback for .*|Controller .* state change .*)",
+        r"|De-registering) IsrChangeNotificationListener|Broker -?\d+ starting become controller state transition"
+        r"|Initialized controller epoch to \d+ and zk version \d+|Broker -?\d+ is ready to serve as the new "
+        r"controller with epoch \d+|starting the partition rebalance scheduler|New topic creation callback for .*"
+        r"|Controller .* state change .*)",
         "KafkaController, up to 1.0",
     ),
     Template(
         "controller_zk.features",
         _CONTROLLER,
         r"(?:(?:Creating|Updating) FeatureZNode at path: .*|FeatureZNode at path: .*|Ignoring registration of (?:new"
-        r"|bounced) brokers due to "
-        r"incompatibilities .*|Processing of feature updates: .*)",
+        r"|bounced) brokers due to incompatibilities .*|Processing of feature updates: .*)",
         "KafkaController.setupFeatureVersioning, 2.7 and later",
     ),
     Template(
         "controller_zk.topics_step",
         _CONTROLLER,
-        r"(?:Some replicas .* for topics scheduled for deletion .*|Delete topics listener fired .*|Ignoring request to "
-        r"delete non-existing "
-        r"topics .*|Removing .* since delete topic is disabled|Delete topic callback invoked .*|Restoring the "
-        r"partition replica assignment .*"
-        r"|Skipping adding partitions .*|Ignoring partition change during topic deletion .*|New partitions to be added "
-        r".*|Adding partitions .*"
-        r"|Sending MetadataRequest to Brokers.*)",
+        r"(?:Some replicas .* for topics scheduled for deletion .*|Delete topics listener fired .*|Ignoring request "
+        r"to delete non-existing topics .*|Removing .* since delete topic is disabled|Delete topic callback invoked "
+        r".*|Restoring the partition replica assignment .*|Skipping adding partitions .*|Ignoring partition change "
+        r"during topic deletion .*|New partitions to be added .*|Adding partitions .*|Sending MetadataRequest to "
+        r"Brokers.*)",
         "KafkaController",
     ),
     Template(
         "controller_zk.partition_machine",
         _PARTITION_MACHINE,
-        r"(?:Initializing partition state|Triggering online partition state changes|St(?:arted|opped) partition state "
-        r"machine.*|Invoking state "
-        r"change to \w+ for partitions .*|After leader election, leader cache is updated to .*|Live assigned replicas "
-        r"for partition .*"
-        r"|Initializing leader and isr for partition .*|Controller moved to another broker when .*|Error while moving "
-        r"some .*|Retrying leader "
-        r"election with strategy .*|Controller failed to elect leader for partition .*)",
+        r"(?:Initializing partition state|Triggering online partition state changes|St(?:arted|opped) partition "
+        r"state machine.*|Invoking state change to \w+ for partitions .*|After leader election, leader cache is "
+        r"updated to .*|Live assigned replicas for partition .*|Initializing leader and isr for partition .*"
+        r"|Controller moved to another broker when .*|Error while moving some .*|Retrying leader election with "
+        r"strategy .*|Controller failed to elect leader for partition .*)",
         "ZkPartitionStateMachine: what changes stands in the state change log",
     ),
     Template(
         "controller_zk.replica_machine",
         _REPLICA_MACHINE,
-        r"(?:Initializing replica state|Triggering (?:online|offline) replica state changes|St(?:arted|opped) replica "
-        r"state machine.*|Invoking "
-        r"state change to \w+ for replicas .*|Controller moved to another broker when .*|Error while moving some .*"
-        r"|Adding replica .*|Controller "
-        r"failed to remove replica .*)",
+        r"(?:Initializing replica state|Triggering (?:online|offline) replica state changes|St(?:arted|opped) "
+        r"replica state machine.*|Invoking state change to \w+ for replicas .*|Controller moved to another broker "
+        r"when .*|Error while moving some .*|Adding replica .*|Controller failed to remove replica .*)",
         "ZkReplicaStateMachine: what changes stands in the state change log",
     ),
     Template(
         "controller_zk.listener",
         (*_BROKER_LISTENER, *_TOPIC_LISTENER, "IsrChangeNotificationListener"),
-        r"(?:Broker change listener fired for path .*|Topic change listener fired for path .*|ISR change notification "
-        r"listener fired"
-        r"|Sending MetadataRequest to Brokers.*)",
+        r"(?:Broker change listener fired for path .*|Topic change listener fired for path .*|ISR change "
+        r"notification listener fired|Sending MetadataRequest to Brokers.*)",
         "Listeners of KafkaController, up to 1.0",
     ),
     Template(
         "controller_zk.channel",
         ("ControllerChannelManager", "ControllerBrokerRequestBatch"),
         r"(?:Controller -?\d+ trying to connect to broker -?\d+|Not sending request .* to broker -?\d+, since it is "
-        r"offline\.|Error while "
-        r"removing broker by the controller|The stop replica request \(delete = \w+\) sent to broker .*|Leader not yet "
-        r"assigned for partition "
-        r".*|Haven't been able to send .*)",
+        r"offline\.|Error while removing broker by the controller|The stop replica request \(delete = \w+\) sent to "
+        r"broker .*|Leader not yet assigned for partition .*|Haven't been able to send .*)",
         "ControllerChannelManager, ControllerBrokerRequestBatch",
     ),
     Template(
         "controller_zk.sender",
         ("RequestSendThread",),
         r"Controller -?\d+(?:'s connection to broker .* was unsuccessful| connected to .* for sending state change "
-        r"requests|(?: epoch -?\d+)? "
-        r"fails to send (?:a )?request .*)",
+        r"requests|(?: epoch -?\d+)? fails to send (?:a )?request .*)",
         "RequestSendThread.doWork / brokerReady",
     ),
     Template(

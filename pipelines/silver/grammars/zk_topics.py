@@ -10,15 +10,10 @@ from pipelines.silver.states import topic_fact
 from pipelines.silver.values import PARTITION, i32, ints, partition_of, partitions, topic_id_of
 
 _CONTROLLER = ("KafkaController",)
-
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
-
 _MAX_DETAIL = 500
-
 _ASSIGNED = re.compile(rf"({PARTITION}) -> (?:ReplicaAssignment\(replicas=([-\d,]*)|\w+\(([-\d, ]*)\))", re.ASCII)
-
 _NAMED_ID = re.compile(r"TopicIdReplicaAssignment\(([\w.-]+),Some\(([\w-]{22})\)", re.ASCII)
-
 _INITIAL_REPLICAS = re.compile(r"(\d+) -> (?:\w+\(([-\d, ]*)\)|\[([-\d, ]*)\])", re.ASCII)
 
 
@@ -131,12 +126,10 @@ TEMPLATES = (
         "controller_zk.topic_deletion_step",
         ("TopicDeletionManager",),
         r"(?:Initializing manager with initial deletions: .*|Removing .* since delete topic is disabled|Deletion "
-        r"failed for replicas .*"
-        r"|Halted deletion of topics .*|Deletion successfully completed for replicas .*|Retrying deletion of topics .*"
-        r"|Dead Replicas .*"
-        r"|Handling deletion for topics .*|Deletion of topic .* \(re\)started|Topics? .* ineligible for deletion.*"
-        r"|Deletion for replicas .*"
-        r"|Topic deletion callback .*|Partition deletion callback .*)",
+        r"failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for replicas .*"
+        r"|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of topic .* "
+        r"\(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion callback .*"
+        r"|Partition deletion callback .*)",
         "TopicDeletionManager",
     ),
     Template(
@@ -165,10 +158,8 @@ TEMPLATES = (
         "controller_zk.reassignment",
         _CONTROLLER,
         r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
-        r"all caught up with the "
-        r"leader for reassigning partition|Skipping reassignment of|Failed completing reassignment of partition|Error "
-        r"completing "
-        rf"reassignment of partition) {_TP}.*",
+        r"all caught up with the leader for reassigning partition|Skipping reassignment of|Failed completing "
+        rf"reassignment of partition|Error completing reassignment of partition) {_TP}.*",
         "KafkaController.onPartitionReassignment and its steps",
         _reassignment,
     ),
@@ -182,11 +173,9 @@ TEMPLATES = (
     Template(
         "controller_zk.reassignments",
         _CONTROLLER,
-        r"(?:Partitions being reassigned: .*|Partitions already reassigned: .*|Resuming reassignment of partitions: .*"
-        r"|Removing partitions .* "
-        r"from the list of reassigned partitions .*|No more partitions need to be reassigned\. .*|Failed reassignment "
-        r"through zk .*|Failed to "
-        r"complete reassignment .*)",
+        r"(?:Partitions being reassigned: .*|Partitions already reassigned: .*|Resuming reassignment of partitions: "
+        r".*|Removing partitions .* from the list of reassigned partitions .*|No more partitions need to be "
+        r"reassigned\. .*|Failed reassignment through zk .*|Failed to complete reassignment .*)",
         "KafkaController",
     ),
 )

@@ -168,7 +168,7 @@ def config_rows() -> list[Row]:
         value(3, 1, 20, "broker_dynamic", "min.insync.replicas", "1"),
         value(4, 1, 10, "broker", "listeners", None),
         value(5, 1, 10, "broker", "log.dirs", "/data"),
-        value(6, 9, 10, "broker", "process.roles", "controller"),
+        value(6, 9, 10, "broker", "process.roles", "[controller]"),
     ]
 
 

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.errors import InputError
+from pipelines.report.model import Window
 from pipelines.report.plain import count, markdown, ms, plain, share
 from pipelines.report.render_json import render_json
 from pipelines.report.render_markdown import render_markdown
@@ -105,12 +106,14 @@ def test_markdown_says_it_in_order() -> None:
 
 def test_parts_without_anything_are_left_out() -> None:
     empty = sample.report(
+        window=Window(),
         brokers=(),
         blame=(),
         operations={"produce": sample.produce(observed=0, succeeded=0, worst=(), known_bugs={}).model_dump()},
     )
     text = render_markdown(empty)
     assert "## Worst operations" not in text
+    assert not re.search(r"[^\n]\n## ", text)
     assert "Configuration that brokers logged" not in text
     assert "Signature of a known bug" not in text
     assert "## Provenance" in text

@@ -140,6 +140,9 @@ def test_lists_of_partitions() -> None:
 def test_contexts() -> None:
     context = context_of("Partition scratch-1-3 broker=12")
     assert (context.topic, context.partition, context.node) == ("scratch-1", 3, 12)
+    for name in ("Log", "UnifiedLog", "LocalLog", "LogLoader", "MergedLog"):
+        context = context_of(f"{name} partition=scratch-1-3, dir=/var/lib/kafka")
+        assert (context.topic, context.partition) == ("scratch-1", 3)
     context = context_of("ReplicaFetcher replicaId=1, leaderId=2, fetcherId=3")
     assert (context.node, context.leader, context.fetcher_id) == (1, 2, 3)
     context = context_of("ReplicaFetcherThread-3-2")

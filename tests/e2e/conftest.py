@@ -1,0 +1,63 @@
+"""The command as a user runs it, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SLICE = ROOT / "tests" / "data" / "slice"
+CORPORA = ROOT.parent / "shared" / "corpora"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run of the command."""
+
+    code: int
+    out: str
+    err: str
+    report_dir: Path
+
+    @property
+    def report(self) -> dict[str, Any]:
+        made: dict[str, Any] = orjson.loads((self.report_dir / "report.json").read_bytes())
+        return made
+
+    @property
+    def complaints(self) -> list[str]:
+        """Lines that the command itself wrote of an error."""
+        return [line for line in self.err.splitlines() if line.startswith("highwater: ")]
+
+
+def highwater(folder: Path, *arguments: object, lake: str = "lake") -> Ended:
+    """Run ``highwater`` with its lake and report in a folder."""
+    out = folder / "report"
+    verb, *rest = map(str, arguments)
+    places = ["--lake", str(folder / lake)]
+    if verb in ("audit", "report"):
+        places += ["--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.cli", verb, *rest, *places],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr, out)
+
+
+@pytest.fixture(scope="session")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """The bundled slice, audited once."""
+    folder = tmp_path_factory.mktemp("slice")
+    return folder, highwater(folder, "audit", SLICE)
