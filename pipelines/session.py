@@ -46,8 +46,8 @@ _SETTINGS = {
 }
 
 
-#: A run of a minute is mostly code that runs once or twice, which the JVM's second compiler does not pay for. Starting,
-#: creating 16 tables, 16 small writes and 8 reads: 35 s of CPU with the first compiler only, 53 s with both, on 2 cores.
+#: A run of a minute is mostly code that runs once or twice, which the JVM's second compiler does not pay for.
+#: Starting, creating 16 tables, 16 small writes and 8 reads: 35 s of CPU with the first compiler only, 53 s with both.
 #: Over 1.5 million rows the first compiler is as fast at sorting and writing and slower at passing rows to Python (16 s
 #: against 12); for logs of many gigabytes put -XX:TieredStopAtLevel=4 into session.spark. The parallel collector took
 #: 5 to 10 % less CPU than the default one in both.

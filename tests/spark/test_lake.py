@@ -115,6 +115,16 @@ def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: 
     assert lake.read(SPEC).schema == stored_schema(SPEC)
 
 
+def test_a_stamp_is_that_of_the_latest_commit(lake: Lake, rows: Rows) -> None:
+    assert lake.stamp(SPEC) is None
+    lake.replace(SPEC, rows([1]), stamp="run-1")
+    assert lake.stamp(SPEC) == "run-1"
+    lake.replace(SPEC, rows([2]), "topic = 't'", stamp="run-2")
+    assert lake.stamp(SPEC) == "run-2"
+    lake.append(SPEC, rows([3]), "app", 1)
+    assert lake.stamp(SPEC) is None
+
+
 def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> None:
     lake.replace(SPEC, rows([1], topic="a"))
     with pytest.raises(LakeError, match="topic : b"):

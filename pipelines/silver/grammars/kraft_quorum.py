@@ -140,7 +140,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.transactions",
         ("OffsetControlManager", "SnapshotGenerator"),
-        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot .*|Generat(?:ed|ing) .* section of snapshot .*)",
+        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot .*"
+        r"|Generat(?:ed|ing) .* section of snapshot .*)",
         "OffsetControlManager, 3.6 and later",
     ),
     Template(

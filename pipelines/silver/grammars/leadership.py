@@ -43,7 +43,10 @@ def _leader_start(match: re.Match[str], context: Context, record: Record) -> tup
 
 
 def _follower_start(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """Since 3.6 the "previous" values are read after they were overwritten, so they show the new ones."""
+    """In 3.6 to 3.9 the "previous" values are read after they were overwritten, so they show the new ones.
+
+    4.3 prints the true ones again: ``None`` and -1 after a start.
+    """
     topic, partition = partition_of(match["tp"])
     row = {
         "topic": topic,
