@@ -63,7 +63,7 @@ def timeline(spark: SparkSession, lake: Lake, tier_max: str = "T3") -> DataFrame
         *_produces(spark, lake),
     ]
     if tier_max == "T3":
-        parts += _checks(spark, lake)
+        parts += [*_checks(spark, lake), *_appends(spark, lake)]
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -268,5 +268,23 @@ def _checks(spark: SparkSession, lake: Lake) -> list[DataFrame]:
             offset="start_offset",
             required_offset="required_offset",
             isr=F.transform("awaiting", lambda replica: replica["replica_id"]),
+        )
+    ]
+
+
+def _appends(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+    """'N written to log' of the replica manager gives first and last offset: the required offset without a guess."""
+    rows = _rows(spark, lake, silver.APPENDS)
+    if rows is None:
+        return []
+    rows = rows.where("source = 'replica_manager' AND last_offset IS NOT NULL")
+    return [
+        _event(
+            rows,
+            e.INITIAL_STATUS,
+            time_us=_micros("time"),
+            earliest_us=_micros("time"),
+            offset="first_offset",
+            required_offset=F.col("last_offset") + 1,
         )
     ]

@@ -120,7 +120,7 @@ def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
     """Tier of everybody that has a file or a parsed record."""
     tiers: dict[Node, Tier] = {_node(row): "T0" for row in rows.files}
     for row in rows.coverage:
-        marks = (row["request_log"], row["partition_debug"], row["delayed_produce_trace"])
+        marks = (row["request_log"], row["partition_debug"], row["completion_trace"])
         tiers[_node(row)] = tier_of(*marks, highest=highest)
     return dict(sorted(tiers.items()))
 

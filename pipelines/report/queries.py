@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - everyone's name for it
+from pyspark.sql import functions as F
 
 from pipelines.report.figures import PHASES, SPLIT, TICKS_PER_MS, WITHIN_MS
 from pipelines.report.model import UNKNOWN_BROKER
@@ -53,6 +53,9 @@ UNPARSED_MAX = 20
 WORST_MAX = 10
 #: Quantiles of a total: its median, then its tail.
 TOTAL_QUANTILES = (0.5, 0.95, 0.99, 0.999)
+
+#: Either shows, check by check, whom an operation waits for; 4.x moved the first, and levels set for its old name miss it.
+_COMPLETION_LOGGERS = r"(DelayedProduce|cluster\.Partition)$"
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,7 @@ def coverage(coverage: DataFrame) -> DataFrame:
     marks = {
         "request_log": typed & F.col("template").startswith("request."),
         "partition_debug": typed & (F.col("level") == "DEBUG") & F.col("logger").endswith("cluster.Partition"),
-        "delayed_produce_trace": typed & (F.col("level") == "TRACE") & F.col("logger").endswith("DelayedProduce"),
+        "completion_trace": typed & (F.col("level") == "TRACE") & F.col("logger").rlike(_COMPLETION_LOGGERS),
     }
     return (
         coverage.coalesce(1)

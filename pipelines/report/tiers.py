@@ -17,17 +17,17 @@ DELAYED_OPERATIONS = "delayed-operations"
 _DYNAMIC_LEVELS = (2, 4)
 
 
-def tier_of(request_log: bool, partition_debug: bool, delayed_produce_trace: bool, highest: str) -> Tier:
+def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, highest: str) -> Tier:
     """Tier of one broker.
 
     Args:
         request_log: it has records of the request log that were understood.
         partition_debug: and DEBUG records of the partition logger (``kafka.cluster.Partition``).
-        delayed_produce_trace: and TRACE records of ``DelayedProduce``.
+        completion_trace: and TRACE records of ``DelayedProduce`` or of the partition logger: each completion check.
         highest: evidence above this tier is not used.
     """
     reached = 0
-    for there in (request_log, partition_debug, delayed_produce_trace):
+    for there in (request_log, partition_debug, completion_trace):
         if not there:
             break
         reached += 1

@@ -16,15 +16,12 @@ from typing import Any, Final
 import orjson
 
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.silver.request_bodies import PARTITIONS, error_codes, topic_id, topic_name
 
 Json = dict[str, Any]
 
 _COMPLETED: Final = "Completed request:"
 _BODY_CHARS_MAX: Final = 4_000
-#: Topic id of the metadata log, fixed by ``Uuid.METADATA_TOPIC_ID``.
-METADATA_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
-_WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: "__cluster_metadata"}
-_NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 #: Lines of ``kafka.request.logger`` at TRACE that say nothing the completion line does not say.
 _KNOWN_PREFIXES: Final = (
@@ -111,17 +108,6 @@ def _header(line: Json, time_us: int) -> Json:
     }
 
 
-def _topic_id(entry: Json) -> str | None:
-    topic_id: str | None = entry.get("topicId")
-    return None if topic_id == _NO_TOPIC_ID else topic_id
-
-
-def _topic(entry: Json) -> str | None:
-    """Name of a topic entry: ``name`` (Produce), ``topic`` (Fetch up to version 12), or a well-known id."""
-    name: str | None = entry.get("topic") or entry.get("name") or entry.get("topicName")
-    return name or _WELL_KNOWN_TOPICS.get(entry.get("topicId", ""))
-
-
 def _produce(line: Json, header: Json) -> Iterable[Fact]:
     request, response = line["request"], line["response"]
     answers: dict[tuple[str | None, int], Json] = {}
@@ -135,7 +121,7 @@ def _produce(line: Json, header: Json) -> Iterable[Fact]:
             answer = answers.get((name, data["index"]), {})
             partitions.append(
                 {
-                    "topic": _topic(topic) or f"id:{topic.get('topicId')}",
+                    "topic": topic_name(topic) or f"id:{topic.get('topicId')}",
                     "partition": data["index"],
                     "size_bytes": data.get("recordsSizeInBytes"),
                     "error_code": answer.get("errorCode"),
@@ -165,8 +151,8 @@ def _fetch(line: Json, header: Json) -> Iterable[Fact]:
         replica_id = state.get("replicaId", -1)
     partitions = [
         {
-            "topic": _topic(topic),
-            "topic_id": _topic_id(topic),
+            "topic": topic_name(topic),
+            "topic_id": topic_id(topic),
             "partition": entry["partition"],
             "current_leader_epoch": entry.get("currentLeaderEpoch"),
             "fetch_offset": entry.get("fetchOffset"),
@@ -193,7 +179,7 @@ def _fetch(line: Json, header: Json) -> Iterable[Fact]:
             "error_code": response.get("errorCode"),
             "partitions": partitions,
             "forgotten": [
-                {"topic": _topic(topic), "topic_id": _topic_id(topic), "partition": partition}
+                {"topic": topic_name(topic), "topic_id": topic_id(topic), "partition": partition}
                 for topic in request.get("forgottenTopicsData", ())
                 for partition in topic["partitions"]
             ],
@@ -213,8 +199,8 @@ def _answered(topic: Json) -> list[Json]:
 def _fetched(topic: Json, entry: Json) -> Json:
     diverging = entry.get("divergingEpoch") or {}
     return {
-        "topic": _topic(topic),
-        "topic_id": _topic_id(topic),
+        "topic": topic_name(topic),
+        "topic_id": topic_id(topic),
         "partition": entry["partitionIndex"] if "partitionIndex" in entry else entry["partition"],
         "error_code": entry.get("errorCode"),
         "high_watermark": entry.get("highWatermark"),
@@ -285,144 +271,24 @@ def _position(asked: Json | None, answer: Json | None, failed: int) -> Json:
 def _other(line: Json, header: Json) -> Iterable[Fact]:
     api = header["api"]
     request, response = line.get("request") or {}, line.get("response") or {}
-    partitions = list(_PARTITIONS[api](request, response)) if api in _PARTITIONS else []
+    partitions = list(PARTITIONS[api](request, response)) if api in PARTITIONS else []
     body = None
-    if api not in _HEADER_ONLY and api not in _PARTITIONS:
+    if api not in _HEADER_ONLY and api not in PARTITIONS:
         body = orjson.dumps({"request": request, "response": response}).decode()[:_BODY_CHARS_MAX]
     yield Fact(
         "requests",
         {
             **header,
             "is_forwarded": line.get("isForwarded"),
-            "error_codes": sorted(set(_error_codes(response))),
+            "error_codes": sorted(set(error_codes(response))),
             "partitions": partitions,
             "body": body,
         },
     )
     if api in ("METADATA", "CREATE_TOPICS"):
         for topic in response.get("topics", ()):
-            if topic.get("name") and _topic_id(topic):
+            if topic.get("name") and topic_id(topic):
                 yield Fact("topics", {"topic": topic["name"], "topic_id": topic["topicId"]})
 
-
-def _error_codes(node: Any) -> Iterable[int]:
-    """Every ``errorCode`` below a node, however the API nests it."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == "errorCode":
-                yield value
-            else:
-                yield from _error_codes(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _error_codes(value)
-
-
-def _partition_errors(response: Json, container: str) -> dict[tuple[str, int], Json]:
-    """Answers by (topic name or id, partition), for the APIs that answer ``topics`` of partitions."""
-    return {
-        (topic.get("topicId") or topic.get("topic") or topic.get("name") or topic.get("topicName", ""), index): entry
-        for topic in response.get("topics", ())
-        for entry in topic.get(container, ())
-        for index in (entry.get("partitionIndex", entry.get("partition")),)
-    }
-
-
-def _write_txn_markers(request: Json, response: Json) -> Iterable[Json]:
-    errors = {
-        (marker["producerId"], topic["name"], entry["partitionIndex"]): entry["errorCode"]
-        for marker in response.get("markers", ())
-        for topic in marker["topics"]
-        for entry in topic["partitions"]
-    }
-    for marker in request.get("markers", ()):
-        for topic in marker["topics"]:
-            for partition in topic["partitionIndexes"]:
-                yield {
-                    "topic": topic["name"],
-                    "partition": partition,
-                    "error_code": errors.get((marker["producerId"], topic["name"], partition)),
-                    "producer_id": marker["producerId"],
-                    "committed": marker["transactionResult"],
-                }
-
-
-def _offset_for_leader_epoch(request: Json, response: Json) -> Iterable[Json]:
-    answers = _partition_errors(response, "partitions")
-    for topic in request.get("topics", ()):
-        for entry in topic["partitions"]:
-            answer = answers.get((topic["topic"], entry["partition"]), {})
-            yield {
-                "topic": topic["topic"],
-                "partition": entry["partition"],
-                "error_code": answer.get("errorCode"),
-                "leader_epoch": entry.get("leaderEpoch"),
-                "end_offset": answer.get("endOffset"),
-            }
-
-
-def _alter_partition(request: Json, response: Json) -> Iterable[Json]:
-    answers = _partition_errors(response, "partitions")
-    failed = response.get("errorCode")
-    for topic in request.get("topics", ()):
-        key = topic.get("topicId") or topic.get("topicName") or topic.get("name")
-        for entry in topic["partitions"]:
-            answer = answers.get((key, entry["partitionIndex"]), {})
-            isr = entry.get("newIsr")
-            if isr is None:
-                isr = [broker["brokerId"] for broker in entry.get("newIsrWithEpochs", ())]
-            yield {
-                "topic": _topic(topic),
-                "topic_id": _topic_id(topic),
-                "partition": entry["partitionIndex"],
-                "error_code": failed or answer.get("errorCode"),
-                "leader_epoch": entry.get("leaderEpoch"),
-                "partition_epoch": entry.get("partitionEpoch", entry.get("currentIsrVersion")),
-                "isr": isr,
-            }
-
-
-def _leader_and_isr(request: Json, response: Json) -> Iterable[Json]:
-    answers = _partition_errors(response, "partitionErrors")
-    ungrouped: list[tuple[Json, Json]] = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
-    grouped = [(topic, state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]]
-    for topic, state in ungrouped + grouped:
-        name = topic.get("topicName") or state.get("topicName")
-        topic_id = _topic_id(topic)
-        answer = answers.get((topic_id or name, state["partitionIndex"]), {})
-        yield {
-            "topic": name,
-            "topic_id": topic_id,
-            "partition": state["partitionIndex"],
-            "error_code": answer.get("errorCode", response.get("errorCode")),
-            "leader_epoch": state.get("leaderEpoch"),
-            "partition_epoch": state.get("partitionEpoch", state.get("zkVersion")),
-            "isr": state.get("isr"),
-        }
-
-
-def _stop_replica(request: Json, response: Json) -> Iterable[Json]:
-    errors = {
-        (entry.get("topicName"), entry.get("partitionIndex")): entry.get("errorCode")
-        for entry in response.get("partitionErrors", ())
-    }
-    for topic in request.get("topicStates", ()):
-        for state in topic["partitionStates"]:
-            yield {
-                "topic": topic["topicName"],
-                "partition": state["partitionIndex"],
-                "error_code": errors.get((topic["topicName"], state["partitionIndex"])),
-                "leader_epoch": state.get("leaderEpoch"),
-            }
-
-
-_PARTITIONS: Final[dict[str, Callable[[Json, Json], Iterable[Json]]]] = {
-    "WRITE_TXN_MARKERS": _write_txn_markers,
-    "OFFSET_FOR_LEADER_EPOCH": _offset_for_leader_epoch,
-    "ALTER_PARTITION": _alter_partition,
-    "ALTER_ISR": _alter_partition,
-    "LEADER_AND_ISR": _leader_and_isr,
-    "STOP_REPLICA": _stop_replica,
-}
 
 _BUILDERS: Final[dict[str, Callable[[Json, Json], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}

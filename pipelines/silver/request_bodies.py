@@ -1,0 +1,148 @@
+"""Partitions that the bodies of single APIs name: one reader per API, for requests that are kept at header level.
+
+Source: the message definitions of Kafka's clients (``clients/src/main/resources/common/message``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+#: Topic id of the metadata log, fixed by ``Uuid.METADATA_TOPIC_ID``.
+METADATA_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+_WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: "__cluster_metadata"}
+_NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def topic_id(entry: Json) -> str | None:
+    found: str | None = entry.get("topicId")
+    return None if found == _NO_TOPIC_ID else found
+
+
+def topic_name(entry: Json) -> str | None:
+    """Name of a topic entry: ``name`` (Produce), ``topic`` (Fetch up to version 12), or a well-known id."""
+    name: str | None = entry.get("topic") or entry.get("name") or entry.get("topicName")
+    return name or _WELL_KNOWN_TOPICS.get(entry.get("topicId", ""))
+
+
+def error_codes(node: Any) -> Iterable[int]:
+    """Every ``errorCode`` below a node, however the API nests it."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "errorCode":
+                yield value
+            else:
+                yield from error_codes(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from error_codes(value)
+
+
+def _partition_errors(response: Json, container: str) -> dict[tuple[str, int], Json]:
+    """Answers by (topic name or id, partition), for the APIs that answer ``topics`` of partitions."""
+    return {
+        (topic.get("topicId") or topic.get("topic") or topic.get("name") or topic.get("topicName", ""), index): entry
+        for topic in response.get("topics", ())
+        for entry in topic.get(container, ())
+        for index in (entry.get("partitionIndex", entry.get("partition")),)
+    }
+
+
+def _write_txn_markers(request: Json, response: Json) -> Iterable[Json]:
+    errors = {
+        (marker["producerId"], topic["name"], entry["partitionIndex"]): entry["errorCode"]
+        for marker in response.get("markers", ())
+        for topic in marker["topics"]
+        for entry in topic["partitions"]
+    }
+    for marker in request.get("markers", ()):
+        for topic in marker["topics"]:
+            for partition in topic["partitionIndexes"]:
+                yield {
+                    "topic": topic["name"],
+                    "partition": partition,
+                    "error_code": errors.get((marker["producerId"], topic["name"], partition)),
+                    "producer_id": marker["producerId"],
+                    "committed": marker["transactionResult"],
+                }
+
+
+def _offset_for_leader_epoch(request: Json, response: Json) -> Iterable[Json]:
+    answers = _partition_errors(response, "partitions")
+    for topic in request.get("topics", ()):
+        for entry in topic["partitions"]:
+            answer = answers.get((topic["topic"], entry["partition"]), {})
+            yield {
+                "topic": topic["topic"],
+                "partition": entry["partition"],
+                "error_code": answer.get("errorCode"),
+                "leader_epoch": entry.get("leaderEpoch"),
+                "end_offset": answer.get("endOffset"),
+            }
+
+
+def _alter_partition(request: Json, response: Json) -> Iterable[Json]:
+    answers = _partition_errors(response, "partitions")
+    failed = response.get("errorCode")
+    for topic in request.get("topics", ()):
+        key = topic.get("topicId") or topic.get("topicName") or topic.get("name")
+        for entry in topic["partitions"]:
+            answer = answers.get((key, entry["partitionIndex"]), {})
+            isr = entry.get("newIsr")
+            if isr is None:
+                isr = [broker["brokerId"] for broker in entry.get("newIsrWithEpochs", ())]
+            yield {
+                "topic": topic_name(topic),
+                "topic_id": topic_id(topic),
+                "partition": entry["partitionIndex"],
+                "error_code": failed or answer.get("errorCode"),
+                "leader_epoch": entry.get("leaderEpoch"),
+                "partition_epoch": entry.get("partitionEpoch", entry.get("currentIsrVersion")),
+                "isr": isr,
+            }
+
+
+def _leader_and_isr(request: Json, response: Json) -> Iterable[Json]:
+    answers = _partition_errors(response, "partitionErrors")
+    ungrouped: list[tuple[Json, Json]] = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
+    grouped = [(topic, state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]]
+    for topic, state in ungrouped + grouped:
+        name = topic.get("topicName") or state.get("topicName")
+        own_id = topic_id(topic)
+        answer = answers.get((own_id or name, state["partitionIndex"]), {})
+        yield {
+            "topic": name,
+            "topic_id": own_id,
+            "partition": state["partitionIndex"],
+            "error_code": answer.get("errorCode", response.get("errorCode")),
+            "leader_epoch": state.get("leaderEpoch"),
+            "partition_epoch": state.get("partitionEpoch", state.get("zkVersion")),
+            "isr": state.get("isr"),
+        }
+
+
+def _stop_replica(request: Json, response: Json) -> Iterable[Json]:
+    errors = {
+        (entry.get("topicName"), entry.get("partitionIndex")): entry.get("errorCode")
+        for entry in response.get("partitionErrors", ())
+    }
+    for topic in request.get("topicStates", ()):
+        for state in topic["partitionStates"]:
+            yield {
+                "topic": topic["topicName"],
+                "partition": state["partitionIndex"],
+                "error_code": errors.get((topic["topicName"], state["partitionIndex"])),
+                "leader_epoch": state.get("leaderEpoch"),
+            }
+
+
+PARTITIONS: Final[dict[str, Callable[[Json, Json], Iterable[Json]]]] = {
+    "WRITE_TXN_MARKERS": _write_txn_markers,
+    "OFFSET_FOR_LEADER_EPOCH": _offset_for_leader_epoch,
+    "ALTER_PARTITION": _alter_partition,
+    "ALTER_ISR": _alter_partition,
+    "LEADER_AND_ISR": _leader_and_isr,
+    "STOP_REPLICA": _stop_replica,
+}

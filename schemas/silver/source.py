@@ -1,0 +1,29 @@
+"""Columns that every silver table has: where its facts come from."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructField
+
+from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
+
+#: Where a fact comes from. The parse stage fills these; a grammar produces only the columns after them.
+SOURCE = (
+    required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+    column("broker_id", INT, "Broker whose log this is"),
+    required("time", TIMESTAMP, "Time of the log line (when the logger wrote it), UTC"),
+    required("file_id", STRING, "bronze.log_files.file_id"),
+    required("byte_offset", LONG, "bronze.log_lines.byte_offset"),
+    required("line_no", LONG, "bronze.log_lines.line_no"),
+    required("fact_no", INT, "Which fact of that record this is, from 0"),
+)
+SOURCE_NAMES = tuple(field.name for field in SOURCE)
+KEYS = ("file_id", "byte_offset", "fact_no")
+CLUSTER_BY = ("cluster_id", "broker_id", "time")
+
+TOPIC = required("topic", STRING, "Topic")
+PARTITION = required("partition", INT, "Partition index")
+
+
+def silver_table(name: str, comment: str, *columns: StructField) -> TableSpec:
+    """A table of facts: the columns of `SOURCE`, then its own."""
+    return TableSpec("silver", name, comment, (*SOURCE, *columns), KEYS, CLUSTER_BY)
