@@ -279,8 +279,8 @@ def _relaxed(data_type: DataType, nested: bool) -> DataType:
 def _properties(spec: TableSpec) -> dict[str, str]:
     """Table properties of a declaration; Delta takes CHECK constraints as such, in the commit that makes the table.
 
-    Statistics are kept of the columns that rows are looked up by, and not of the first 32: that halves the driver's
-    and the tasks' work for a small write.
+    Statistics are kept of the columns that rows are looked up by, and not of the first 32: collecting those took a
+    third of the CPU of a small write (9.5 s against 6.0 s for 16 writes with and without any).
     """
     looked_up = ",".join(f"`{name}`" for name in dict.fromkeys((*spec.cluster_by, *spec.keys)))
     statistics = {_STATISTICS: looked_up} if looked_up else {}

