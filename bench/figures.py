@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
             lake = Lake(spark, (given.lakes or Path(scratch)) / corpus.name)
             started = time.monotonic()
             ingest(spark, lake, [corpus], config.ingest, corpus.name)
-            parse(spark, lake)
+            parse(lake)
             refresh(spark, lake, config)
             print(f"\n## {corpus.name} ({given.tier}), {time.monotonic() - started:.0f} s")
             figures(lake)

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.exit_codes import ExitCode
 from pipelines import fingerprint, gold
@@ -26,6 +27,7 @@ from pipelines.report.write import write_report
 from pipelines.session import build_session
 from pipelines.silver.parse import parse as parse_lines
 from schemas import bronze
+from schemas.catalog import TABLES
 from schemas.gold import RUNS
 
 _VERDICTS = {"clean": ExitCode.CLEAN, "violated": ExitCode.VIOLATED, "inconclusive": ExitCode.INCONCLUSIVE}
@@ -109,7 +111,8 @@ def _lake(run: Run) -> Iterator[Lake]:
 
 def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> IngestSummary:
     with run.console.stage("ingest"):
-        summary = ingest_files(lake.spark, lake, logs, run.config.ingest, uuid4().hex)
+        lake.create(TABLES)
+        summary = ingest_files(lake.spark, lake, logs, run.config.ingest, _ingest_id())
     new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
     run.console.note(f"  {summary.files_found} log files, {new}")
     for path, problem in summary.problems:
@@ -117,9 +120,14 @@ def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> IngestSummary:
     return summary
 
 
+def _ingest_id() -> str:
+    """Ingests are parsed in the order of their ids."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{uuid4().hex[:8]}"
+
+
 def _parse(run: Run, lake: Lake) -> None:
     with run.console.stage("parse"):
-        summary = parse_lines(lake.spark, lake)
+        summary = parse_lines(lake)
     run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
 
 
@@ -154,7 +162,13 @@ def _run_id(run: Run, lake: Lake) -> str:
     return fingerprint.run_id((row["file_id"] for row in rows), run.config.config_hash)
 
 
+def _noted(lake: Lake, run_id: str) -> bool:
+    return lake.has_rows(RUNS) and not lake.read(RUNS).where(F.col("run_id") == run_id).isEmpty()
+
+
 def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: datetime) -> None:
+    if _noted(lake, run_id):
+        return
     row = {
         "run_id": run_id,
         "started_time": started,
@@ -167,7 +181,7 @@ def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: dateti
         "lines": report.coverage.lines,
         "operations": report.operations.produce.observed,
     }
-    lake.insert_new(RUNS, _one_row(lake.spark, row))
+    lake.append_once(RUNS, _one_row(lake.spark, row), run_id)
 
 
 def _one_row(spark: SparkSession, row: dict[str, object]) -> DataFrame:

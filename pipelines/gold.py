@@ -27,7 +27,7 @@ def refresh(spark: SparkSession, lake: Lake, config: Config, run_id: str) -> Non
     def operations() -> None:
         rows = (
             replay_operations(spark, lake, config.replay)
-            if lake.exists(silver.PRODUCE_REQUESTS)
+            if lake.has_rows(silver.PRODUCE_REQUESTS)
             else _none(spark, gold.DELAYED_OPERATIONS)
         )
         lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
@@ -39,7 +39,7 @@ def refresh(spark: SparkSession, lake: Lake, config: Config, run_id: str) -> Non
         lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
 
     def coverage() -> None:
-        rows = _coverage(lake) if lake.exists(silver.LINE_COUNTS) else _none(spark, gold.COVERAGE)
+        rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(spark, gold.COVERAGE)
         lake.replace(gold.COVERAGE, rows.coalesce(1), stamp=run_id)
 
     concurrently([operations, phases, coverage])

@@ -36,6 +36,10 @@ _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Log text compresses well, and zstd reads as fast as the default (snappy) at about half the size.
     "spark.sql.parquet.compression.codec": "zstd",
+    # Log text shrinks to a thirtieth in a table: small files are worth a task of their own, and a task is large enough
+    # long before it has read 128 MB.
+    "spark.sql.files.openCostInBytes": "65536",
+    "spark.sql.files.maxPartitionBytes": "33554432",
     # transformWithState keeps its state in RocksDB only.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -118,7 +118,8 @@ def ingest(
     """
     found = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES])
-    register = lake.read(LOG_FILES).collect()
+    # The first read of a session costs seconds.
+    register = lake.read(LOG_FILES).collect() if lake.has_rows(LOG_FILES) else []
     profiles, unread = _profile(spark, found.files, register, config)
 
     known_ids = {row["file_id"] for row in register}
@@ -135,7 +136,8 @@ def ingest(
     _store_lines(spark, lake, readings, config)
     files = [_file_row(item, identities[item.path], run_id) for item in new.values()]
     if files:
-        lake.insert_new(LOG_FILES, spark.createDataFrame(pa.Table.from_pylist(files, LOG_FILES.arrow_schema)))
+        # None of them is in the register, which was read above.
+        lake.append_once(LOG_FILES, spark.createDataFrame(pa.Table.from_pylist(files, LOG_FILES.arrow_schema)), run_id)
 
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
     said = [(row["path"], row["problem"]) for row in files if row["problem"]]
@@ -324,7 +326,7 @@ def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], c
     lines = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), LOG_LINES.schema)
     contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
     try:
-        lake.append(LOG_LINES, lines, f"{LOG_LINES.full_name}/{contents}", 1)
+        lake.append_once(LOG_LINES, lines, contents)
     except PythonException as error:
         if CHANGED not in str(error):
             raise

@@ -39,7 +39,7 @@ def request_phases(lake: Lake) -> DataFrame:
     """Rows of ``gold.request_phases`` for every completed request in silver."""
     tables = []
     for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS):
-        if lake.exists(spec):
+        if lake.has_rows(spec):
             rows = lake.read(spec)
             acks = F.col("acks") if spec is silver.PRODUCE_REQUESTS else F.lit(None).cast("int")
             replica = F.col("replica_id") if spec is silver.FETCH_REQUESTS else F.lit(None).cast("int")
@@ -65,7 +65,7 @@ def _micros(name: str) -> Column:
 
 def has_requests(lake: Lake) -> bool:
     """Whether any request log was parsed."""
-    return any(lake.exists(spec) for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS))
+    return any(lake.has_rows(spec) for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS))
 
 
 def _phase_columns() -> list[Column]:

@@ -120,7 +120,7 @@ def _satisfy(
         operation.without_closing_us = operation.handled_us
     if _under_min_isr_after_append(state, leadership, event.time_us):
         operation.predicted_error_code = NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    state.satisfied.append(operation)
+    state.decided.add(operation)
 
 
 def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
@@ -150,7 +150,7 @@ def expire(state: State, now_us: int) -> None:
         operation.lowest_us = min(operation.lowest_us or deadline, deadline)
         operation.highest_us = deadline
         _name_missing_replica(state, operation)
-        state.satisfied.append(operation)
+        state.decided.add(operation)
     state.waiting = still
 
 
@@ -175,4 +175,4 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
     _name_missing_replica(state, operation)
     operation.lowest_us = min(operation.lowest_us or event.earliest_us, event.earliest_us)
     operation.highest_us = event.time_us + CLOCK_TICK_US
-    state.satisfied.append(operation)
+    state.decided.add(operation)

@@ -56,7 +56,9 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome]:
     state.last = event
     expire(state, event.time_us)
     _HANDLERS[event.kind](state, event)
-    return _release(state, event.time_us - state.context.settle_us)
+    settle_us = state.context.settle_us
+    oldest = state.waiting[0].base_offset if state.waiting else None
+    return state.decided.release(event.time_us - settle_us, settle_us, state.required, oldest)
 
 
 def finish(state: State) -> Iterable[PartitionOutcome]:
@@ -65,9 +67,9 @@ def finish(state: State) -> Iterable[PartitionOutcome]:
         expire(state, state.last.time_us)
     for operation in state.waiting:
         operation.missing = operation.missing or why_open(state, operation)
-        state.satisfied.append(operation)
+        state.decided.add(operation)
     state.waiting = []
-    return _release(state, None)
+    return state.decided.drain(state.required)
 
 
 def _leader_start(state: State, event: Event) -> None:
@@ -163,7 +165,7 @@ def _produce(state: State, event: Event) -> None:
         return
     if state.leads is False:
         operation.missing = o.NO_LEADERSHIP
-        state.satisfied.append(operation)
+        state.decided.add(operation)
         return
     at = len(state.waiting)
     while at and (state.waiting[at - 1].base_offset or 0) > operation.base_offset:
@@ -184,7 +186,7 @@ def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, e
         operation.lowest_us = operation.highest_us = event.time_us
         operation.cause = o.ERROR
         operation.predicted_error_code = operation.error_code
-    state.satisfied.append(operation)
+    state.decided.add(operation)
 
 
 _HANDLERS = {
@@ -206,31 +208,7 @@ def _drop_older(state: State, before_us: int) -> None:
     for operation in state.waiting:
         if operation.completed_us < before_us:
             operation.missing = o.NO_LEADERSHIP
-            state.satisfied.append(operation)
+            state.decided.add(operation)
         else:
             still.append(operation)
     state.waiting = still
-
-
-def _release(state: State, before_us: int | None) -> Iterable[PartitionOutcome]:
-    """Give the finished operations whose required offset has settled; all of them for None."""
-    if not state.satisfied:
-        return ()
-    ready: list[PartitionOutcome] = []
-    still: list[PartitionOutcome] = []
-    for operation in state.satisfied:
-        if before_us is None or (operation.highest_us or operation.completed_us) <= before_us:
-            if operation.base_offset is not None:
-                logged, derived = state.required.of(operation.base_offset, operation.handled_us)
-                operation.required_offset_logged, operation.required_offset_derived = logged, derived
-                operation.awaiting_logged = state.required.last_awaited(operation.required_offset)
-                if before_us is not None and derived is None and len(state.satisfied) < 1000:
-                    still.append(operation)  # nothing followed it yet
-                    continue
-            ready.append(operation)
-        else:
-            still.append(operation)
-    state.satisfied = still
-    if before_us is not None and not still:
-        state.required.forget_before(before_us)
-    return ready

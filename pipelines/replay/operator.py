@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -102,10 +102,15 @@ def _frame(key: Any, outcomes: list[PartitionOutcome]) -> pd.DataFrame:
     return frame
 
 
+#: Columns that stand in the outcome under their own names.
+_PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name in PartitionOutcome.__dataclass_fields__))
+_PLAIN_NAMES = tuple(name for name in OUTCOME_TYPES if name in PartitionOutcome.__dataclass_fields__)
+
+
 def outcome_row(outcome: PartitionOutcome) -> dict[str, Any]:
     """An outcome as the columns of `OUTCOME_TYPES`."""
     closing = outcome.closing
-    row = {name: value for name, value in asdict(outcome).items() if name in OUTCOME_TYPES}
+    row: dict[str, Any] = dict(zip(_PLAIN_NAMES, _PLAIN(outcome), strict=True))
     row["isr"] = list(outcome.isr)
     row["awaiting_logged"] = None if outcome.awaiting_logged is None else list(outcome.awaiting_logged)
     row["closing_arrival_us"] = closing.arrival_us if closing else None

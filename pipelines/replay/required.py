@@ -21,6 +21,9 @@ class RequiredOffsets:
         self._logged: dict[int, int] = {}
         self._awaited: dict[int, tuple[int, ...]] = {}
 
+    def __len__(self) -> int:
+        return len(self._bases)
+
     def append(self, base_offset: int, earliest_us: int, time_us: int) -> None:
         """A produced batch starts at `base_offset`; it was appended between the two instants."""
         entry = (base_offset, earliest_us, time_us)
@@ -71,14 +74,14 @@ class RequiredOffsets:
             candidates.append(max(base_offset + 1, next_base - between))
         return self._logged.get(base_offset), min(candidates, default=None)
 
-    def forget_before(self, time_us: int) -> None:
-        """Nothing that was appended before this instant is asked for any more."""
-        newest = max((entry for entry in self._bases if entry[2] <= time_us), default=None)
-        if newest is None:
+    def forget_below(self, base_offset: int | None) -> None:
+        """Nothing below a base offset is asked for any more; None: nothing below the newest batch."""
+        if not self._bases:
             return
-        floor = newest[0]
+        floor = self._bases[-1][0] if base_offset is None else base_offset
+        last_us = next((entry[1] for entry in self._bases if entry[0] >= floor), 0)
         self._bases = [entry for entry in self._bases if entry[0] >= floor]
         self._boundaries = [offset for offset in self._boundaries if offset > floor]
-        self._markers = [entry for entry in self._markers if entry[0] >= time_us - 60_000_000]
+        self._markers = [entry for entry in self._markers if entry[0] >= last_us]
         self._logged = {base: required for base, required in self._logged.items() if base >= floor}
         self._awaited = {required: names for required, names in self._awaited.items() if required > floor}

@@ -53,13 +53,13 @@ def replay_operations(spark: SparkSession, lake: Lake, config: ReplayConfig) -> 
 def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
     """Versions and configuration by broker: small, whatever the size of the logs."""
     versions: dict[tuple[str, int], str] = {}
-    if lake.exists(silver.BROKER_LIFECYCLE):
+    if lake.has_rows(silver.BROKER_LIFECYCLE):
         told = lake.read(silver.BROKER_LIFECYCLE).where("kafka_version IS NOT NULL AND broker_id IS NOT NULL")
         for row in told.groupBy(*_BROKER).agg(F.max_by("kafka_version", "time").alias("version")).collect():
             versions[row["cluster_id"], row["broker_id"]] = row["version"]
     broker: dict[tuple[str, int, str], History] = {}
     topic: dict[tuple[str, int, str, str], History] = {}
-    if lake.exists(silver.BROKER_CONFIGS):
+    if lake.has_rows(silver.BROKER_CONFIGS):
         told = lake.read(silver.BROKER_CONFIGS).where(
             F.col("key").isin(LAG_TIME_MAX, MIN_ISR) & F.col("broker_id").isNotNull() & F.col("value").isNotNull()
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
+from pipelines.replay.settling import Settling
 from pipelines.replay.versions import Rules
 from schemas.events import Event
 
@@ -46,14 +47,14 @@ class State:
     Attributes:
         leadership: the current one; None while the broker does not lead.
         waiting: operations not yet satisfied, by base offset.
-        satisfied: operations that are done but whose required offset may still become known.
+        decided: operations that are done but whose required offset may still become known.
     """
 
     context: Context
     leadership: Leadership | None = None
     leads: bool | None = None
     waiting: list[PartitionOutcome] = field(default_factory=list)
-    satisfied: list[PartitionOutcome] = field(default_factory=list)
+    decided: Settling = field(default_factory=Settling)
     required: RequiredOffsets = field(default_factory=RequiredOffsets)
     last: Event | None = None
     replicas_seen: int = 1

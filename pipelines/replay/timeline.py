@@ -76,7 +76,7 @@ def operation_id(time: str = "time") -> Column:
 
 def _rows(spark: SparkSession, lake: Lake, spec: TableSpec) -> DataFrame | None:
     """Rows of a silver table that a broker is known for; None where the lake has none."""
-    if not lake.exists(spec):
+    if not lake.has_rows(spec):
         return None
     return lake.read(spec).where("broker_id IS NOT NULL")
 

@@ -44,7 +44,7 @@ def collect_report(
     """
 
     def table(spec: TableSpec) -> DataFrame:
-        return lake.read(spec) if lake.exists(spec) else spark.createDataFrame([], spec.schema)
+        return lake.read(spec) if lake.has_rows(spec) else spark.createDataFrame([], spec.schema)
 
     bounds = queries.Bounds(_micros(since), _micros(until))
     slow_ms = config.latency.slow_ms

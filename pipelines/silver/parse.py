@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake, concurrently
@@ -30,29 +30,33 @@ class ParseSummary:
         return sum(self.rows.values())
 
 
-def parse(spark: SparkSession, lake: Lake) -> ParseSummary:
+def parse(lake: Lake) -> ParseSummary:
     """Parse every bronze file that has not been parsed.
 
     A batch is what one ingest brought in; its set of files never changes, so its rows are the same however often it is
-    parsed, and each table takes them once (`Lake.append`). ``line_counts`` is written last and marks the batch done.
+    parsed, and each table takes them once (`Lake.append_once`). Batches come in the order of their run ids.
+    ``line_counts`` is written last and marks the batch as done.
     """
     rows: dict[str, int] = {}
-    for batch_id in _pending(lake):
-        for table, count in _parse_batch(spark, lake, batch_id).items():
+    for batch_id, file_ids in sorted(_pending(lake).items()):
+        for table, count in _parse_batch(lake, batch_id, file_ids).items():
             rows[table] = rows.get(table, 0) + count
     return ParseSummary(rows)
 
 
-def _pending(lake: Lake) -> list[str]:
-    files = lake.read(bronze.LOG_FILES).where("record_count > 0").select("file_id", "run_id")
-    if lake.exists(silver.LINE_COUNTS):
+def _pending(lake: Lake) -> dict[str, list[str]]:
+    """Files with records that are not in ``line_counts``, by ingest."""
+    files = lake.read(bronze.LOG_FILES).where("record_count > 0").select("run_id", "file_id")
+    if lake.has_rows(silver.LINE_COUNTS):
         files = files.join(lake.read(silver.LINE_COUNTS).select("file_id").distinct(), "file_id", "left_anti")
-    return sorted(row["run_id"] for row in files.select("run_id").distinct().collect())
+    pending: dict[str, list[str]] = {}
+    for row in files.collect():
+        pending.setdefault(row["run_id"], []).append(row["file_id"])
+    return pending
 
 
-def _parse_batch(spark: SparkSession, lake: Lake, batch_id: str) -> dict[str, int]:
-    files = lake.read(bronze.LOG_FILES).where(F.col("run_id") == batch_id).select("file_id")
-    lines = lake.read(bronze.LOG_LINES).join(F.broadcast(files), "file_id").select(*LINE_COLUMNS)
+def _parse_batch(lake: Lake, batch_id: str, file_ids: list[str]) -> dict[str, int]:
+    lines = lake.read(bronze.LOG_LINES).where(F.col("file_id").isin(file_ids)).select(*LINE_COLUMNS)
     blobs = lines.mapInArrow(parse_lines, _BLOBS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
@@ -77,12 +81,12 @@ def _append(lake: Lake, blobs: DataFrame, spec: TableSpec, rows: dict[str, int],
     facts = table.mapInArrow(unpack, spec.worker_schema)
     if spec is silver.REPLICA_FETCHES:
         facts = name_topics(facts, topic_names(lake))
-    lake.append(spec, facts, txn_app_id=f"parse:{batch_id}:{spec.name}", txn_version=1)
+    lake.append_once(spec, facts, batch_id)
 
 
 def topic_names(lake: Lake) -> DataFrame | None:
     """(cluster_id, topic_id, topic) of every topic id that a line names; None if none does."""
-    if not lake.exists(silver.TOPICS):
+    if not lake.has_rows(silver.TOPICS):
         return None
     return lake.read(silver.TOPICS).groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("name"))
 

@@ -1,6 +1,6 @@
 """Cut the bundled slice out of a corpus: all logs up to an instant, the request logs from another one on.
 
-    python tests/data/cut_slice.py CORPUS tests/data/slice "2026-11-20 15:33:52" "2026-11-20 15:34:26"
+python tests/data/cut_slice.py CORPUS tests/data/slice "2026-11-20 15:33:52" "2026-11-20 15:34:26"
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def audited(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPa
     """The slice in a lake, gold included."""
     lake = Lake(spark, tmp_path_factory.mktemp("audited"))
     ingest(spark, lake, [SLICE], config.ingest, "run")
-    parse(spark, lake)
+    parse(lake)
     gold_stage.refresh(spark, lake, config, "run")
     yield lake
 
@@ -127,7 +127,7 @@ def test_other_files_in_another_order_give_the_same_gold(
     lake = Lake(spark, tmp_path / "lake")
     for broker in (3, 1, 2):
         ingest(spark, lake, [logs / f"broker-{broker}"], config.ingest, f"run {broker}")
-        parse(spark, lake)
+        parse(lake)
     gold_stage.refresh(spark, lake, config, "run")
     assert gold_content(lake) == gold_content(audited)
 
@@ -142,7 +142,7 @@ def test_the_same_lines_in_two_overlapping_files_count_once(
     path.with_name("kafka-request.log.1").write_bytes(b"".join(lines[100:3000]))
     lake = Lake(spark, tmp_path / "lake")
     ingest(spark, lake, [logs], config.ingest, "run")
-    parse(spark, lake)
+    parse(lake)
     gold_stage.refresh(spark, lake, config, "run")
     for spec in (gold.DELAYED_OPERATIONS, gold.REQUEST_PHASES, gold.REPLICA_BLAME):
         assert content(lake.read(spec)) == content(audited.read(spec)), spec.name

@@ -145,7 +145,7 @@ def test_the_same_line_twice_counts_once():
     history = [leader_start(0, [1, 2]), produce(10, 0), fetch(20, 2, 1)]
     state = State(context())
     seen = [outcome for event in sorted(history + history) for outcome in step(state, event)]
-    assert len(seen) + len(state.waiting) + len(state.satisfied) == 1
+    assert len(seen) + len(state.waiting) + len(state.decided) == 1
 
 
 def test_events_must_come_in_order():

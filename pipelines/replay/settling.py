@@ -1,0 +1,73 @@
+"""Operations that are decided, until the offsets around them are known as well. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.required import RequiredOffsets
+
+#: How many batches are remembered before those that nobody asks for any more are dropped.
+_REMEMBERED = 4_096
+
+
+class Settling:
+    """Decided operations by the instant from which they can be given away.
+
+    An operation waits `settle_us` of log time for the batch that follows its own, because lines come late. One that
+    nothing follows waits on: its required offset is not known before something does.
+    """
+
+    def __init__(self) -> None:
+        self._due: list[tuple[int, int, PartitionOutcome]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, operation: PartitionOutcome) -> None:
+        """An operation is decided."""
+        self._push(operation.highest_us or operation.completed_us, operation)
+
+    def release(
+        self, before_us: int, settle_us: int, required: RequiredOffsets, oldest_waiting: int | None
+    ) -> list[PartitionOutcome]:
+        """Operations that were decided before an instant and whose required offset is known.
+
+        Args:
+            oldest_waiting: lowest base offset of the operations that are not decided yet.
+        """
+        ready: list[PartitionOutcome] = []
+        while self._due and self._due[0][0] <= before_us:
+            decided_us, _, operation = heapq.heappop(self._due)
+            if _complete(operation, required):
+                ready.append(operation)
+            else:
+                self._push(max(decided_us, before_us) + max(settle_us, 1), operation)
+        if ready and len(required) > _REMEMBERED:
+            bases = [entry[2].base_offset for entry in self._due]
+            asked_for = [base for base in (*bases, oldest_waiting) if base is not None]
+            required.forget_below(min(asked_for, default=None))
+        return ready
+
+    def drain(self, required: RequiredOffsets) -> Iterator[PartitionOutcome]:
+        """All that is left, at the end of the log."""
+        while self._due:
+            operation = heapq.heappop(self._due)[2]
+            _complete(operation, required)
+            yield operation
+
+    def _push(self, due_us: int, operation: PartitionOutcome) -> None:
+        self._count += 1
+        heapq.heappush(self._due, (due_us, self._count, operation))
+
+
+def _complete(operation: PartitionOutcome, required: RequiredOffsets) -> bool:
+    """Fill in what the offsets tell; False if the batch after it has not been seen yet."""
+    if operation.base_offset is None:
+        return True
+    logged, derived = required.of(operation.base_offset, operation.handled_us)
+    operation.required_offset_logged, operation.required_offset_derived = logged, derived
+    operation.awaiting_logged = required.last_awaited(operation.required_offset)
+    return derived is not None
