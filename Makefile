@@ -20,7 +20,7 @@ help:
 	@echo "make bench              benchmarks"
 	@echo "make clean              remove what make and the audit made, but not .venv"
 
-setup: java $(STAMPS)/jars
+setup: java $(STAMPS)/archive
 
 java:
 	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11, or say PYTHON=..." >&2; exit 1; }
@@ -39,6 +39,10 @@ $(STAMPS)/packages: requirements.lock pyproject.toml $(STAMPS)/venv
 
 $(STAMPS)/jars: $(STAMPS)/packages | java
 	$(BIN)/python -m jobs.fetch_jars
+	@touch $@
+
+$(STAMPS)/archive: $(STAMPS)/jars
+	$(BIN)/python -m jobs.archive_classes tests/data/slice
 	@touch $@
 
 # 1 (violated) and 3 (inconclusive) are verdicts of an audit that ran.

@@ -14,6 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from pipelines.class_archive import archive_options
 from pipelines.config import Config, SessionConfig
 from pipelines.errors import EnvironmentProblem
 from pipelines.jars import delta_jars, delta_package
@@ -151,7 +152,7 @@ def local_cores(master: str) -> int | None:
 def _launch_settings(session: SessionConfig, local: bool) -> dict[str, str]:
     """Settings that count only when this process starts the JVM."""
     logging = conf_file("log4j2.properties").as_uri()
-    options = [*(_QUICK_START if local else ()), f'"-Dlog4j2.configurationFile={logging}"']
+    options = [*((*_QUICK_START, *archive_options()) if local else ()), f'"-Dlog4j2.configurationFile={logging}"']
     if _JAVA_OPTIONS in session.spark:
         options.append(session.spark[_JAVA_OPTIONS])
     warehouse = tempfile.mkdtemp(prefix="highwater-warehouse-")

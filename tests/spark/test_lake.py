@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.testing import assertDataFrameEqual
 
-from pipelines.errors import InputError, LakeError, SchemaMismatch
 from pipelines.delta_table import stored_schema
+from pipelines.errors import InputError, LakeError, SchemaMismatch
 from pipelines.lake import Lake, concurrently
 from schemas import bronze, silver
 from schemas.table import INT, LONG, STRING, TableSpec, column, required, structs

@@ -1,0 +1,63 @@
+"""Make the JVM's class archive: ``python -m jobs.archive_classes LOGS`` audits some logs and keeps what that loaded.
+
+It is an accelerator, so a failure is told and costs nothing but speed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pipelines.class_archive import DUMP_VARIABLE, archive_path
+from pipelines.jars import delta_jars
+
+TIMEOUT_S = 300
+
+
+def main(logs: Path) -> int:
+    """Audit `logs` in a JVM that writes its classes when it ends, unless there is an archive newer than the jars."""
+    target = archive_path()
+    if target.is_file() and target.stat().st_mtime > max(jar.stat().st_mtime for jar in delta_jars()):
+        return 0
+    with tempfile.TemporaryDirectory(prefix="highwater-archive-") as scratch:
+        made = Path(scratch, "classes.jsa")
+        verb = [sys.executable, "-m", "jobs.cli", "audit", str(logs)]
+        places = ["--lake", str(Path(scratch, "lake")), "--out", str(Path(scratch, "report"))]
+        process = subprocess.Popen(
+            [*verb, *places],
+            env={**os.environ, DUMP_VARIABLE: str(made)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        # The JVM outlives the command that started it while it writes.
+        deadline = time.monotonic() + TIMEOUT_S
+        while _alive(process) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if not made.is_file():
+            sys.stderr.write(
+                "highwater: the JVM's class archive could not be made; starts will be some seconds slower\n"
+            )
+            return 0
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(".partial")
+        partial.write_bytes(made.read_bytes())
+        partial.replace(target)
+    return 0
+
+
+def _alive(process: subprocess.Popen[bytes]) -> bool:
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
