@@ -1,0 +1,1 @@
+"""Measurements: what the audit shows on corpora, and how fast."""

@@ -39,9 +39,7 @@ def main(logs: Path) -> int:
         while _alive(process) and time.monotonic() < deadline:
             time.sleep(0.2)
         if not made.is_file():
-            sys.stderr.write(
-                "highwater: the JVM's class archive could not be made; starts will be some seconds slower\n"
-            )
+            sys.stderr.write("highwater: no class archive of the JVM could be made; starts take longer\n")
             return 0
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_suffix(".partial")

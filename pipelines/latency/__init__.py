@@ -1,0 +1,1 @@
+"""Latency: where requests spent their time, and whom they waited for."""

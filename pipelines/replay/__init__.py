@@ -1,0 +1,1 @@
+"""Replay: Kafka's delayed-operation rules over what leaders logged."""

@@ -1,0 +1,1 @@
+"""Report: one model, rendered as JSON, Markdown and a console summary."""

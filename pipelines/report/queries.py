@@ -54,7 +54,7 @@ WORST_MAX = 10
 #: Quantiles of a total: its median, then its tail.
 TOTAL_QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
-#: Either shows, check by check, whom an operation waits for; 4.x moved the first, and levels set for its old name miss it.
+#: Either shows, check by check, whom an operation waits for. 4.x moved the first: levels set for its old name miss it.
 _COMPLETION_LOGGERS = r"(DelayedProduce|cluster\.Partition)$"
 
 

@@ -1,0 +1,1 @@
+"""Silver: grammars that read log records into typed facts, and the stage that stores them."""

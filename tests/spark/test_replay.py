@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,13 @@ def config() -> Config:
 
 
 @pytest.fixture(scope="module")
-def audited(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def audited(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """The slice in a lake, gold included."""
     lake = Lake(spark, tmp_path_factory.mktemp("audited"))
     ingest(spark, lake, [SLICE], config.ingest, "run")
     parse(lake)
     gold_stage.refresh(spark, lake, config, "run")
-    yield lake
+    return lake
 
 
 def content(table: DataFrame) -> tuple[int, str]:
