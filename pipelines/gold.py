@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pipelines.config import Config
 from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.replay.late import tell_late_apart
 from pipelines.replay.stage import replay_operations
 from schemas import gold, silver
 from schemas.table import TableSpec
@@ -43,6 +44,7 @@ def refresh(spark: SparkSession, lake: Lake, config: Config, run_id: str) -> Non
         lake.replace(gold.COVERAGE, rows.coalesce(1), stamp=run_id)
 
     concurrently([operations, phases, coverage])
+    tell_late_apart(lake, run_id)
 
 
 def _coverage(lake: Lake) -> DataFrame:

@@ -18,6 +18,7 @@ SPARK_SHELLS = {
     "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
+    "pipelines.replay.late",
     "pipelines.replay.operator",
     "pipelines.replay.stage",
     "pipelines.replay.timeline",

@@ -1,0 +1,48 @@
+"""Late answers: was a wake-up lost, or did the whole leader stand still?
+
+An operation is late if its rule was satisfied and the answer came much later. If the broker took in and answered
+other requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091, KAFKA-6653).
+If it answered nothing that came in between, it stood still: a pause, a full stop of the JVM, a stopped process.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.lake import Lake
+from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP
+from schemas import gold
+
+_KEY = gold.DELAYED_OPERATIONS.keys
+
+
+def tell_late_apart(lake: Lake, stamp: str) -> None:
+    """Give every late operation of ``gold.delayed_operations`` its reason; no write where none is late."""
+    late = lake.read(gold.DELAYED_OPERATIONS).where(F.col("class") == LATE)
+    if late.isEmpty():
+        return
+    rows = with_reasons(late, lake.read(gold.REQUEST_PHASES))
+    lake.replace(gold.DELAYED_OPERATIONS, rows, where=f"class = '{LATE}'", stamp=stamp)
+
+
+def with_reasons(late: DataFrame, requests: DataFrame) -> DataFrame:
+    """Late operations with their ``class_reason``; a known bug stays named only where a wake-up was lost."""
+    waited = late.select(*_KEY, "highest_time", "completed_time")
+    others = requests.select(
+        "cluster_id", "broker_id", F.col("arrival_time").alias("came"), F.col("line_time").alias("left")
+    )
+    alive = (
+        others.join(F.broadcast(waited), ["cluster_id", "broker_id"])
+        .where("came > highest_time AND left < completed_time")
+        .select(*_KEY)
+        .distinct()
+        .withColumn("alive", F.lit(True))
+    )
+    told = late.join(alive, list(_KEY), "left")
+    lost = F.coalesce("alive", F.lit(False))
+    return (
+        told.withColumn("class_reason", F.when(lost, LOST_WAKE_UP).otherwise(LEADER_STALLED))
+        .withColumn("known_bug", F.when(lost, F.col("known_bug")))
+        .select(*gold.DELAYED_OPERATIONS.column_names)
+    )
