@@ -60,6 +60,7 @@ class Event(NamedTuple):
         acks, timeout_ms: of a produce request.
         partitions: how many partitions the produce request has.
         required_offset: requiredOffset that the broker logged.
+        diverging: True where the leader answered a fetch that the follower's log diverges from its own.
         controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
     """
 
@@ -86,4 +87,5 @@ class Event(NamedTuple):
     timeout_ms: int | None = None
     partitions: int | None = None
     required_offset: int | None = None
+    diverging: bool | None = None
     controller: bool | None = None

@@ -44,8 +44,7 @@ class Contexts:
             broker_id=broker_id,
             rules=rules,
             lag_time_max_us=(lag[-1][1] if lag else rules.lag_time_max_ms) * 1000,
-            # A topic's own value hides the broker's for as long as the log goes.
-            min_insync_replicas=tuple(_from_the_start(override or minimum)),
+            min_insync_replicas=tuple(_merged(minimum, override)),
             settle_us=self.settle_us,
         )
 
@@ -54,7 +53,13 @@ def _integers(history: History) -> list[tuple[int, int]]:
     return [(since_us, int(value)) for since_us, value in history if value.strip().isdigit()]
 
 
-def _from_the_start(history: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """The first value that is told holds from before the log began."""
-    for index, (since_us, value) in enumerate(history):
-        yield (0 if index == 0 else since_us, value)
+def _merged(broker: list[tuple[int, int]], topic: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+    """A topic's value as time goes: the broker's until a line tells the topic's own.
+
+    The first value of a broker is its configuration at start, so it held from before the log began.
+    """
+    first_own_us = topic[0][0] if topic else None
+    for index, (since_us, value) in enumerate(broker):
+        if first_own_us is None or index == 0 or since_us < first_own_us:
+            yield (0 if index == 0 else since_us, value)
+    yield from topic

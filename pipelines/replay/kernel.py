@@ -117,9 +117,11 @@ def _isr_proposal(state: State, event: Event) -> None:
 
 
 def _fetch(state: State, event: Event) -> None:
-    if event.offset is not None and not event.error_code:
+    if event.offset is not None and not event.error_code and not event.diverging:
         state.required.boundary(event.offset)
     if state.leads is False or event.error_code or event.replica_id == state.context.broker_id:
+        return
+    if event.diverging and not state.context.rules.counts_diverging_fetches:
         return
     if current_leadership(state).fetched(event):
         note_replicas(state)

@@ -43,6 +43,7 @@ EVENT_TYPES = {
     "timeout_ms": "int",
     "partitions": "int",
     "required_offset": "long",
+    "diverging": "boolean",
     "controller": "boolean",
 }
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
@@ -203,6 +204,7 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
             previous_arrival_us=F.unix_micros(F.col("previous.arrival_time")),
             previous_sent_us=F.unix_micros(F.col("previous.sent_time")),
             response_bytes="response_bytes",
+            diverging=F.col("diverging_end_offset").isNotNull(),
         )
     ]
 

@@ -69,6 +69,14 @@ class Rules:
         return self.version >= (2, 0, 1)
 
     @cached_property
+    def counts_diverging_fetches(self) -> bool:
+        """Known bug: the leader takes the offset of a diverging fetch for the follower's position.
+
+        2.7.0, 2.7.1 and 2.8.0 (KAFKA-13141; ``Partition.updateFollowerFetchState``).
+        """
+        return (2, 7, 0) <= self.version < (2, 7, 2) or self.version == (2, 8, 0)
+
+    @cached_property
     def lag_time_max_ms(self) -> int:
         """Default of replica.lag.time.max.ms: 30 s since 2.5 (KIP-537), 10 s before."""
         return 30_000 if self.version >= (2, 5, 0) else 10_000

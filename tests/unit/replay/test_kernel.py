@@ -130,6 +130,15 @@ def test_without_a_line_on_the_isr_whoever_fetches_is_taken_for_a_member_and_it_
     assert done.highest_us == 20_000
 
 
+def test_a_diverging_fetch_tells_no_position():
+    """PartitionTest / ReplicaManagerTest.testFollowerStateNotUpdatedIfLogReadFails (KAFKA-13141)."""
+    history = [leader_start(0, [1, 2]), produce(10, 0), fetch(20, 2, 5, sequence=1)._replace(diverging=True)]
+    history.append(fetch(30, 2, 1, sequence=2))
+    assert fold(history, context("2.8.2"))["r0"].highest_us == 30_000
+    assert fold(history, context("2.8.2"))["r0"].required_offset_derived == 1
+    assert fold(history, context("2.8.0"))["r0"].highest_us == 20_000
+
+
 def test_a_late_line_of_a_follower_does_not_turn_its_position_back():
     history = [
         leader_start(0, [1, 2]),
