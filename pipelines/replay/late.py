@@ -1,8 +1,9 @@
 """Late answers: was a wake-up lost, or did the whole leader stand still?
 
 An operation is late if its rule was satisfied and the answer came much later. If the broker took in and answered
-other requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091, KAFKA-6653).
-If it answered nothing that came in between, it stood still: a pause, a full stop of the JVM, a stopped process.
+other requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091,
+KAFKA-6653). If it answered nothing that came in between, it stood still: a pause, a full stop of the JVM, a stopped
+process.
 """
 
 from __future__ import annotations

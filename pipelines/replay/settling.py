@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
 
-#: How many batches are remembered before those that nobody asks for any more are dropped.
+#: How many batches are remembered, at least, before those that nobody asks for any more are dropped.
 _REMEMBERED = 4_096
 
 
@@ -22,6 +22,7 @@ class Settling:
     def __init__(self) -> None:
         self._due: list[tuple[int, int, PartitionOutcome]] = []
         self._count = 0
+        self._forget_at = _REMEMBERED
 
     def __len__(self) -> int:
         return len(self._due)
@@ -45,10 +46,12 @@ class Settling:
                 ready.append(operation)
             else:
                 self._push(max(decided_us, before_us) + max(settle_us, 1), operation)
-        if ready and len(required) > _REMEMBERED:
+        if ready and len(required) > self._forget_at:
             bases = [entry[2].base_offset for entry in self._due]
             asked_for = [base for base in (*bases, oldest_waiting) if base is not None]
             required.forget_below(min(asked_for, default=None))
+            # Twice what is needed, so that dropping costs the same per batch however many are needed.
+            self._forget_at = max(_REMEMBERED, 2 * len(required))
         return ready
 
     def drain(self, required: RequiredOffsets) -> Iterator[PartitionOutcome]:
