@@ -1,4 +1,4 @@
-"""Rates of the pure parts on the bundled slice, each beside a peer in the same run: ``python -m bench [REQUEST_LOG.gz]``.
+"""Rates of the pure parts on real lines, each beside a peer in the same run: ``python -m bench [REQUEST_LOG.gz]``.
 
 * grammar: request log lines to rows, against ``json.loads`` of the same lines alone;
 * kernel: fold of a synthetic partition, against sorting the same events.
