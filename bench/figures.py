@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines import gold as gold_stage
@@ -26,6 +26,8 @@ from pipelines.session import build_session
 from pipelines.silver.parse import parse
 from schemas import gold
 
+SHARES = ("within_1_ms", "within_5_ms", "within_20_ms", "isr_inferred", "closer", "required", "phases", "understood")
+
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -35,6 +37,7 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     config = load_config(None, {"replay.evidence_tier_max": given.tier})
     spark = build_session(config, "figures")
+    rows: dict[str, dict[str, float | int | None]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for corpus in given.corpora:
             if not (corpus / "broker-1").is_dir():
@@ -45,7 +48,10 @@ def main(arguments: list[str]) -> None:
             parse(lake)
             refresh(spark, lake, config)
             print(f"\n## {corpus.name} ({given.tier}), {time.monotonic() - started:.0f} s")
-            figures(lake)
+            made = figures(lake)
+            if made["succeeded"]:
+                rows[corpus.name] = made
+    print_table(rows)
     spark.stop()
 
 
@@ -53,60 +59,83 @@ def refresh(spark: SparkSession, lake: Lake, config: Config) -> None:
     gold_stage.refresh(spark, lake, config, f"figures {config.config_hash}")
 
 
-def figures(lake: Lake) -> None:
-    """Print the figures of one lake."""
+def figures(lake: Lake) -> dict[str, float | int | None]:
+    """Print the figures of one lake, and give those of the table."""
     operations = lake.read(gold.DELAYED_OPERATIONS).cache()
-    succeeded = operations.where("succeeded")
-    row = succeeded.agg(
-        F.count("*").alias("n"),
-        *[_share(F.abs("residual_ms") <= limit).alias(f"within_{limit}") for limit in (1, 5, 20)],
-        F.percentile("interval_width_ms", F.lit(0.5)).alias("width_p50"),
-        F.percentile("interval_width_ms", F.lit(0.99)).alias("width_p99"),
-        _share(F.expr("exists(partitions, p -> p.isr_inferred)")).alias("isr_inferred"),
-    ).first()
-    if row is None or not row["n"]:
-        print("no acks=all produce was answered without error")
-    else:
-        print(
-            f"answered without error {row['n']}: within 1 ms {row['within_1']:.4%}, 5 ms {row['within_5']:.4%}, "
-            f"20 ms {row['within_20']:.4%}; width p50 {row['width_p50']:.2f} ms, p99 {row['width_p99']:.2f} ms; "
-            f"ISR inferred {row['isr_inferred']:.2%}"
-        )
-    for part in operations.groupBy("succeeded", "class", "class_reason", "known_bug", "cause").count().collect():
-        print("  ", *[f"{name}={value}" for name, value in part.asDict().items() if value is not None])
-    _print_ground_truth(operations)
-    phases = lake.read(gold.REQUEST_PHASES).agg(F.count("*"), _share(F.abs("unaccounted_ms") <= 1)).first()
-    if phases is not None and phases[0]:
-        print(f"phases of {phases[0]} requests add up within 1 ms: {phases[1]:.4%}")
-    for part in lake.read(gold.COVERAGE).groupBy("kind").pivot("outcome").sum("line_count").collect():
-        print("   coverage", part.asDict())
+    made = _closeness(operations) | _ground_truth(operations)
+    phases = lake.read(gold.REQUEST_PHASES).agg(_share(F.abs("unaccounted_ms") <= 1).alias("phases")).first()
+    understood = lake.read(gold.COVERAGE).agg(
+        (F.sum(F.when(F.col("outcome") != "unparsed", F.col("line_count"))) / F.sum("line_count")).alias("understood")
+    )
+    for row in (phases, understood.first()):
+        made |= row.asDict() if row is not None else {}
+    for name, value in made.items():
+        print(f"{name:>24}  {value:.4%}" if name in SHARES and value is not None else f"{name:>24}  {value}")
+    by = ("succeeded", "class", "class_reason", "known_bug", "cause")
+    for row in operations.groupBy(*by).count().orderBy(F.desc("count"), *by).collect():
+        print("  ", *[f"{name}={value}" for name, value in row.asDict().items() if value is not None])
     operations.unpersist()
+    return made
 
 
-def _print_ground_truth(operations: DataFrame) -> None:
+def _closeness(operations: DataFrame) -> dict[str, float | int | None]:
+    """How near the predictions are, over operations answered without error."""
+    succeeded = F.col("succeeded")
+    row = operations.agg(
+        F.sum(succeeded.cast("long")).alias("succeeded"),
+        *[_share(F.abs("residual_ms") <= limit, succeeded).alias(f"within_{limit}_ms") for limit in (1, 5, 20)],
+        F.percentile(F.when(succeeded, F.col("interval_width_ms")), F.lit(0.5)).alias("width_p50_ms"),
+        F.percentile(F.when(succeeded, F.col("interval_width_ms")), F.lit(0.99)).alias("width_p99_ms"),
+        *[F.sum((F.col("class") == name).cast("long")).alias(name) for name in gold.CLASSES],
+        _share(F.expr("exists(partitions, p -> p.isr_inferred)"), succeeded).alias("isr_inferred"),
+    ).first()
+    return row.asDict() if row is not None else {}
+
+
+def _ground_truth(operations: DataFrame) -> dict[str, float | int | None]:
     """Against what the leader logged at TRACE: its awaiting sets and required offsets."""
     parts = operations.where("succeeded").select(F.explode("partitions").alias("p")).select("p.*")
     awaited = F.col("awaiting_logged").isNotNull() & F.col("closing_replica").isNotNull()
+    logged = F.col("required_offset_logged").isNotNull()
     row = parts.agg(
         F.sum(awaited.cast("long")).alias("awaited"),
-        F.avg(F.when(awaited, F.array_contains("awaiting_logged", F.col("closing_replica")).cast("double"))).alias(
-            "same"
-        ),
-        F.count("required_offset_logged").alias("logged"),
-        F.avg((F.col("required_offset_logged") == F.col("required_offset_derived")).cast("double")).alias("required"),
-        F.sum(
-            (F.col("required_offset_logged").isNotNull() & F.col("required_offset_derived").isNull()).cast("long")
-        ).alias("underived"),
+        _share(F.array_contains("awaiting_logged", F.col("closing_replica")), awaited).alias("closer"),
+        F.sum(logged.cast("long")).alias("required_logged"),
+        _share(F.col("required_offset_logged") == F.col("required_offset_derived"), logged).alias("required"),
     ).first()
-    if row is not None and row["logged"]:
-        print(
-            f"closing replica among those last logged as awaited: {row['same']:.4%} of {row['awaited']}; "
-            f"required offset as logged: {row['required']:.4%} of {row['logged']} ({row['underived']} not derived)"
-        )
+    return row.asDict() if row is not None else {}
 
 
-def _share(condition):  # type: ignore[no-untyped-def]
-    return F.coalesce(F.avg(F.coalesce(condition, F.lit(False)).cast("double")), F.lit(0.0))
+def _share(condition: Column, among: Column | None = None) -> Column:
+    """Share of the rows `among` which a condition holds; null counts as not."""
+    holds = F.coalesce(condition, F.lit(False)).cast("double")
+    return F.avg(holds if among is None else F.when(among, holds))
+
+
+def print_table(rows: dict[str, dict[str, float | int | None]]) -> None:
+    """The figures as Markdown."""
+    print(
+        "\n| corpus | answered | within 1 ms | 5 ms | width p99 | late | unobservable | closer | required | understood |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for corpus, made in rows.items():
+        cells = [
+            corpus,
+            f"{made['succeeded']:,}",
+            _percent(made["within_1_ms"]),
+            _percent(made["within_5_ms"]),
+            f"{made['width_p99_ms']:.1f} ms",
+            str(made["late"]),
+            str(made["unobservable"]),
+            _percent(made["closer"]),
+            _percent(made["required"]),
+            _percent(made["understood"]),
+        ]
+        print("| " + " | ".join(cells) + " |")
+
+
+def _percent(share: float | int | None) -> str:
+    return "-" if share is None else f"{share:.2%}"
 
 
 if __name__ == "__main__":
