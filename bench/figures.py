@@ -114,10 +114,9 @@ def _share(condition: Column, among: Column | None = None) -> Column:
 
 def print_table(rows: dict[str, dict[str, float | int | None]]) -> None:
     """The figures as Markdown."""
-    print(
-        "\n| corpus | answered | within 1 ms | 5 ms | width p99 | late | unobservable | closer | required | understood |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    heads = ("corpus", "answered", "within 1 ms", "5 ms", "width p99", "late", "unobservable", "closer", "required")
+    print("\n| " + " | ".join((*heads, "understood")) + " |")
+    print("|---|" + "---:|" * len(heads))
     for corpus, made in rows.items():
         cells = [
             corpus,
