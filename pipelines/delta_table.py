@@ -16,6 +16,8 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from schemas.table import TableSpec
 
 CONSTRAINT = "delta.constraints."
+#: Table features that properties of a declaration need.
+_FEATURES = {"delta.enableChangeDataFeed": "changeDataFeed"}
 
 
 def first_commit(spec: TableSpec, table_id: str, created_ms: int) -> str:
@@ -97,13 +99,19 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
 
 
 def _protocol(spec: TableSpec) -> dict[str, Any]:
-    """The least that a writer must know: NOT NULL, CHECK constraints, clustering."""
-    if not spec.cluster_by:
+    """The least that a writer must know: NOT NULL, CHECK constraints, clustering, change data feed."""
+    enabled = [feature for name, feature in _FEATURES.items() if spec.properties.get(name) == "true"]
+    unknown = [name for name in spec.properties if name.startswith("delta.enable") and name not in _FEATURES]
+    if unknown:
+        raise ValueError(f"{spec.full_name}: which feature does {unknown[0]} need? See _FEATURES")
+    if spec.cluster_by:
+        enabled += ["clustering", "domainMetadata"]
+    if not enabled:
         return {"minReaderVersion": 1, "minWriterVersion": 3 if spec.checks else 2}
-    features = ["appendOnly", "clustering", "domainMetadata", "invariants"]
     if spec.checks:
-        features.append("checkConstraints")
-    return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": sorted(features)}
+        enabled.append("checkConstraints")
+    features = sorted([*enabled, "appendOnly", "invariants"])
+    return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
 
 
 def _json(value: object) -> str:

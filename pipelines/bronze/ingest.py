@@ -9,8 +9,8 @@ Repeating a run, or running it after a crash, adds nothing twice:
 - Lines are appended first, in one Delta commit for all files of the run; the register follows. A crash between the
   two leaves lines of files that are not registered. As the commit is atomic, a file has all of its lines or none, so
   the next run asks which of its new files have lines already and only registers those.
-- The transaction id of the append is made from the contents in it, so that a commit that succeeded unnoticed and is
-  tried again is skipped by Delta.
+- The stamp of the append is made from the contents in it, so that a commit that succeeded unnoticed and is tried again
+  is skipped.
 - A log that was read while it was being written comes back longer. The known beginning is recognised by its hash,
   and only what follows is stored, from the start of the line that had been cut. The cut line stays in the lake,
   marked ``half_line``.

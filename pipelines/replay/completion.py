@@ -40,7 +40,7 @@ def advance(
     still: list[PartitionOutcome] = []
     for operation in state.waiting:
         base = operation.base_offset
-        if base is None or base >= max(allowed, certain) or (only is not None and operation is not only):
+        if base is None or base >= allowed or (only is not None and operation is not only):
             still.append(operation)
             continue
         if operation.lowest_us is None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.bronze import ingest as module
 from pipelines.bronze.ingest import Broker, IngestSummary, ingest
@@ -15,6 +15,7 @@ from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from schemas.bronze import LOG_FILES, LOG_LINES
+from schemas.table import TableSpec
 
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
 CONFIG = IngestConfig(timezone="UTC", record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"])
@@ -138,11 +139,15 @@ def test_a_crash_between_lines_and_register_leaves_no_trace(
 ) -> None:
     root = cluster(tmp_path)
 
-    def crash(*_: object) -> None:
-        raise RuntimeError("power loss")
+    append = lake.append_once
+
+    def crash(spec: TableSpec, rows: DataFrame, stamp: str) -> None:
+        if spec is LOG_FILES:
+            raise RuntimeError("power loss")
+        append(spec, rows, stamp)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake, "insert_new", crash)
+        patch.setattr(lake, "append_once", crash)
         with pytest.raises(RuntimeError, match="power loss"):
             run(spark, lake, root)
     assert files(lake) == {}
