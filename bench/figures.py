@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipelines import gold as gold_stage
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
             started = time.monotonic()
             ingest(spark, lake, [corpus], config.ingest, corpus.name)
             parse(lake)
-            refresh(spark, lake, config)
+            refresh(lake, config)
             print(f"\n## {corpus.name} ({given.tier}), {time.monotonic() - started:.0f} s")
             made = figures(lake)
             if made["succeeded"]:
@@ -55,8 +55,8 @@ def main(arguments: list[str]) -> None:
     spark.stop()
 
 
-def refresh(spark: SparkSession, lake: Lake, config: Config) -> None:
-    gold_stage.refresh(spark, lake, config, f"figures {config.config_hash}")
+def refresh(lake: Lake, config: Config) -> None:
+    gold_stage.refresh(lake, config, f"figures {config.config_hash}")
 
 
 def figures(lake: Lake) -> dict[str, float | int | None]:

@@ -137,7 +137,7 @@ def _replay(run: Run, lake: Lake) -> str:
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
     with run.console.stage("replay"):
-        gold.refresh(lake.spark, lake, run.config, run_id)
+        gold.refresh(lake, run.config, run_id)
     return run_id
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import Config
@@ -22,25 +22,25 @@ def is_current(lake: Lake, run_id: str) -> bool:
     return all(lake.stamp(spec) == run_id for spec in ANSWERS)
 
 
-def refresh(spark: SparkSession, lake: Lake, config: Config, run_id: str) -> None:
+def refresh(lake: Lake, config: Config, run_id: str) -> None:
     """Recompute the gold tables from silver."""
 
     def operations() -> None:
         rows = (
-            replay_operations(spark, lake, config.replay)
+            replay_operations(lake, config.replay)
             if lake.has_rows(silver.PRODUCE_REQUESTS)
-            else _none(spark, gold.DELAYED_OPERATIONS)
+            else _none(lake, gold.DELAYED_OPERATIONS)
         )
         lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
         blame = replica_blame(lake.read(gold.DELAYED_OPERATIONS), config.latency)
         lake.replace(gold.REPLICA_BLAME, blame.coalesce(1), stamp=run_id)
 
     def phases() -> None:
-        rows = request_phases(lake) if has_requests(lake) else _none(spark, gold.REQUEST_PHASES)
+        rows = request_phases(lake) if has_requests(lake) else _none(lake, gold.REQUEST_PHASES)
         lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
 
     def coverage() -> None:
-        rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(spark, gold.COVERAGE)
+        rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(lake, gold.COVERAGE)
         lake.replace(gold.COVERAGE, rows.coalesce(1), stamp=run_id)
 
     concurrently([operations, phases, coverage])
@@ -53,5 +53,5 @@ def _coverage(lake: Lake) -> DataFrame:
     return rows.groupBy(*keys).agg(F.sum("line_count").alias("line_count")).select(*gold.COVERAGE.column_names)
 
 
-def _none(spark: SparkSession, spec: TableSpec) -> DataFrame:
-    return spark.createDataFrame([], spec.worker_schema)
+def _none(lake: Lake, spec: TableSpec) -> DataFrame:
+    return lake.spark.createDataFrame([], spec.worker_schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import ReplayConfig
@@ -34,13 +34,13 @@ _COPIED = (
 )
 
 
-def replay_operations(spark: SparkSession, lake: Lake, config: ReplayConfig) -> DataFrame:
+def replay_operations(lake: Lake, config: ReplayConfig) -> DataFrame:
     """Rows of ``gold.delayed_operations`` for every acks=all produce in silver.
 
     Lazy: nothing is computed before the rows are asked for, but for the small contexts of the brokers.
     """
     contexts = collect_contexts(lake, config.settle_ms * 1000)
-    outcomes = _outcomes(spark, lake, contexts, config.evidence_tier_max)
+    outcomes = _outcomes(lake, contexts, config.evidence_tier_max)
     by_request = outcomes.groupBy("cluster_id", "broker_id", F.col("request_id").alias("operation_id")).agg(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
@@ -77,9 +77,9 @@ def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
     return Contexts(versions, broker, topic, settle_us)
 
 
-def _outcomes(spark: SparkSession, lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    events = timeline(spark, lake, tier_max)
+def _outcomes(lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
+    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    events = timeline(lake, tier_max)
     ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
     return ordered.groupBy(*KEY).transformWithStateInPandas(
         PartitionReplay(contexts), OUTCOME_SCHEMA, outputMode="append", timeMode="none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
@@ -50,21 +50,21 @@ EVENT_TYPES = {
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
 
 
-def timeline(spark: SparkSession, lake: Lake, tier_max: str = "T3") -> DataFrame:
+def timeline(lake: Lake, tier_max: str = "T3") -> DataFrame:
     """Events of all partitions: `KEY`, ``rank`` and `EVENT_TYPES`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
     """
     parts = [
-        *_leadership(spark, lake),
-        *_isr(spark, lake),
-        *_fetches(spark, lake),
-        *_markers(spark, lake),
-        *_produces(spark, lake),
+        *_leadership(lake),
+        *_isr(lake),
+        *_fetches(lake),
+        *_markers(lake),
+        *_produces(lake),
     ]
     if tier_max == "T3":
-        parts += [*_checks(spark, lake), *_appends(spark, lake)]
+        parts += [*_checks(lake), *_appends(lake)]
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -75,7 +75,7 @@ def operation_id(time: str = "time") -> Column:
     return F.md5(F.concat_ws("|", *texts, F.unix_micros(time).cast("string")))
 
 
-def _rows(spark: SparkSession, lake: Lake, spec: TableSpec) -> DataFrame | None:
+def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:
     """Rows of a silver table that a broker is known for; None where the lake has none."""
     if not lake.has_rows(spec):
         return None
@@ -97,8 +97,8 @@ def _micros(name: str) -> Column:
     return F.unix_micros(F.col(name))
 
 
-def _leadership(spark: SparkSession, lake: Lake) -> list[DataFrame]:
-    rows = _rows(spark, lake, silver.LEADER_AND_ISR)
+def _leadership(lake: Lake) -> list[DataFrame]:
+    rows = _rows(lake, silver.LEADER_AND_ISR)
     if rows is None:
         return []
     rows = rows.where(F.col("role").isin("leader_start", "follower_start", "leader_update"))
@@ -118,12 +118,12 @@ def _leadership(spark: SparkSession, lake: Lake) -> list[DataFrame]:
         isr="isr",
         controller=F.lit(True),
     )
-    return [told, *_restarts(spark, lake, rows)]
+    return [told, *_restarts(lake, rows)]
 
 
-def _restarts(spark: SparkSession, lake: Lake, leadership: DataFrame) -> list[DataFrame]:
+def _restarts(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
     """A broker that starts leads nothing: whatever it led before has ended, though no line of its own says so."""
-    lifecycle = _rows(spark, lake, silver.BROKER_LIFECYCLE)
+    lifecycle = _rows(lake, silver.BROKER_LIFECYCLE)
     if lifecycle is None:
         return []
     starts = lifecycle.where("event = 'starting'").select("cluster_id", "broker_id", "time").distinct()
@@ -132,8 +132,8 @@ def _restarts(spark: SparkSession, lake: Lake, leadership: DataFrame) -> list[Da
     return [_event(joined, e.LEADER_END, time_us=_micros("time"), earliest_us=_micros("time"))]
 
 
-def _isr(spark: SparkSession, lake: Lake) -> list[DataFrame]:
-    rows = _rows(spark, lake, silver.ISR_CHANGES)
+def _isr(lake: Lake) -> list[DataFrame]:
+    rows = _rows(lake, silver.ISR_CHANGES)
     if rows is None:
         return []
     rows = rows.where(F.col("change").isin("committed", "shrink"))
@@ -152,7 +152,7 @@ def _isr(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+def _fetches(lake: Lake) -> list[DataFrame]:
     """Followers' fetches with their place in the chain of fetches of their connection.
 
     A follower has one fetch under way at a time, and a new one is read from its connection only after the response to
@@ -160,7 +160,7 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     line that is missing), and every instant of a fetch lies before the arrival of the next one: that mends lines
     that were logged late.
     """
-    listed, requests = _rows(spark, lake, silver.REPLICA_FETCHES), _rows(spark, lake, silver.FETCH_REQUESTS)
+    listed, requests = _rows(lake, silver.REPLICA_FETCHES), _rows(lake, silver.FETCH_REQUESTS)
     if listed is None or requests is None:
         return []
     listed = listed.where(f"source = 'request' AND topic <> '{METADATA_TOPIC}'")
@@ -172,8 +172,11 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     all_fetches = listed.unionByName(empty, allowMissingColumns=True)
     # A fetch has a row per partition, so its neighbours are found by number, not by row.
     connection = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id").orderBy("correlation_id")
-    previous = F.first(F.struct("arrival_time", "sent_time")).over(connection.rangeBetween(-1, -1))
-    following = F.first(F.struct("arrival_time")).over(connection.rangeBetween(1, 1))
+    # A port can be used again, by another connection of the same name: what does not fit in time is none of this one.
+    before = F.max(F.struct("arrival_time", "sent_time")).over(connection.rangeBetween(-1, -1))
+    previous = F.when(before["arrival_time"] <= F.col("arrival_time"), before)
+    after = F.max("arrival_time").over(connection.rangeBetween(1, 1))
+    following = F.when(after >= F.col("arrival_time"), after)
     until_now = connection.rangeBetween(Window.unboundedPreceding, Window.currentRow)
     chained = (
         all_fetches.withColumn("previous", previous)
@@ -182,7 +185,7 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     )
     chain = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id", "chain_no")
     chained = chained.withColumn("chain_end", F.max("arrival_time").over(chain)).where("topic IS NOT NULL")
-    handled = F.least(_micros("handled_time"), F.unix_micros(F.col("next.arrival_time")))
+    handled = F.least(_micros("handled_time"), _micros("next"))
     return [
         _event(
             chained,
@@ -209,8 +212,8 @@ def _fetches(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _markers(spark: SparkSession, lake: Lake) -> list[DataFrame]:
-    rows = _rows(spark, lake, silver.REQUESTS)
+def _markers(lake: Lake) -> list[DataFrame]:
+    rows = _rows(lake, silver.REQUESTS)
     if rows is None:
         return []
     rows = rows.where("api = 'WRITE_TXN_MARKERS'").withColumn("marked", F.explode("partitions"))
@@ -226,8 +229,8 @@ def _markers(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _produces(spark: SparkSession, lake: Lake) -> list[DataFrame]:
-    rows = _rows(spark, lake, silver.PRODUCE_REQUESTS)
+def _produces(lake: Lake) -> list[DataFrame]:
+    rows = _rows(lake, silver.PRODUCE_REQUESTS)
     if rows is None:
         return []
     rows = rows.withColumn("part", F.explode("partitions")).select(
@@ -256,8 +259,8 @@ def _produces(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _checks(spark: SparkSession, lake: Lake) -> list[DataFrame]:
-    rows = _rows(spark, lake, silver.DELAYED_OPERATION_CHECKS)
+def _checks(lake: Lake) -> list[DataFrame]:
+    rows = _rows(lake, silver.DELAYED_OPERATION_CHECKS)
     if rows is None:
         return []
     rows = rows.where("operation = 'produce' AND step IN ('initial', 'progress')")
@@ -274,9 +277,9 @@ def _checks(spark: SparkSession, lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _appends(spark: SparkSession, lake: Lake) -> list[DataFrame]:
+def _appends(lake: Lake) -> list[DataFrame]:
     """'N written to log' of the replica manager gives first and last offset: the required offset without a guess."""
-    rows = _rows(spark, lake, silver.APPENDS)
+    rows = _rows(lake, silver.APPENDS)
     if rows is None:
         return []
     rows = rows.where("source = 'replica_manager' AND last_offset IS NOT NULL")

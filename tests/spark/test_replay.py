@@ -38,7 +38,7 @@ def audited(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPa
     lake = Lake(spark, tmp_path_factory.mktemp("audited"))
     ingest(spark, lake, [SLICE], config.ingest, "run")
     parse(lake)
-    gold_stage.refresh(spark, lake, config, "run")
+    gold_stage.refresh(lake, config, "run")
     return lake
 
 
@@ -62,7 +62,7 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
         for outcome in outcomes:
             folded[*key, outcome.request_id] = outcome_row(outcome)  # type: ignore[misc]
 
-    for row in timeline(spark, audited).orderBy(*KEY, *ORDER).toLocalIterator():
+    for row in timeline(audited).orderBy(*KEY, *ORDER).toLocalIterator():
         here = tuple(row[name] for name in KEY)
         if here != key:
             if state is not None:
@@ -105,7 +105,7 @@ def test_the_number_of_shuffle_partitions_changes_no_row(
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     try:
-        again = replay_operations(spark, audited, config.replay)
+        again = replay_operations(audited, config.replay)
         assert content(again) == content(audited.read(gold.DELAYED_OPERATIONS))
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
@@ -127,7 +127,7 @@ def test_other_files_in_another_order_give_the_same_gold(
     for broker in (3, 1, 2):
         ingest(spark, lake, [logs / f"broker-{broker}"], config.ingest, f"run {broker}")
         parse(lake)
-    gold_stage.refresh(spark, lake, config, "run")
+    gold_stage.refresh(lake, config, "run")
     assert gold_content(lake) == gold_content(audited)
 
 
@@ -142,12 +142,12 @@ def test_the_same_lines_in_two_overlapping_files_count_once(
     lake = Lake(spark, tmp_path / "lake")
     ingest(spark, lake, [logs], config.ingest, "run")
     parse(lake)
-    gold_stage.refresh(spark, lake, config, "run")
+    gold_stage.refresh(lake, config, "run")
     for spec in (gold.DELAYED_OPERATIONS, gold.REQUEST_PHASES, gold.REPLICA_BLAME):
         assert content(lake.read(spec)) == content(audited.read(spec)), spec.name
 
 
 def test_evidence_above_a_tier_is_left_out(spark: SparkSession, audited: Lake):
-    kinds = {row["kind"] for row in timeline(spark, audited, "T1").select("kind").distinct().collect()}
+    kinds = {row["kind"] for row in timeline(audited, "T1").select("kind").distinct().collect()}
     assert {"leader_start", "fetch", "produce"} <= kinds
     assert not kinds & {"initial_status", "progress"}
