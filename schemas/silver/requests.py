@@ -25,7 +25,6 @@ REQUEST_HEADER = (
     required("response_queue_time_ms", DOUBLE, "Waiting for a network thread"),
     required("send_time_ms", DOUBLE, "Sending the response"),
 )
-REQUEST_HEADER_NAMES = tuple(field.name for field in REQUEST_HEADER)
 
 PRODUCE_REQUESTS = silver_table(
     "produce_requests",
