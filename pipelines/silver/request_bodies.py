@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from pipelines.silver.coordinator_bodies import added_partitions
+
 Json = dict[str, Any]
 
 #: Topic id of the metadata log, fixed by ``Uuid.METADATA_TOPIC_ID``.
@@ -28,10 +30,10 @@ def topic_name(entry: Json) -> str | None:
 
 
 def error_codes(node: Any) -> Iterable[int]:
-    """Every ``errorCode`` below a node, however the API nests it."""
+    """Every ``errorCode`` below a node, however the API nests it; AddPartitionsToTxn has ``partitionErrorCode``."""
     if isinstance(node, dict):
         for key, value in node.items():
-            if key == "errorCode":
+            if key in ("errorCode", "partitionErrorCode"):
                 yield value
             else:
                 yield from error_codes(value)
@@ -106,6 +108,8 @@ def _alter_partition(request: Json, response: Json) -> Iterable[Json]:
 
 def _leader_and_isr(request: Json, response: Json) -> Iterable[Json]:
     answers = _partition_errors(response, "partitionErrors")
+    # By topic id since version 5; before, each error names its topic.
+    answers |= {(entry["topicName"], entry["partitionIndex"]): entry for entry in response.get("partitionErrors", ())}
     ungrouped: list[tuple[Json, Json]] = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
     grouped = [(topic, state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]]
     for topic, state in ungrouped + grouped:
@@ -128,14 +132,23 @@ def _stop_replica(request: Json, response: Json) -> Iterable[Json]:
         (entry.get("topicName"), entry.get("partitionIndex")): entry.get("errorCode")
         for entry in response.get("partitionErrors", ())
     }
-    for topic in request.get("topicStates", ()):
-        for state in topic["partitionStates"]:
-            yield {
-                "topic": topic["topicName"],
-                "partition": state["partitionIndex"],
-                "error_code": errors.get((topic["topicName"], state["partitionIndex"])),
-                "leader_epoch": state.get("leaderEpoch"),
-            }
+    states = [
+        (topic["topicName"], state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]
+    ]
+    # Up to version 2 there is no leader epoch, and a partition stands beside or below its topic.
+    states += [(entry["topicName"], entry) for entry in request.get("ungroupedPartitions", ())]
+    states += [
+        (topic["name"], {"partitionIndex": partition})
+        for topic in request.get("topics", ())
+        for partition in topic["partitionIndexes"]
+    ]
+    for topic, state in states:
+        yield {
+            "topic": topic,
+            "partition": state["partitionIndex"],
+            "error_code": errors.get((topic, state["partitionIndex"])),
+            "leader_epoch": state.get("leaderEpoch"),
+        }
 
 
 PARTITIONS: Final[dict[str, Callable[[Json, Json], Iterable[Json]]]] = {
@@ -145,4 +158,5 @@ PARTITIONS: Final[dict[str, Callable[[Json, Json], Iterable[Json]]]] = {
     "ALTER_ISR": _alter_partition,
     "LEADER_AND_ISR": _leader_and_isr,
     "STOP_REPLICA": _stop_replica,
+    "ADD_PARTITIONS_TO_TXN": added_partitions,
 }

@@ -1,6 +1,8 @@
-"""Grammar of the request log of Kafka 2.8 and later: ``Completed request:{json}`` at DEBUG.
+"""Grammar of the request log: ``Completed request:{json}`` at DEBUG since 2.8, a text before (`request_text`).
 
 Source: ``RequestChannel.Request.updateRequestMetrics`` and ``RequestConvertToJson`` (KIP-673, KAFKA-10525).
+The text form is read into the shape of the JSON form, so that everything after holds for both.
+
 A line is written when a request *ends*; its four inner instants are computed back from the line's time:
 
     arrival -(requestQueueTimeMs)- dequeued -(localTimeMs)- handled -(remoteTimeMs)- completed - ... - line
@@ -15,8 +17,10 @@ from typing import Any, Final
 
 import orjson
 
+from pipelines.silver.coordinator_bodies import COLUMNS
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.silver.request_bodies import PARTITIONS, error_codes, topic_id, topic_name
+from pipelines.silver.request_text import UnreadableText, read_completed
 
 Json = dict[str, Any]
 
@@ -31,12 +35,14 @@ _KNOWN_PREFIXES: Final = (
     ("Socket server received", "request.socket"),
 )
 
-#: APIs whose body adds nothing to the header: handshakes, heartbeats, lookups.
-_HEADER_ONLY: Final = frozenset(
+#: APIs whose body adds nothing to the columns: handshakes, heartbeats, lookups, transactions.
+_NO_BODY: Final = frozenset(
     (
+        "ADD_OFFSETS_TO_TXN",
         "API_VERSIONS",
         "BROKER_HEARTBEAT",
         "DESCRIBE_CLUSTER",
+        "END_TXN",
         "FETCH_SNAPSHOT",
         "FIND_COORDINATOR",
         "HEARTBEAT",
@@ -53,8 +59,8 @@ def parse_request(record: Record) -> Parsed:
     Returns:
         `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also
         one ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
-        response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` with reason ``bad_json``
-        for a completion line that is cut or not JSON.
+        response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` for a completion line that
+        cannot be read, with reason ``bad_json``, or one of `UnreadableText` for the text form.
     """
     message = record.message
     if not message.startswith(_COMPLETED):
@@ -62,15 +68,18 @@ def parse_request(record: Record) -> Parsed:
             if message.startswith(prefix):
                 return Parsed(template, KNOWN)
         return Parsed("request.other", UNPARSED, reason="no_grammar")
-    if not message.startswith("{", len(_COMPLETED)):
-        return Parsed("request.completed_text", UNPARSED, reason="no_grammar", problem="text form of Kafka before 2.8")
+    text = message[len(_COMPLETED) :]
+    is_json = text.startswith("{") and not text.startswith("{api_key=")
+    template, reason = ("request.completed", "bad_json") if is_json else ("request.completed_text", "bad_struct")
     try:
-        line = orjson.loads(message[len(_COMPLETED) :])
+        line = orjson.loads(text) if is_json else read_completed(text)
         header = _header(line, record.time_us)
         build = _BUILDERS.get(header["api"], _other)
         return Parsed(f"request.{header['api'].lower()}", TYPED, tuple(build(line, header)))
+    except UnreadableText as problem:
+        return Parsed(template, UNPARSED, reason=problem.reason, problem=str(problem))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        return Parsed("request.completed", UNPARSED, reason="bad_json", problem=f"{type(problem).__name__}: {problem}")
+        return Parsed(template, UNPARSED, reason=reason, problem=f"{type(problem).__name__}: {problem}")
 
 
 def _micros(milliseconds: float) -> int:
@@ -187,7 +196,7 @@ def _fetch(line: Json, header: Json) -> Iterable[Fact]:
         },
     )
     if replica_id >= 0:
-        yield from _replica_fetches(header, request, response, replica_id, partitions, responses)
+        yield from _replica_fetches(header, request, line["response"], replica_id, partitions, responses)
 
 
 def _answered(topic: Json) -> list[Json]:
@@ -214,13 +223,16 @@ def _fetched(topic: Json, entry: Json) -> Json:
 
 
 def _replica_fetches(
-    header: Json, request: Json, response: Json, replica_id: int, partitions: list[Json], responses: list[Json]
+    header: Json, request: Json, response: Json | None, replica_id: int, partitions: list[Json], responses: list[Json]
 ) -> Iterable[Fact]:
     """One row per partition that the follower's request or the leader's response lists.
 
     An incremental session (KIP-227) leaves out what did not change, on either side: a partition that only the
-    response lists got records at the offset that the session already knew.
+    response lists got records at the offset that the session already knew. Before 1.0 the log has no response, and
+    no row an error code.
     """
+    answered = response is not None
+    response = response or {}
     sent_time = header["completed_time"] + _micros(
         header["throttle_time_ms"] + header["response_queue_time_ms"] + header["send_time_ms"]
     )
@@ -238,7 +250,7 @@ def _replica_fetches(
         "sent_time": sent_time,
     }
     answers = {(answer["topic_id"] or answer["topic"], answer["partition"]): answer for answer in responses}
-    failed = response.get("errorCode") or 0
+    failed = (response.get("errorCode") or 0) if answered else None
     for asked in partitions:
         answer = answers.pop((asked["topic_id"] or asked["topic"], asked["partition"]), None)
         yield Fact("replica_fetches", {**common, **_position(asked, answer, failed)})
@@ -246,14 +258,14 @@ def _replica_fetches(
         yield Fact("replica_fetches", {**common, **_position(None, answer, failed)})
 
 
-def _position(asked: Json | None, answer: Json | None, failed: int) -> Json:
+def _position(asked: Json | None, answer: Json | None, failed: int | None) -> Json:
     named = asked or answer or {}
     row: Json = {
         "topic": named["topic"],
         "topic_id": named["topic_id"],
         "partition": named["partition"],
         # A top-level error (session not found, ...) leaves every partition unread.
-        "response_error_code": failed or (answer or {}).get("error_code") or 0,
+        "response_error_code": failed or (answer or {}).get("error_code") or failed,
     }
     if asked is not None:
         row["fetch_offset"] = asked["fetch_offset"]
@@ -270,21 +282,22 @@ def _position(asked: Json | None, answer: Json | None, failed: int) -> Json:
 
 def _other(line: Json, header: Json) -> Iterable[Fact]:
     api = header["api"]
-    request, response = line.get("request") or {}, line.get("response") or {}
-    partitions = list(PARTITIONS[api](request, response)) if api in PARTITIONS else []
-    body = None
-    if api not in _HEADER_ONLY and api not in PARTITIONS:
-        body = orjson.dumps({"request": request, "response": response}).decode()[:_BODY_CHARS_MAX]
-    yield Fact(
-        "requests",
-        {
-            **header,
-            "is_forwarded": line.get("isForwarded"),
-            "error_codes": sorted(set(error_codes(response))),
-            "partitions": partitions,
-            "body": body,
-        },
-    )
+    request, answer = line.get("request") or {}, line.get("response")
+    response = answer or {}
+    codes: Iterable[int] | None = line.get("errorCodes") if "body" in line else error_codes(response)
+    row = {
+        **header,
+        "is_forwarded": line.get("isForwarded"),
+        "error_codes": None if codes is None else sorted(set(codes)),
+        "partitions": list(PARTITIONS[api](request, response)) if api in PARTITIONS else [],
+        "body": None,
+    }
+    if api in COLUMNS:
+        row.update(COLUMNS[api](request, answer))
+    if api not in _NO_BODY and api not in PARTITIONS:
+        body = line["body"] if "body" in line else orjson.dumps({"request": request, "response": response}).decode()
+        row["body"] = body[:_BODY_CHARS_MAX]
+    yield Fact("requests", row)
     if api in ("METADATA", "CREATE_TOPICS"):
         for topic in response.get("topics", ()):
             if topic.get("name") and topic_id(topic):

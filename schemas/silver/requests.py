@@ -108,7 +108,23 @@ REQUESTS = silver_table(
     "One completed request of any other API, with the facts that the replay needs from its body.",
     *REQUEST_HEADER,
     column("is_forwarded", BOOLEAN, "Forwarded to the controller in an envelope"),
-    column("error_codes", INTS, "Distinct error codes found in the response, ascending"),
+    column(
+        "error_codes", INTS, "Distinct error codes found in the response, ascending; null where the log has no response"
+    ),
+    column("group_id", STRING, "Group whose coordinator was asked, or that a transaction adds (AddOffsetsToTxn)"),
+    column("transactional_id", STRING, "Transactional id; null if AddPartitionsToTxn is about several transactions"),
+    column(
+        "producer_id", LONG, "Producer id of the transaction; that of the response for InitProducerId, null if none"
+    ),
+    column("producer_epoch", INT, "Producer epoch that goes with producer_id"),
+    column("committed", BOOLEAN, "How EndTxn ends the transaction: true commit, false abort"),
+    column(
+        "verify_only", BOOLEAN, "AddPartitionsToTxn asks of all its transactions only whether they have the partitions"
+    ),
+    column(
+        "records", INT, "Offsets that OffsetCommit or TxnOffsetCommit was answered for without error: records written"
+    ),
+    column("assignments", INT, "Members that SyncGroup assigns partitions to: none unless it is the group leader's"),
     required(
         "partitions",
         structs(
@@ -120,10 +136,11 @@ REQUESTS = silver_table(
             column("partition_epoch", INT, "Partition epoch or zkVersion"),
             column("isr", INTS, "ISR proposed (AlterPartition, AlterIsr) or told (LeaderAndIsr)"),
             column("end_offset", LONG, "End offset answered (OffsetForLeaderEpoch)"),
-            column("producer_id", LONG, "Producer whose transaction is marked (WriteTxnMarkers)"),
+            column("producer_id", LONG, "Producer of the transaction (WriteTxnMarkers, AddPartitionsToTxn)"),
             column("committed", BOOLEAN, "Transaction result (WriteTxnMarkers): true commit, false abort"),
         ),
-        "Partitions of WriteTxnMarkers, OffsetForLeaderEpoch, AlterPartition, AlterIsr, LeaderAndIsr, StopReplica",
+        "Partitions of WriteTxnMarkers, AddPartitionsToTxn, OffsetForLeaderEpoch, AlterPartition, AlterIsr, "
+        "LeaderAndIsr, StopReplica",
     ),
     column(
         "body", STRING, "Request and response as logged, for APIs whose body no column holds; cut at 4,000 characters"

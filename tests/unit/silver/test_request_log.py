@@ -137,7 +137,7 @@ def test_the_text_form_of_older_versions_is_told_apart():
     result = parse_request(
         Record("kafka-request", 0, "DEBUG", "kafka.request.logger", "Completed request:RequestHeader(")
     )
-    assert (result.outcome, result.reason) == (UNPARSED, "no_grammar")
+    assert (result.template, result.outcome) == ("request.completed_text", UNPARSED)
 
 
 def test_trace_lines_that_say_nothing_more_are_known():

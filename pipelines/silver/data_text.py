@@ -1,0 +1,296 @@
+"""Text bodies of FETCH (versions 0 to 12) and PRODUCE (0 to 8): the many lines of a log, read field by field.
+
+Every field stands at its place, so each level is one compiled expression, matched where the one before ended: as
+strict as a grammar, and no slower than the JSON of later versions. Topics cannot contain separators
+(``Topic.validate``), sizes are what ``FileRecords.toString`` and ``MemoryRecords.toString`` say.
+
+Sources: ``FetchRequest``, ``FetchResponse``, ``ProduceRequest.toString(verbose)``, ``ProduceResponse``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from pipelines.silver.struct_text import BadStruct, read_struct
+
+Json = dict[str, Any]
+
+_TAGS: Final = r"(?:,_tagged_fields=\{[^{}]*\})?"
+#: Ends a partition: another one follows, or its topic ends, and then another topic follows or the array ends.
+_NEXT: Final = rf"(,|\]{_TAGS}\}}[,\]])"
+
+_FETCH: Final = re.compile(
+    r"\{replica_id=(-?\d+),max_wait_(?:ms|time)=(-?\d+),min_bytes=(-?\d+)(?:,max_bytes=(-?\d+))?"
+    r"(?:,isolation_level=(-?\d+))?(?:,session_id=(-?\d+),(?:session_)?epoch=(-?\d+))?,topics=\["
+)
+_ASKED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partitions=\[")
+_ASKED: Final = re.compile(
+    r"\{partition=(\d+)(?:,current_leader_epoch=(-?\d+))?,fetch_offset=(-?\d+)(?:,last_fetched_epoch=(-?\d+))?"
+    rf"(?:,log_start_offset=(-?\d+))?,(?:partition_)?max_bytes=(-?\d+){_TAGS}\}}{_NEXT}"
+)
+_FORGOTTEN: Final = re.compile(r",forgotten_topics_data=\[")
+_FORGOTTEN_TOPIC: Final = re.compile(rf"\{{topic=([\w.-]+),partitions=\[([\d,]*)\]{_TAGS}\}}([,\]])")
+_FETCH_END: Final = re.compile(rf"(?:,rack_id=[^{{}}\[\]=]*)?{_TAGS}\}}\Z")
+
+_FETCHED: Final = re.compile(r"\{(?:throttle_time_ms=\d+,)?(?:error_code=(-?\d+),session_id=(-?\d+),)?responses=\[")
+_ANSWERED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partition_responses=\[")
+#: Records that are neither null nor printed one by one (up to 2.3) name their class: ``FileRecords(size=261, ...)``.
+_ANSWERED: Final = re.compile(
+    r"\{(partition_header=\{)?partition=(\d+),error_code=(-?\d+),high_watermark=(-?\d+)"
+    r"(?:,last_stable_offset=(-?\d+))?(?:,log_start_offset=(-?\d+))?(?:,aborted_transactions=(?:null|\[[^\[\]]*\]))?"
+    r"(?:,preferred_read_replica=(-?\d+))?(?(1)\}),"
+    r"record_set=(?:\w+\((?:size=(\d+), )?([^{}]*)\)|(null|\[[^\[\]{}]*\]|[\w.$]+@\w+))"
+    r"(?:,_tagged_fields=\{(?:0=\{epoch=(-?\d+),end_offset=(-?\d+)(?:,_tagged_fields=\{\})?\})?"
+    rf"(?:(?:, )?1=\{{leader_id=-?\d+,leader_epoch=-?\d+(?:,_tagged_fields=\{{\}})?\}})?\}})?\}}{_NEXT}"
+)
+_SLICE: Final = re.compile(r"file= ?[^{}]*, start=(\d+), end=(\d+)")
+_STRUCT_END: Final = re.compile(rf"{_TAGS}\}}\Z")
+
+_PRODUCE: Final = re.compile(
+    r"\{acks=(-?\d+),timeout=(-?\d+),(?:partitionSizes=\[([^\[\]{}]*)\]|numPartitions=\d+)\}\Z"
+)
+_SIZE: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)(?:,|\Z)")
+_PRODUCED_TOPIC: Final = _ANSWERED_TOPIC
+_PRODUCED: Final = re.compile(
+    r"\{partition=(\d+),error_code=(-?\d+),base_offset=(-?\d+)(?:,log_append_time=(-?\d+))?"
+    rf"(?:,log_start_offset=(-?\d+))?(?:,record_errors=\[\],error_message=null)?\}}{_NEXT}"
+)
+_PRODUCE_END: Final = re.compile(r"(?:,throttle_time_ms=\d+)?\}\Z")
+_BUFFER: Final = re.compile(r"java\.nio\.\w+\[pos=0 lim=(\d+) cap=\d+\]")
+
+_OLD_PRODUCE: Final = {
+    "timeout": "timeoutMs",
+    "data": "partitionData",
+    "topic": "name",
+    "partition": "index",
+    "record_set": "records",
+}
+_PRODUCE_ANSWER: Final = {
+    "topic": "name",
+    "partition": "index",
+    "log_append_time": "logAppendTimeMs",
+}
+
+
+def _integer(digits: str | None) -> int | None:
+    return None if digits is None else int(digits)
+
+
+def read_fetch(text: str) -> Json:
+    """A fetch request's body in the shape of its JSON form.
+
+    Raises:
+        BadStruct: if the text is not exactly one body of a known version.
+    """
+    found = _FETCH.match(text)
+    if found is None:
+        raise BadStruct("not a fetch request")
+    replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, epoch = found.groups()
+    topics, at = _asked_topics(text, found.end())
+    forgotten: list[Json] = []
+    found = _FORGOTTEN.match(text, at)
+    if found is not None:
+        forgotten, at = _forgotten_topics(text, found.end())
+    if _FETCH_END.match(text, at) is None:
+        raise BadStruct(f"not the end of a fetch request at {at}")
+    return {
+        "replicaId": int(replica_id),
+        "maxWaitMs": int(max_wait),
+        "minBytes": int(min_bytes),
+        "maxBytes": _integer(max_bytes),
+        "isolationLevel": _integer(isolation),
+        "sessionId": _integer(session_id),
+        "sessionEpoch": _integer(epoch),
+        "topics": topics,
+        "forgottenTopicsData": forgotten,
+    }
+
+
+def _asked_topics(text: str, at: int) -> tuple[list[Json], int]:
+    topics: list[Json] = []
+    if text.startswith("]", at):
+        return topics, at + 1
+    while True:
+        found = _ASKED_TOPIC.match(text, at)
+        if found is None:
+            raise BadStruct(f"not a topic at {at}")
+        partitions: list[Json] = []
+        topics.append({"topic": found[1], "partitions": partitions})
+        separator = ","
+        at = found.end()
+        while separator == ",":
+            found = _ASKED.match(text, at)
+            if found is None:
+                raise BadStruct(f"not a partition at {at}")
+            index, leader_epoch, offset, fetched_epoch, log_start, max_bytes, separator = found.groups()
+            at = found.end()
+            partitions.append(
+                {
+                    "partition": int(index),
+                    "currentLeaderEpoch": None if leader_epoch is None else int(leader_epoch),
+                    "fetchOffset": int(offset),
+                    "lastFetchedEpoch": None if fetched_epoch is None else int(fetched_epoch),
+                    "logStartOffset": None if log_start is None else int(log_start),
+                    "partitionMaxBytes": int(max_bytes),
+                }
+            )
+        if separator.endswith("]"):
+            return topics, at
+
+
+def _forgotten_topics(text: str, at: int) -> tuple[list[Json], int]:
+    topics: list[Json] = []
+    if text.startswith("]", at):
+        return topics, at + 1
+    while True:
+        found = _FORGOTTEN_TOPIC.match(text, at)
+        if found is None:
+            raise BadStruct(f"not a forgotten topic at {at}")
+        topics.append({"topic": found[1], "partitions": [int(index) for index in found[2].split(",") if index]})
+        at = found.end()
+        if found[3] == "]":
+            return topics, at
+
+
+def read_fetched(text: str) -> Json:
+    """A fetch response's body in the shape of its JSON form.
+
+    Raises:
+        BadStruct: if the text is not exactly one body of a known version.
+    """
+    found = _FETCHED.match(text)
+    if found is None:
+        raise BadStruct("not a fetch response")
+    error_code, session_id = found.groups()
+    topics, at = _fetched_topics(text, found.end())
+    if _STRUCT_END.match(text, at) is None:
+        raise BadStruct(f"not the end of a fetch response at {at}")
+    return {"errorCode": _integer(error_code), "sessionId": _integer(session_id), "responses": topics}
+
+
+def _fetched_topics(text: str, at: int) -> tuple[list[Json], int]:
+    topics: list[Json] = []
+    if text.startswith("]", at):
+        return topics, at + 1
+    while True:
+        found = _ANSWERED_TOPIC.match(text, at)
+        if found is None:
+            raise BadStruct(f"not an answered topic at {at}")
+        partitions: list[Json] = []
+        topics.append({"topic": found[1], "partitions": partitions})
+        separator = ","
+        at = found.end()
+        while separator == ",":
+            found = _ANSWERED.match(text, at)
+            if found is None:
+                raise BadStruct(f"not an answered partition at {at}")
+            _, index, error, high, stable, start, preferred, size, rest, printed, epoch, end, separator = found.groups()
+            at = found.end()
+            partition: Json = {
+                "partitionIndex": int(index),
+                "errorCode": int(error),
+                "highWatermark": int(high),
+                "lastStableOffset": None if stable is None else int(stable),
+                "logStartOffset": None if start is None else int(start),
+                "preferredReadReplica": None if preferred is None else int(preferred),
+                "recordsSizeInBytes": int(size) if size is not None else _size(rest, printed),
+            }
+            if epoch is not None:
+                partition["divergingEpoch"] = {"epoch": int(epoch), "endOffset": int(end)}
+            partitions.append(partition)
+        if separator.endswith("]"):
+            return topics, at
+
+
+def _size(records: str | None, printed: str | None) -> int | None:
+    """Bytes of records that do not say their size: up to 2.3 a slice of a file says its ends, none at all say so."""
+    if printed == "[]":
+        return 0
+    found = None if records is None else _SLICE.fullmatch(records)
+    return None if found is None else int(found[2]) - int(found[1])
+
+
+def read_produce(text: str, response: Json | None) -> Json:
+    """A produce request's body in the shape of its JSON form.
+
+    At DEBUG the request prints ``numPartitions`` only: then the partitions are those of the response, without sizes.
+
+    Args:
+        text: the request's body.
+        response: what `read_produced` gave, None where nothing was answered.
+
+    Raises:
+        BadStruct: if the text is not exactly one body of a known version.
+    """
+    found = _PRODUCE.match(text)
+    if found is None:
+        return _old_produce(text)
+    acks, timeout, sizes = found.groups()
+    topics: list[Json] = []
+    if sizes is None:
+        for topic in (response or {}).get("responses", ()):
+            indexes = [{"index": answer["index"]} for answer in topic["partitionResponses"]]
+            topics.append({"name": topic["name"], "partitionData": indexes})
+    else:
+        at = 0
+        while at < len(sizes):
+            found = _SIZE.match(sizes, at)
+            if found is None:
+                raise BadStruct(f"not a partition's size: {sizes[at : at + 40]}")
+            data = {"index": int(found[2]), "recordsSizeInBytes": int(found[3])}
+            topics.append({"name": found[1], "partitionData": [data]})
+            at = found.end()
+        if sizes.endswith(","):
+            raise BadStruct("a partition's size is missing")
+    return {"acks": int(acks), "timeoutMs": int(timeout), "topicData": topics}
+
+
+def _old_produce(text: str) -> Json:
+    """Up to 0.10.1 the request prints as the struct that it is, each partition's records as a buffer."""
+    request = read_struct(text, _OLD_PRODUCE)
+    for topic in request["topicData"]:
+        for data in topic["partitionData"]:
+            buffer = _BUFFER.fullmatch(str(data.pop("records", None)))
+            data["recordsSizeInBytes"] = None if buffer is None else int(buffer[1])
+    return request
+
+
+def read_produced(text: str) -> Json:
+    """A produce response's body in the shape of its JSON form.
+
+    Raises:
+        BadStruct: if the text is not exactly one body of a known version.
+    """
+    if not text.startswith("{responses=["):
+        raise BadStruct("not a produce response")
+    at = len("{responses=[")
+    topics: list[Json] = []
+    separator = "]" if text.startswith("]", at) else "["
+    at += separator == "]"
+    while not separator.endswith("]"):
+        found = _PRODUCED_TOPIC.match(text, at)
+        if found is None:
+            raise BadStruct(f"not a topic at {at}")
+        partitions: list[Json] = []
+        topics.append({"name": found[1], "partitionResponses": partitions})
+        separator = ","
+        at = found.end()
+        while separator == ",":
+            found = _PRODUCED.match(text, at)
+            if found is None:  # of a refused batch it is said which records, and why
+                return read_struct(text, _PRODUCE_ANSWER)
+            index, error, base, appended, start, separator = found.groups()
+            at = found.end()
+            partitions.append(
+                {
+                    "index": int(index),
+                    "errorCode": int(error),
+                    "baseOffset": int(base),
+                    "logAppendTimeMs": None if appended is None else int(appended),
+                    "logStartOffset": None if start is None else int(start),
+                }
+            )
+    if _PRODUCE_END.match(text, at) is None:
+        raise BadStruct(f"not the end of a produce response at {at}")
+    return {"responses": topics}

@@ -1,0 +1,138 @@
+"""Requests as Kafka up to 0.10.2 describes those of its own classes: ``Name: FetchRequest; Version: 0; ...``.
+
+All APIs in 0.8.2; from 0.9 on ever fewer, the rest being structs: to 0.10.1 FETCH, to 0.10.2 the first version of
+CONTROLLED_SHUTDOWN. The partitions are there at TRACE only.
+
+Source: ``RequestOrResponse.describe(details)`` of the classes in ``kafka.api``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from pipelines.silver.struct_text import BadStruct
+
+Json = dict[str, Any]
+
+#: What follows the client id, by class: nothing else tells where that ends.
+_CLASSES: Final[dict[str, tuple[str, str]]] = {
+    "ProducerRequest": ("PRODUCE", "; RequiredAcks: "),
+    "FetchRequest": ("FETCH", "; ReplicaId: "),
+    "OffsetRequest": ("LIST_OFFSETS", "; ReplicaId: "),
+    "TopicMetadataRequest": ("METADATA", "; Topics: "),
+    "LeaderAndIsrRequest": ("LEADER_AND_ISR", ";Leaders:"),
+    "StopReplicaRequest": ("STOP_REPLICA", "; DeletePartitions: "),
+    "UpdateMetadataRequest": ("UPDATE_METADATA", ";AliveBrokers:"),
+    "ControlledShutdownRequest": ("CONTROLLED_SHUTDOWN", "; BrokerId: "),
+    "OffsetCommitRequest": ("OFFSET_COMMIT", "; GroupId: "),
+    "OffsetFetchRequest": ("OFFSET_FETCH", "; GroupId: "),
+    "ConsumerMetadataRequest": ("FIND_COORDINATOR", "; Group: "),
+}
+
+_HEADER: Final = re.compile(
+    r"Name: ?(\w+); ?Version: ?(\d+)(?:;Controller:-?\d+;ControllerEpoch:-?\d+)?; ?CorrelationId: ?(-?\d+)"
+)
+_CLIENT: Final = re.compile(r"; ?ClientId: ?")
+_PRODUCE: Final = re.compile(r"; RequiredAcks: (-?\d+); AckTimeoutMs: (-?\d+) ms(?:; TopicAndPartition: ([^;]*))?\Z")
+_SIZE: Final = re.compile(r"\[([\w.-]+),(\d+)\] -> (\d+)(?:,|\Z)")
+_FETCH: Final = re.compile(
+    r"; ReplicaId: (-?\d+); MaxWait: (-?\d+) ms; MinBytes: (-?\d+) bytes(?:; MaxBytes:(-?\d+) bytes)?"
+    r"(?:; RequestInfo: ([^;]*))?\Z"
+)
+_ASKED: Final = re.compile(r"\(?\[([\w.-]+),(\d+)\](?: -> |,)PartitionFetchInfo\((-?\d+),(-?\d+)\)\)?(?:,|\Z)")
+_COMMIT: Final = re.compile(r"; GroupId: (.*?); GroupGenerationId: -?\d+; (?:Consumer|Member)Id: ", re.DOTALL)
+
+
+def read_described(text: str) -> tuple[Json, Json]:
+    """Header and request of a description, in the shape of the JSON form; a body that needs no reading is empty.
+
+    Raises:
+        BadStruct: if the class is unknown, or the text is not what that class prints.
+    """
+    found = _HEADER.match(text)
+    if found is None:
+        raise BadStruct("not a description of a request")
+    name, version, correlation_id = found.groups()
+    if name not in _CLASSES:
+        raise BadStruct(f"unknown class {name}")
+    api, follows = _CLASSES[name]
+    client_id, at = _client_id(text, found.end(), follows)
+    header = {
+        "requestApiKeyName": api,
+        "requestApiVersion": int(version),
+        "correlationId": int(correlation_id),
+        "clientId": client_id,
+    }
+    read = {"PRODUCE": _produce, "FETCH": _fetch, "OFFSET_COMMIT": _offset_commit}.get(api)
+    return header, read(text[at:]) if read else {}
+
+
+def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
+    """The client id and where it ends. ControlledShutdown's is an option, or not there (0.8.2)."""
+    found = _CLIENT.match(text, at)
+    if found is None:
+        if not text.startswith(follows, at):
+            raise BadStruct("no client id")
+        return None, at
+    end = text.find(follows, found.end())
+    if text.find(follows, end + 1) > end >= 0:
+        raise BadStruct("a client id that cannot be told from what follows")
+    if end < 0 and follows != "; Topics: ":  # the topics of a metadata request are there at TRACE only
+        raise BadStruct(f"no{follows}after the client id")
+    end = len(text) if end < 0 else end
+    client_id = text[found.end() : end]
+    if follows == "; BrokerId: ":
+        return (None if client_id == "None" else client_id.removeprefix("Some(").removesuffix(")")), end
+    return client_id, end
+
+
+def _items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
+    """Groups of the matches that make up a text without gaps; none where there is no text."""
+    items: list[tuple[str, ...]] = []
+    at = 0
+    while at < len(text or ""):
+        found = pattern.match(text or "", at)
+        if found is None or (found.end() == len(text or "") and found[0].endswith(",")):
+            raise BadStruct(f"not a partition: {(text or '')[at : at + 40]}")
+        items.append(found.groups())
+        at = found.end()
+    return items
+
+
+def _produce(text: str) -> Json:
+    found = _PRODUCE.fullmatch(text)
+    if found is None:
+        raise BadStruct("not a produce request")
+    topics = [
+        {"name": topic, "partitionData": [{"index": int(index), "recordsSizeInBytes": int(size)}]}
+        for topic, index, size in _items(_SIZE, found[3])
+    ]
+    return {"acks": int(found[1]), "timeoutMs": int(found[2]), "topicData": topics}
+
+
+def _fetch(text: str) -> Json:
+    found = _FETCH.fullmatch(text)
+    if found is None:
+        raise BadStruct("not a fetch request")
+    topics = [
+        {
+            "topic": topic,
+            "partitions": [{"partition": int(index), "fetchOffset": int(offset), "partitionMaxBytes": int(size)}],
+        }
+        for topic, index, offset, size in _items(_ASKED, found[5])
+    ]
+    return {
+        "replicaId": int(found[1]),
+        "maxWaitMs": int(found[2]),
+        "minBytes": int(found[3]),
+        "maxBytes": None if found[4] is None else int(found[4]),
+        "topics": topics,
+    }
+
+
+def _offset_commit(text: str) -> Json:
+    found = _COMMIT.match(text)
+    if found is None or text.count("; GroupGenerationId: ") != 1:
+        raise BadStruct("not an offset commit")
+    return {"groupId": found[1]}

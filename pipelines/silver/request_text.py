@@ -1,0 +1,246 @@
+"""The text form of the request log, Kafka 0.8.2 to 2.7: a line as the JSON form of later versions would have it.
+
+    Completed request:<header> -- <body>[,response:<body>] from connection <id>;totalTime:5.1,...,listener:PLAINTEXT
+
+The header is a struct with the API's number up to 0.11, ``RequestHeader(apiKey=FETCH, ...)`` from 1.0 on, which also
+prints the response; before 0.11 some or all requests are described by their own class (`legacy_text`). A response that
+was never sent (acks=0) is empty.
+
+Client ids, group ids and the like are printed as they are. So a line is taken apart at marks that can stand in it
+once, and refused if one stands there twice.
+
+Source: ``RequestChannel.Request.updateRequestMetrics``, ``RequestHeader.toString``, ``Struct.toString``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from pipelines.silver.data_text import read_fetch, read_fetched, read_produce, read_produced
+from pipelines.silver.legacy_text import read_described
+from pipelines.silver.struct_text import BadStruct
+from pipelines.silver.text_shapes import read_bodies
+
+Json = dict[str, Any]
+
+#: ``ApiKeys`` of 2.7, by number. Names that changed are those of later versions: GROUP_COORDINATOR,
+#: UPDATE_METADATA_KEY and CONTROLLED_SHUTDOWN_KEY were never printed, their numbers were.
+API_NAMES: Final[tuple[str, ...]] = (
+    "PRODUCE",
+    "FETCH",
+    "LIST_OFFSETS",
+    "METADATA",
+    "LEADER_AND_ISR",
+    "STOP_REPLICA",
+    "UPDATE_METADATA",
+    "CONTROLLED_SHUTDOWN",
+    "OFFSET_COMMIT",
+    "OFFSET_FETCH",
+    "FIND_COORDINATOR",
+    "JOIN_GROUP",
+    "HEARTBEAT",
+    "LEAVE_GROUP",
+    "SYNC_GROUP",
+    "DESCRIBE_GROUPS",
+    "LIST_GROUPS",
+    "SASL_HANDSHAKE",
+    "API_VERSIONS",
+    "CREATE_TOPICS",
+    "DELETE_TOPICS",
+    "DELETE_RECORDS",
+    "INIT_PRODUCER_ID",
+    "OFFSET_FOR_LEADER_EPOCH",
+    "ADD_PARTITIONS_TO_TXN",
+    "ADD_OFFSETS_TO_TXN",
+    "END_TXN",
+    "WRITE_TXN_MARKERS",
+    "TXN_OFFSET_COMMIT",
+    "DESCRIBE_ACLS",
+    "CREATE_ACLS",
+    "DELETE_ACLS",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "ALTER_REPLICA_LOG_DIRS",
+    "DESCRIBE_LOG_DIRS",
+    "SASL_AUTHENTICATE",
+    "CREATE_PARTITIONS",
+    "CREATE_DELEGATION_TOKEN",
+    "RENEW_DELEGATION_TOKEN",
+    "EXPIRE_DELEGATION_TOKEN",
+    "DESCRIBE_DELEGATION_TOKEN",
+    "DELETE_GROUPS",
+    "ELECT_LEADERS",
+    "INCREMENTAL_ALTER_CONFIGS",
+    "ALTER_PARTITION_REASSIGNMENTS",
+    "LIST_PARTITION_REASSIGNMENTS",
+    "OFFSET_DELETE",
+    "DESCRIBE_CLIENT_QUOTAS",
+    "ALTER_CLIENT_QUOTAS",
+    "DESCRIBE_USER_SCRAM_CREDENTIALS",
+    "ALTER_USER_SCRAM_CREDENTIALS",
+    "VOTE",
+    "BEGIN_QUORUM_EPOCH",
+    "END_QUORUM_EPOCH",
+    "DESCRIBE_QUORUM",
+    "ALTER_ISR",
+    "UPDATE_FEATURES",
+)
+_KNOWN_NAMES: Final = frozenset(API_NAMES)
+#: Name that a number had in some versions, by what it is called since.
+_FORMER_NAMES: Final = {"ELECT_PREFERRED_LEADERS": "ELECT_LEADERS"}
+
+_CLASS_HEADER: Final = re.compile(
+    r"RequestHeader\(apiKey=(\w+), apiVersion=(\d+), clientId=(.*?), correlationId=(-?\d+)\) -- ", re.DOTALL
+)
+_STRUCT_HEADER: Final = re.compile(
+    r"\{api_key=(\d+),api_version=(\d+),correlation_id=(-?\d+),client_id=(.*?)\} -- ", re.DOTALL
+)
+_RESPONSE: Final = "},response:"
+
+#: Java prints doubles; 0.11 formats them with the separator of the broker's locale.
+_MS: Final = r"(\d+(?:[.,]\d+)?(?:E-?\d+)?)"
+#: A principal's commas are those of a distinguished name.
+_PRINCIPAL: Final = r"((?:[^,\\]|\\.|,(?=\s?[\w.]+=))*)"
+_TIMES: Final = re.compile(
+    rf" from (connection|client) ([^;]+);totalTime:{_MS},requestQueueTime:{_MS},localTime:{_MS},remoteTime:{_MS}"
+    rf"(?:,throttleTime:{_MS})?,responseQueueTime:{_MS},sendTime:{_MS}"
+    rf"(?:,securityProtocol:\w+,principal:{_PRINCIPAL}(?:,listener:([^,:]+))?"
+    r"(?:,clientInformation:ClientInformation\(softwareName=[^(),]*, softwareVersion=[^(),]*\))?"
+    rf"(?:,temporaryMemoryBytes:\d+)?(?:,messageConversionsTime:{_MS})?)?\Z",
+    re.DOTALL,
+)
+_ERROR_CODE: Final = re.compile(r"[{,](?:\w+_)?error_code=(-?\d+)(?=[,}])")
+
+
+#: APIs with one error code at the front, and texts of clients after it.
+_ONE_CODE: Final = frozenset(("FIND_COORDINATOR", "JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT"))
+
+
+class UnreadableText(ValueError):
+    """A completion line that is not text of a known version.
+
+    Attributes:
+        reason: ``bad_header``, ``bad_times``, ``bad_struct`` or ``unknown_api``.
+    """
+
+    def __init__(self, reason: str, problem: str) -> None:
+        super().__init__(problem)
+        self.reason = reason
+
+
+def read_completed(text: str) -> Json:
+    """A completion line, without ``Completed request:``, in the shape of its JSON form.
+
+    Returns:
+        requestHeader, request, response (None where the log has none), connection, listener, principal and the times
+        in milliseconds under the names of the JSON form. For APIs other than PRODUCE and FETCH also ``body``, the
+        bodies as printed, and ``errorCodes`` of the response (None where the log has none).
+
+    Raises:
+        UnreadableText: if the line is cut, or its parts cannot be told apart.
+    """
+    times, end = _times(text)
+    try:
+        if text.startswith("Name:"):
+            header, request = read_described(text[:end])
+            return {"requestHeader": header, "request": request, "response": None, "body": text[:end], **times}
+        header, begin, answers = _header(text)
+        if times["principal"] is None or (answers and times["listener"] is None):
+            raise UnreadableText("bad_times", "no principal or no listener")
+        asked, answered = _bodies(text[begin:end], answers)
+        line = {"requestHeader": header, **times}
+        api = header["requestApiKeyName"]
+        if api == "FETCH":
+            line["request"] = read_fetch(asked)
+            line["response"] = read_fetched(answered) if answered else None
+        elif api == "PRODUCE":
+            line["response"] = read_produced(answered) if answered else None
+            line["request"] = read_produce(asked, line["response"])
+        else:
+            line["body"] = text[begin:end]
+            line["errorCodes"] = _error_codes(api, answered) if answered else None
+            version = header["requestApiVersion"]
+            line["request"], line["response"] = read_bodies(api, version, asked, answered)
+    except BadStruct as problem:
+        raise UnreadableText("bad_struct", str(problem)) from None
+    return line
+
+
+def _header(text: str) -> tuple[Json, int, bool]:
+    """The header, where the body begins, and whether the line has a response."""
+    found = _CLASS_HEADER.match(text)
+    if found is not None:
+        api, version, client_id, correlation_id = found.groups()
+        api = _FORMER_NAMES.get(api, api)
+        if api not in _KNOWN_NAMES:
+            raise UnreadableText("unknown_api", api)
+        mark = ") -- {"
+    else:
+        found = _STRUCT_HEADER.match(text)
+        if found is None:
+            raise UnreadableText("bad_header", text[:80])
+        number, version, correlation_id, client_id = found.groups()
+        if int(number) >= len(API_NAMES):
+            raise UnreadableText("unknown_api", number)
+        api = API_NAMES[int(number)]
+        mark = "} -- {"
+    begin = found.end()
+    if text.find(mark, begin) >= 0:
+        raise UnreadableText("bad_header", "a client id that cannot be told from what follows")
+    header = {
+        "requestApiKeyName": api,
+        "requestApiVersion": int(version),
+        "correlationId": int(correlation_id),
+        "clientId": None if client_id == "null" else client_id,
+    }
+    return header, begin, mark.startswith(")")
+
+
+def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
+    """Request and response as printed; the response is None where the log has none, or none was sent."""
+    if not answers:
+        return printed, None
+    request, mark, response = printed.partition(_RESPONSE)
+    if not mark or _RESPONSE in response:
+        raise BadStruct("request and response cannot be told apart")
+    return request + "}", response or None
+
+
+def _error_codes(api: str, response: str) -> list[int]:
+    codes = [int(found[1]) for found in _ERROR_CODE.finditer(response)]
+    return codes[:1] if api in _ONE_CODE else codes
+
+
+def _times(text: str) -> tuple[Json, int]:
+    """What stands at the end of a line, and where that begins."""
+    at = text.rfind(" from connection ")
+    if at < 0:
+        at = text.rfind(" from client ")
+    found = _TIMES.match(text, at) if at >= 0 else None
+    if found is None:
+        raise UnreadableText("bad_times", text[-80:])
+    peer, connection, *printed, principal, listener, _ = found.groups()
+    if "," in printed[0]:
+        printed = [one and one.replace(",", ".") for one in printed]
+    total, queue, local, remote = float(printed[0]), float(printed[1]), float(printed[2]), float(printed[3])
+    response_queue, send = float(printed[5]), float(printed[6])
+    if printed[4] is not None:
+        throttle = float(printed[4])
+    else:
+        # Up to 0.10.2 it is what the other times leave. In 0.8.2, which had no quotas, that is nothing: cut short.
+        throttle = max(0.0, total - queue - local - remote - response_queue - send)
+    if (principal is None) != (peer == "client") or (peer == "client" and throttle > 0):
+        raise UnreadableText("bad_times", text[-80:])
+    return {
+        "connection": connection,
+        "listener": listener,
+        "principal": principal,
+        "totalTimeMs": total,
+        "requestQueueTimeMs": queue,
+        "localTimeMs": local,
+        "remoteTimeMs": remote,
+        "throttleTimeMs": throttle,
+        "responseQueueTimeMs": response_queue,
+        "sendTimeMs": send,
+    }, at

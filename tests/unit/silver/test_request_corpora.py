@@ -1,0 +1,72 @@
+"""The request logs of the large corpora, where they are: every record is read, and coordinators' requests say whose."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.silver.coordinator_bodies import COLUMNS
+from pipelines.silver.record import KNOWN, TYPED, Record
+from pipelines.silver.request_log import parse_request
+from tests.unit.silver.printed import as_text
+from tests.unit.silver.test_request_forms import rows
+from tests.unit.silver.test_request_log import record
+
+CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
+
+pytestmark = [
+    pytest.mark.corpora,
+    pytest.mark.skipif(not CORPORA.is_dir(), reason="the large corpora are not beside this checkout"),
+]
+
+
+def records(corpus: str) -> Iterator[Record]:
+    for path in sorted((CORPORA / corpus).glob("broker-*/logs/kafka-request.log*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                yield record(line.rstrip("\n"))
+
+
+@pytest.mark.parametrize(("corpus", "count"), [("zk27-faults", 54_757), ("kip101", 2_542)])
+def test_every_record_in_text_form_is_read(corpus: str, count: int):
+    outcomes = Counter(parse_request(read).outcome for read in records(corpus))
+    assert outcomes.total() == count
+    assert outcomes.keys() <= {TYPED, KNOWN}
+
+
+def test_a_sample_of_28_says_the_same_in_either_form():
+    sample = [read for number, read in enumerate(records("zk28-faults")) if number % 25 == 0]
+    assert len(sample) > 2_000
+    for read in sample:
+        assert rows(read._replace(message=as_text(read.message))) == rows(read)
+
+
+@pytest.mark.parametrize("corpus", ["zk27-faults", "zk28-faults", "kraft39-faults", "kraft43-faults", "kraft43-ops"])
+def test_requests_to_coordinators_say_whose_they_are(corpus: str):
+    seen: Counter[str] = Counter()
+    marks = [f'"{api}"' for api in COLUMNS] + [f"={api}, " for api in COLUMNS]
+    for read in records(corpus):
+        if not any(mark in read.message[:400] for mark in marks):
+            continue
+        (fact,) = parse_request(read).facts
+        row = fact.row
+        api = row["api"]
+        seen[api] += 1
+        assert row.get("group_id") or row.get("transactional_id")
+        if api == "OFFSET_COMMIT":
+            assert row["records"] > 0 if 0 in row["error_codes"] else row["records"] == 0
+        elif api == "SYNC_GROUP":
+            assert row["assignments"] == 1
+        elif api == "ADD_PARTITIONS_TO_TXN":
+            assert row["verify_only"] == (row["api_version"] >= 4)
+            assert row["partitions"]
+            assert all(part["error_code"] in row["error_codes"] for part in row["partitions"])
+        elif api == "INIT_PRODUCER_ID":
+            assert (row["producer_id"] is not None) == (row["error_codes"] == [0])
+        elif api == "END_TXN":
+            assert row["committed"] in (True, False)
+    assert {"OFFSET_COMMIT", "SYNC_GROUP", "JOIN_GROUP", "HEARTBEAT"} <= seen.keys()
