@@ -9,7 +9,7 @@ from pipelines.config import Config
 from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.late import tell_late_apart
-from pipelines.replay.stage import replay_operations
+from pipelines.replay.stage import replayed_operations
 from schemas import gold, silver
 from schemas.table import TableSpec
 
@@ -26,12 +26,11 @@ def refresh(lake: Lake, config: Config, run_id: str) -> None:
     """Recompute the gold tables from silver."""
 
     def operations() -> None:
-        rows = (
-            replay_operations(lake, config.replay)
-            if lake.has_rows(silver.PRODUCE_REQUESTS)
-            else _none(lake, gold.DELAYED_OPERATIONS)
-        )
-        lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
+        if has_requests(lake):
+            with replayed_operations(lake, config.replay) as rows:
+                lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
+        else:
+            lake.replace(gold.DELAYED_OPERATIONS, _none(lake, gold.DELAYED_OPERATIONS), stamp=run_id)
         blame = replica_blame(lake.read(gold.DELAYED_OPERATIONS), config.latency)
         lake.replace(gold.REPLICA_BLAME, blame.coalesce(1), stamp=run_id)
 

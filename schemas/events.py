@@ -14,7 +14,7 @@ ISR_UPDATE: Final = "isr_update"
 ISR_PROPOSAL: Final = "isr_proposal"
 # What its request log shows:
 FETCH: Final = "fetch"
-MARKER: Final = "marker"
+#: An append on behalf of a request: a client's PRODUCE, a transaction marker, or a coordinator's record.
 PRODUCE: Final = "produce"
 # What its TRACE lines show, kept beside the prediction and never used for it, but for required offsets:
 INITIAL_STATUS: Final = "initial_status"
@@ -28,9 +28,8 @@ RANK: Final = {
     ISR_PROPOSAL: 3,
     INITIAL_STATUS: 4,
     FETCH: 5,
-    MARKER: 6,
-    PRODUCE: 7,
-    PROGRESS: 8,
+    PRODUCE: 6,
+    PROGRESS: 7,
 }
 
 
@@ -44,7 +43,7 @@ class Event(NamedTuple):
         leader_epoch: epoch that starts (leader_start), that ended this leadership (leader_end), or of the request.
         offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
             (produce; None where unknown), start offset (initial_status).
-        high_watermark: as the line shows it.
+        high_watermark: of leader_start, isr_update and isr_proposal, as the line shows it.
         isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
             for progress.
         replica_id: the follower that fetches.
@@ -54,11 +53,15 @@ class Event(NamedTuple):
             them in the log.
         sequence: position of a fetch in its chain (the correlation id).
         chain_end_us: when the last fetch of the chain arrived.
-        arrival_us, completed_us, sent_us: instants of the request.
-        previous_arrival_us, previous_sent_us: of the fetch before this one in its chain.
-        response_bytes: records that the response carried.
+        arrival_us, completed_us: instants of the request; for leader_end, by when the broker had stepped down.
+        previous_arrival_us, previous_dequeued_us, previous_completed_us, previous_sent_us: of the fetch before this one
+            in its chain: the one that carried out what lies below this one's offset.
         acks, timeout_ms: of a produce request.
         partitions: how many partitions the produce request has.
+        size_bytes: records appended, in bytes; None where the log does not say.
+        records: how many records were appended; None where the log does not say.
+        producer: whose transaction the records belong to, or a marker ends; None outside transactions.
+        control: True for a transaction marker.
         required_offset: requiredOffset that the broker logged.
         diverging: True where the leader answered a fetch that the follower's log diverges from its own.
         controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
@@ -79,13 +82,17 @@ class Event(NamedTuple):
     chain_end_us: int | None = None
     arrival_us: int | None = None
     completed_us: int | None = None
-    sent_us: int | None = None
     previous_arrival_us: int | None = None
+    previous_dequeued_us: int | None = None
+    previous_completed_us: int | None = None
     previous_sent_us: int | None = None
-    response_bytes: int | None = None
     acks: int | None = None
     timeout_ms: int | None = None
     partitions: int | None = None
     required_offset: int | None = None
     diverging: bool | None = None
     controller: bool | None = None
+    size_bytes: int | None = None
+    records: int | None = None
+    producer: str | None = None
+    control: bool | None = None

@@ -23,44 +23,63 @@ CLOCK_TICK_US = 1_000
 
 
 def advance(
-    state: State, event: Event, only: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
+    state: State, event: Event, own: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
 ) -> None:
-    """See how far the high watermark can have moved, and complete what waited for it."""
+    """See how far the high watermark can have moved, and complete what waited for it.
+
+    Args:
+        own: the operation that the event itself, a produce, brought.
+        removed: replicas that leave the ISR with this event.
+    """
     leadership = state.leadership
-    if leadership is None or not state.waiting:
-        if leadership is not None:
-            _raise_high_watermark(state, leadership, event.time_us)
-        return
-    if _below_min_isr(state, leadership, event.time_us):
+    if leadership is None or _below_min_isr(state, leadership, event.time_us):
         return
     definite, possible = leadership.counted(event.time_us)
     allowed = leadership.bound(definite)
-    certain = min(allowed, leadership.bound(definite + possible))
+    certain = min(allowed, leadership.bound(definite + possible)) if possible else allowed
     leadership.high_watermark = max(leadership.high_watermark, certain)
+    for batch in state.log.uncommitted:
+        if batch.base_offset >= allowed:
+            break
+        if batch.committed_lowest_us is None:
+            batch.committed_lowest_us = _earliest(
+                leadership, batch.base_offset, batch.appended_lowest_us, event, definite
+            )
+    state.wakes += state.log.committed(certain, event.time_us)
+    if state.waiting:
+        _complete_waiting(state, leadership, event, own, removed, (definite, possible), (allowed, certain))
+    oldest = leadership.high_watermark
+    if state.waiting and state.waiting[0].base_offset is not None:
+        oldest = min(oldest, state.waiting[0].base_offset)
+    for follower in leadership.followers.values():
+        follower.forget_below(oldest)
+
+
+def _complete_waiting(
+    state: State,
+    leadership: Leadership,
+    event: Event,
+    own: PartitionOutcome | None,
+    removed: frozenset[int],
+    counted: tuple[list[int], list[int]],
+    bounds: tuple[int, int],
+) -> None:
+    (definite, possible), (allowed, certain) = counted, bounds
+    if state.waiting[0].base_offset is not None and state.waiting[0].base_offset >= allowed:
+        return  # they wait in the order of their offsets
     still: list[PartitionOutcome] = []
     for operation in state.waiting:
         base = operation.base_offset
-        if base is None or base >= allowed or (only is not None and operation is not only):
+        if base is None or base >= allowed:
             still.append(operation)
             continue
         if operation.lowest_us is None:
-            operation.lowest_us = _earliest(leadership, operation, event, definite)
+            operation.lowest_us = _earliest(leadership, base, operation.handled_us, event, definite)
         if base >= certain:
             still.append(operation)
             continue
-        _satisfy(state, leadership, operation, event, definite + possible, removed)
+        _satisfy(state, leadership, operation, event, definite + possible, removed, operation is own)
     state.waiting = still
-    oldest = still[0].base_offset if still and still[0].base_offset is not None else leadership.high_watermark
-    for follower in leadership.followers.values():
-        follower.forget_below(min(oldest, leadership.high_watermark))
-
-
-def _raise_high_watermark(state: State, leadership: Leadership, now_us: int) -> None:
-    if not _below_min_isr(state, leadership, now_us):
-        definite, possible = leadership.counted(now_us)
-        leadership.high_watermark = max(leadership.high_watermark, leadership.bound(definite + possible))
-        for follower in leadership.followers.values():
-            follower.forget_below(leadership.high_watermark)
 
 
 def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
@@ -70,13 +89,12 @@ def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
     return len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas_seen)
 
 
-def _earliest(leadership: Leadership, operation: PartitionOutcome, event: Event, definite: list[int]) -> int:
-    """The earliest instant at which the definite replicas can have let the operation through."""
-    assert operation.base_offset is not None
-    earliest = operation.handled_us
+def _earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
+    """The earliest instant, not before a floor, at which the definite replicas can have let an offset through."""
+    earliest = floor_us
     for replica_id in definite:
         follower = leadership.followers.get(replica_id)
-        fetch = follower.first_past(operation.base_offset) if follower is not None else None
+        fetch = follower.first_past(base_offset) if follower is not None else None
         if fetch is not None:
             earliest = max(earliest, fetch.earliest_us)
     if event.kind not in (e.FETCH, e.PRODUCE):
@@ -91,6 +109,7 @@ def _satisfy(
     event: Event,
     counted: list[int],
     removed: frozenset[int],
+    is_own: bool,
 ) -> None:
     """The high watermark certainly lies beyond the operation now."""
     assert operation.base_offset is not None
@@ -101,7 +120,7 @@ def _satisfy(
         if fetch is not None:
             reached.append((fetch.time_us, replica_id, fetch))
     reached.sort(key=lambda entry: entry[:2])
-    operation.highest_us = max(operation.handled_us, event.time_us if event.kind != e.PRODUCE else 0)
+    operation.highest_us = operation.handled_us if is_own else max(operation.handled_us, event.time_us)
     operation.predicted_error_code = NONE
     operation.isr = tuple(sorted(leadership.isr or ()))
     operation.isr_inferred = leadership.isr is None
@@ -174,5 +193,5 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
     operation.predicted_error_code = error_code
     _name_missing_replica(state, operation)
     operation.lowest_us = min(operation.lowest_us or event.earliest_us, event.earliest_us)
-    operation.highest_us = event.time_us + CLOCK_TICK_US
+    operation.highest_us = max(event.time_us, event.completed_us or 0) + CLOCK_TICK_US
     state.decided.add(operation)

@@ -1,7 +1,8 @@
 """The replay kernel: ``step(state, event) -> outcomes``, for one partition on the one broker that leads it.
 
-Pure: no Spark, no I/O. It folds what a leader logged, in the order of `Event.time_us`, and answers for every acks=all
-produce when Kafka's rules let it be answered, and which replica it waited for.
+Pure: no Spark, no I/O. It folds what a leader logged, in the order of `Event.time_us`, and answers for every delayed
+produce when Kafka's rules let it be answered, and which replica it waited for. Delayed fetches span partitions, so they
+are replayed by connection (`pipelines.replay.sessions`); what can wake them is given here, as `Wake`.
 
 Rules (``DelayedProduce.tryComplete``, ``Partition.checkEnoughReplicasReachOffset``, kafka-rules section 1.2):
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.replay import outcome as o
+from pipelines.replay.batches import Wake
 from pipelines.replay.completion import (
     CLOCK_TICK_US,
     NONE,
@@ -41,8 +43,8 @@ __all__ = ["Context", "State", "finish", "step"]
 NOT_LEADER_OR_FOLLOWER = 6
 
 
-def step(state: State, event: Event) -> Iterable[PartitionOutcome]:
-    """Fold one event; give the operations that are finished for good.
+def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
+    """Fold one event; give the operations that are finished for good, and what may have completed fetches.
 
     Raises:
         ValueError: the event lies before the one that was folded last.
@@ -58,10 +60,12 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome]:
     _HANDLERS[event.kind](state, event)
     settle_us = state.context.settle_us
     oldest = state.waiting[0].base_offset if state.waiting else None
-    return state.decided.release(event.time_us - settle_us, settle_us, state.required, oldest)
+    released = state.decided.release(event.time_us - settle_us, settle_us, state.required, oldest)
+    wakes = state.take_wakes(event.time_us)
+    return [*released, *wakes] if wakes else released
 
 
-def finish(state: State) -> Iterable[PartitionOutcome]:
+def finish(state: State) -> Iterable[PartitionOutcome | Wake]:
     """The log ends here: give what is left, unobservable where its end was not seen."""
     if state.last is not None:
         expire(state, state.last.time_us)
@@ -69,7 +73,9 @@ def finish(state: State) -> Iterable[PartitionOutcome]:
         operation.missing = operation.missing or why_open(state, operation)
         state.decided.add(operation)
     state.waiting = []
-    return state.decided.drain(state.required)
+    if state.last is not None:
+        state.wakes += state.log.ends(state.last)
+    return [*state.decided.drain(state.required), *state.wakes]
 
 
 def _leader_start(state: State, event: Event) -> None:
@@ -78,6 +84,7 @@ def _leader_start(state: State, event: Event) -> None:
         state.leadership = new_leadership(state)
         _drop_older(state, event.time_us - LOG_ORDER_SLACK_US)
     state.leads = True
+    state.wakes += state.log.starts(event, newly_leader)
     removed = state.leadership.start_epoch(event, newly_leader)
     state.required.epoch_starts(event.offset)
     note_replicas(state)
@@ -85,6 +92,7 @@ def _leader_start(state: State, event: Event) -> None:
 
 
 def _leader_end(state: State, event: Event) -> None:
+    state.wakes += state.log.ended(event)
     if state.leadership is None or not state.leads:
         state.leads = False
         state.leadership = None
@@ -123,14 +131,10 @@ def _fetch(state: State, event: Event) -> None:
         return
     if event.diverging and not state.context.rules.counts_diverging_fetches:
         return
+    state.log.fetched(event)
     if current_leadership(state).fetched(event):
         note_replicas(state)
         advance(state, event)
-
-
-def _marker(state: State, event: Event) -> None:
-    """A transaction marker was appended: one control record at an offset that its request does not show."""
-    state.required.marker(event.earliest_us, event.time_us)
 
 
 def _initial_status(state: State, event: Event) -> None:
@@ -144,16 +148,23 @@ def _progress(state: State, event: Event) -> None:
 
 
 def _produce(state: State, event: Event) -> None:
-    appended = event.error_code in (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-    if event.offset is not None and event.offset >= 0 and event.error_code != NOT_LEADER_OR_FOLLOWER:
-        state.required.append(event.offset, event.earliest_us, event.time_us)
+    appended = event.error_code in (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
+    base = event.offset if event.offset is not None and event.offset >= 0 else None
+    counted = base is None and appended and event.records is not None and state.leads is not False
+    if counted or (base is not None and event.error_code != NOT_LEADER_OR_FOLLOWER):
+        if event.control:
+            state.required.marker(event.earliest_us, event.time_us)
+        elif base is not None:
+            state.required.append(base, event.earliest_us, event.time_us)
         if state.leads is not False:
-            current_leadership(state).appended(event.offset, event)
+            base = state.log.appended(event)
+            current_leadership(state).appended(base, event)
     if event.acks != -1:
+        advance(state, event)
         return
     operation = PartitionOutcome(
         request_id=event.request_id or "",
-        base_offset=event.offset if event.offset is not None and event.offset >= 0 else None,
+        base_offset=base,
         error_code=event.error_code,
         handled_us=event.time_us,
         completed_us=event.completed_us or event.time_us,
@@ -173,7 +184,7 @@ def _produce(state: State, event: Event) -> None:
     while at and (state.waiting[at - 1].base_offset or 0) > operation.base_offset:
         at -= 1
     state.waiting.insert(at, operation)
-    advance(state, event, only=operation)
+    advance(state, event, own=operation)
 
 
 def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, event: Event) -> None:
@@ -197,7 +208,6 @@ _HANDLERS = {
     e.ISR_UPDATE: _isr_update,
     e.ISR_PROPOSAL: _isr_proposal,
     e.FETCH: _fetch,
-    e.MARKER: _marker,
     e.INITIAL_STATUS: _initial_status,
     e.PRODUCE: _produce,
     e.PROGRESS: _progress,

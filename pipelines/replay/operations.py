@@ -25,7 +25,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
     """Join one produce request with the outcomes of its partitions.
 
     Args:
-        request: columns of ``silver.produce_requests`` with instants in microseconds (``*_us``) and `operation_id`.
+        request: columns of a request with instants in microseconds (``*_us``), `operation_id` and ``partitions``.
         outcomes: rows of `pipelines.replay.operator.OUTCOME_TYPES` with ``topic`` and ``partition``.
         limits: what is explained and what is late.
         kafka_version: version of the broker, for its known bugs.
@@ -52,7 +52,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
     return {
         "operation": "produce",
         "error_codes": codes,
-        "succeeded": codes == [0],
+        "succeeded": codes == [0] if codes else given == {0},
         "predicted_error_codes": sorted(code for code in given if code is not None),
         "lowest_us": lowest,
         "highest_us": highest,

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from pipelines.replay.batches import Wake
 from pipelines.replay.context import Contexts
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.outcome import PartitionOutcome
@@ -41,8 +42,24 @@ OUTCOME_TYPES = {
     "proven_early": "boolean",
     "awaiting_logged": "array<int>",
 }
-OUTCOME_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, " + ", ".join(
-    f"{name} {type_}" for name, type_ in OUTCOME_TYPES.items()
+#: A wake in Spark (`pipelines.replay.batches.Wake`): `KEY` and these. ``wake`` is its kind, null for an outcome.
+WAKE_TYPES = {
+    "wake": "string",
+    "wake_offset": "long",
+    "wake_bytes": "long",
+    "estimated": "boolean",
+    "appended_lowest_us": "long",
+    "appended_highest_us": "long",
+    "committed_lowest_us": "long",
+    "committed_highest_us": "long",
+    "unstable": "boolean",
+    "wake_high_watermark": "long",
+    "wake_leader_epoch": "int",
+    "carrier": "string",
+    "without_carrier_us": "long",
+}
+REPLAY_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, " + ", ".join(
+    f"{name} {type_}" for name, type_ in (OUTCOME_TYPES | WAKE_TYPES).items()
 )
 
 
@@ -67,12 +84,12 @@ class PartitionReplay(StatefulProcessor):
         cluster_id, topic, _, broker_id = key
         state = State(self._contexts.of(cluster_id, broker_id, topic))
         for frame in rows:
-            outcomes = [outcome for event in events(frame) for outcome in step(state, event)]
-            if outcomes:
-                yield _frame(key, outcomes)
-        outcomes = list(finish(state))
-        if outcomes:
-            yield _frame(key, outcomes)
+            given = [output for event in events(frame) for output in step(state, event)]
+            if given:
+                yield _frame(key, given)
+        given = list(finish(state))
+        if given:
+            yield _frame(key, given)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -93,15 +110,16 @@ def events(frame: pd.DataFrame) -> Iterator[Event]:
     return map(Event._make, zip(*columns, strict=True))
 
 
-def _frame(key: Any, outcomes: list[PartitionOutcome]) -> pd.DataFrame:
-    rows = [outcome_row(outcome) for outcome in outcomes]
-    frame = pd.DataFrame(rows, columns=list(OUTCOME_TYPES)).astype(object)
-    frame = frame.where(frame.notna(), None)
+def _frame(key: Any, given: list[PartitionOutcome | Wake]) -> pd.DataFrame:
+    rows = [_NO_OUTCOME + output if isinstance(output, Wake) else outcome_values(output) + _NO_WAKE for output in given]
+    frame = pd.DataFrame(rows, columns=[*OUTCOME_TYPES, *WAKE_TYPES], dtype=object)
     for name, value in zip(reversed(KEY), reversed(key), strict=True):
         frame.insert(0, name, value)
     return frame
 
 
+_NO_OUTCOME = (None,) * len(OUTCOME_TYPES)
+_NO_WAKE = (None,) * len(WAKE_TYPES)
 #: Columns that stand in the outcome under their own names.
 _PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name in PartitionOutcome.__dataclass_fields__))
 _PLAIN_NAMES = tuple(name for name in OUTCOME_TYPES if name in PartitionOutcome.__dataclass_fields__)
@@ -118,3 +136,9 @@ def outcome_row(outcome: PartitionOutcome) -> dict[str, Any]:
     row["carrier_arrival_us"] = closing.previous_arrival_us if closing else None
     row["carrier_sent_us"] = closing.previous_sent_us if closing else None
     return row
+
+
+def outcome_values(outcome: PartitionOutcome) -> tuple[Any, ...]:
+    """The values of `outcome_row`, in the order of `OUTCOME_TYPES`."""
+    row = outcome_row(outcome)
+    return tuple(row[name] for name in OUTCOME_TYPES)

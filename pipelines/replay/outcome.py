@@ -18,6 +18,14 @@ TIMER = "timer"
 LEADERSHIP_LOST = "leadership_lost"
 ERROR = "error"
 UNKNOWN = "unknown"
+# Of fetches alone.
+BYTES = "bytes"
+NO_PARTITIONS = "no_partitions"
+NO_WAIT = "no_wait"
+SESSION_ERROR = "session_error"
+DIVERGING_EPOCH = "diverging_epoch"
+PREFERRED_REPLICA = "preferred_replica"
+BEYOND_END = "beyond_end"
 
 # What is missing where an operation cannot be judged.
 END_OF_LOG = "end_of_log"
@@ -26,6 +34,8 @@ ISR_NOT_LOGGED = "isr_not_logged"
 NO_LEADERSHIP = "no_leadership"
 LATE_LOG_LINE = "late_log_line"
 NO_BASE_OFFSET = "no_base_offset"
+APPEND_NOT_LOGGED = "append_not_logged"
+SESSION_NOT_LOGGED = "session_not_logged"
 
 
 @dataclass

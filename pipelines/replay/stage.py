@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import ReplayConfig
 from pipelines.lake import Lake
+from pipelines.replay import coordinators
+from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context import LAG_TIME_MAX, MIN_ISR, Contexts, History
+from pipelines.replay.fetch_operator import FETCH_SCHEMA, SessionReplay
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
-from pipelines.replay.operator import OUTCOME_SCHEMA, OUTCOME_TYPES, PartitionReplay
+from pipelines.replay.operator import OUTCOME_TYPES, REPLAY_SCHEMA, PartitionReplay
 from pipelines.replay.timeline import KEY, ORDER, operation_id, timeline
+from pipelines.silver.parse import topic_names
 from schemas import gold, silver
 
 _BROKER = ("cluster_id", "broker_id")
-#: Columns of silver.produce_requests that gold repeats as they are.
+#: Columns of a request that gold repeats as they are.
 _COPIED = (
     "cluster_id",
     "broker_id",
     "arrival_time",
     "operation_id",
+    "api",
     "client_id",
     "connection",
     "correlation_id",
@@ -34,20 +41,78 @@ _COPIED = (
 )
 
 
-def replay_operations(lake: Lake, config: ReplayConfig) -> DataFrame:
-    """Rows of ``gold.delayed_operations`` for every acks=all produce in silver.
+@contextmanager
+def replayed_operations(lake: Lake, config: ReplayConfig) -> Iterator[DataFrame]:
+    """Rows of ``gold.delayed_operations``: every delayed produce and every fetch in silver.
 
-    Lazy: nothing is computed before the rows are asked for, but for the small contexts of the brokers.
+    Lazy: nothing is computed before the rows are asked for, but for the small contexts of the brokers. The replay of
+    the partitions, which both kinds of operation need, is kept until the block ends.
     """
     contexts = collect_contexts(lake, config.settle_ms * 1000)
-    outcomes = _outcomes(lake, contexts, config.evidence_tier_max)
+    replayed = replay_partitions(lake, contexts, config.evidence_tier_max).persist()
+    try:
+        limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
+        rows = _produces(lake, replayed, limits, contexts)
+        fetches = _fetches(lake, replayed, limits)
+        yield rows if fetches is None else rows.unionByName(fetches)
+    finally:
+        replayed.unpersist()
+
+
+def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
+    """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
+    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    events = timeline(lake, tier_max)
+    ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
+    return ordered.groupBy(*KEY).transformWithStateInPandas(
+        PartitionReplay(contexts), REPLAY_SCHEMA, outputMode="append", timeMode="none"
+    )
+
+
+def _produces(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame:
+    outcomes = replayed.where("wake IS NULL")
     by_request = outcomes.groupBy("cluster_id", "broker_id", F.col("request_id").alias("operation_id")).agg(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
-    requests = _acks_all(lake)
-    joined = requests.join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
-    limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
+    joined = _requests(lake).join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
     return joined.mapInArrow(_operations(limits, dict(contexts.versions)), gold.DELAYED_OPERATIONS.worker_schema)
+
+
+def _fetches(lake: Lake, replayed: DataFrame, limits: Tolerances) -> DataFrame | None:
+    events = fetches.fetch_timeline(lake, replayed.where("wake IS NOT NULL"))
+    if events is None:
+        return None
+    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    ordered = events.repartition(partitions, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
+    judged = ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
+        SessionReplay(limits), FETCH_SCHEMA, outputMode="append", timeMode="none"
+    )
+    names = topic_names(lake)
+    if names is not None:
+        named = names.select("cluster_id", F.col("topic_id").alias("closing_topic"), "name")
+        judged = judged.join(F.broadcast(named), ["cluster_id", "closing_topic"], "left")
+        judged = judged.withColumn("closing_topic", F.coalesce("name", "closing_topic"))
+    return judged.select(*_fetch_columns(judged))
+
+
+def _fetch_columns(judged: DataFrame) -> list[Column]:
+    """Columns of gold for a judged fetch; what is only said of produces is null."""
+    made: dict[str, Column] = {
+        "operation": F.lit("fetch"),
+        "api": F.lit("FETCH"),
+        "line_time": F.timestamp_micros("line_us"),
+        "succeeded": F.size("error_codes") == 0,
+        "interval_width_ms": (F.col("highest_us") - F.col("lowest_us")) / 1000,
+        "residual_ms": F.col("residual_us") / 1000,
+        "partitions": F.array().cast(gold.DELAYED_OPERATIONS.worker_schema["partitions"].dataType),
+    }
+    for name in ("arrival", "handled", "completed", "lowest", "highest"):
+        made[f"{name}_time"] = F.timestamp_micros(f"{name}_us")
+    made |= {name: F.col(name) for name in judged.columns if name not in made}
+    return [
+        made.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
+        for field in gold.DELAYED_OPERATIONS.worker_schema.fields
+    ]
 
 
 def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
@@ -77,26 +142,29 @@ def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
     return Contexts(versions, broker, topic, settle_us)
 
 
-def _outcomes(lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
-    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    events = timeline(lake, tier_max)
-    ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
-    return ordered.groupBy(*KEY).transformWithStateInPandas(
-        PartitionReplay(contexts), OUTCOME_SCHEMA, outputMode="append", timeMode="none"
-    )
+def _requests(lake: Lake) -> DataFrame:
+    """Requests whose answer waits in the produce purgatory: acks=all produces, and those of coordinators."""
+    kinds = []
+    if lake.has_rows(silver.PRODUCE_REQUESTS):
+        kinds.append(lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"))
+    if lake.has_rows(silver.REQUESTS):
+        requests = lake.read(silver.REQUESTS)
+        marking = requests.where("api = 'WRITE_TXN_MARKERS' AND broker_id IS NOT NULL AND size(partitions) > 0")
+        kinds += [coordinators.records(requests, coordinators.partition_counts(lake)), marking]
+    return reduce(DataFrame.unionByName, [_waiting(rows) for rows in kinds])
 
 
-def _acks_all(lake: Lake) -> DataFrame:
-    rows = lake.read(silver.PRODUCE_REQUESTS).where("acks = -1")
+def _waiting(rows: DataFrame) -> DataFrame:
     rows = rows.withColumn("operation_id", operation_id()).withColumn("broker_id", F.coalesce("broker_id", F.lit(-1)))
     rows = rows.dropDuplicates([*_BROKER, "operation_id"])  # a line can stand in two overlapping files
     instants = [F.unix_micros(f"{name}_time").alias(f"{name}_us") for name in ("handled", "completed")]
+    has, types = set(rows.columns), gold.DELAYED_OPERATIONS.worker_schema
     return rows.select(
-        *_COPIED,
+        *[F.col(name) if name in has else F.lit(None).cast(types[name].dataType).alias(name) for name in _COPIED],
         F.col("time").alias("line_time"),
         F.col("remote_time_ms").alias("wait_ms"),
         *instants,
-        "partitions",
+        F.expr("transform(partitions, p -> struct(p.topic, p.partition, p.error_code))").alias("partitions"),
     )
 
 

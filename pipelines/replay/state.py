@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipelines.replay.batches import BatchLog, Wake
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
@@ -48,6 +49,8 @@ class State:
         leadership: the current one; None while the broker does not lead.
         waiting: operations not yet satisfied, by base offset.
         decided: operations that are done but whose required offset may still become known.
+        log: the batches of the current leadership.
+        wakes: what may have completed fetches since the last event.
     """
 
     context: Context
@@ -56,8 +59,18 @@ class State:
     waiting: list[PartitionOutcome] = field(default_factory=list)
     decided: Settling = field(default_factory=Settling)
     required: RequiredOffsets = field(default_factory=RequiredOffsets)
+    log: BatchLog = field(default_factory=BatchLog)
+    wakes: list[Wake] = field(default_factory=list)
     last: Event | None = None
     replicas_seen: int = 1
+
+    def take_wakes(self, now_us: int) -> list[Wake]:
+        """The wakes that are due."""
+        wakes = self.wakes
+        wakes += self.log.settle(now_us)
+        if wakes:
+            self.wakes = []
+        return wakes
 
 
 def new_leadership(state: State) -> Leadership:

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
+from pipelines.replay import coordinators
 from pipelines.silver.parse import topic_names
 from schemas import events as e
 from schemas import silver
@@ -15,6 +16,8 @@ from schemas.table import TableSpec
 
 #: Its fetches are Raft's business; no leader of it is replayed.
 METADATA_TOPIC = "__cluster_metadata"
+#: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
+MARKER_BYTES = 78
 
 KEY = ("cluster_id", "topic", "partition", "broker_id")
 
@@ -35,17 +38,26 @@ EVENT_TYPES = {
     "chain_end_us": "long",
     "arrival_us": "long",
     "completed_us": "long",
-    "sent_us": "long",
     "previous_arrival_us": "long",
+    "previous_dequeued_us": "long",
+    "previous_completed_us": "long",
     "previous_sent_us": "long",
-    "response_bytes": "long",
     "acks": "int",
     "timeout_ms": "int",
     "partitions": "int",
     "required_offset": "long",
     "diverging": "boolean",
     "controller": "boolean",
+    "size_bytes": "long",
+    "records": "int",
+    "producer": "string",
+    "control": "boolean",
 }
+#: A fetcher that starts later than this after its partition became a follower has other reasons.
+STEP_DOWN_MAX_US = 5_000_000
+#: Instants of a fetch that the fetch after it is told.
+_FETCH_INSTANTS = ("arrival_time", "dequeued_time", "completed_time")
+_CARRIER_INSTANTS = ("arrival", "dequeued", "completed", "sent")
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
 
@@ -60,8 +72,7 @@ def timeline(lake: Lake, tier_max: str = "T3") -> DataFrame:
         *_leadership(lake),
         *_isr(lake),
         *_fetches(lake),
-        *_markers(lake),
-        *_produces(lake),
+        *_appends_of_requests(lake),
     ]
     if tier_max == "T3":
         parts += [*_checks(lake), *_appends(lake)]
@@ -108,7 +119,7 @@ def _leadership(lake: Lake) -> list[DataFrame]:
         .otherwise(e.ISR_UPDATE)
     )
     told = _event(
-        rows,
+        _with_step_down(lake, rows),
         kind,
         time_us=_micros("time"),
         earliest_us=_micros("time"),
@@ -116,9 +127,28 @@ def _leadership(lake: Lake) -> list[DataFrame]:
         offset="start_offset",
         high_watermark="high_watermark",
         isr="isr",
+        completed_us="stepped_down_us",
         controller=F.lit(True),
     )
     return [told, *_restarts(lake, rows)]
+
+
+def _with_step_down(lake: Lake, leadership: DataFrame) -> DataFrame:
+    """When a new follower had been given its fetcher: ``stepped_down_us``, null where no line tells.
+
+    What waits at a broker that steps down is completed after all partitions of that change have become followers,
+    about when their fetchers start (``ReplicaManager.makeFollowers``, ``applyLocalFollowersDelta``).
+    """
+    fetchers = _rows(lake, silver.FETCHER_EVENTS)
+    if fetchers is None:
+        return leadership.withColumn("stepped_down_us", F.lit(None).cast("long"))
+    added = fetchers.where("action = 'added'").select(*KEY, "time", F.lit(True).alias("is_added"))
+    later = Window.partitionBy(*KEY).orderBy("time").rangeBetween(Window.currentRow, Window.unboundedFollowing)
+    both = leadership.unionByName(added, allowMissingColumns=True)
+    next_us = F.min(F.when(F.col("is_added"), _micros("time"))).over(later)
+    within = next_us - _micros("time") <= STEP_DOWN_MAX_US
+    stepped_down = F.when((F.col("role") == "follower_start") & within, next_us)
+    return both.withColumn("stepped_down_us", stepped_down).where("is_added IS NULL").drop("is_added")
 
 
 def _restarts(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
@@ -166,14 +196,14 @@ def _fetches(lake: Lake) -> list[DataFrame]:
     listed = listed.where(f"source = 'request' AND topic <> '{METADATA_TOPIC}'")
     empty = (
         requests.where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
-        .select("cluster_id", "broker_id", "replica_id", "connection", "correlation_id", "arrival_time")
+        .select("cluster_id", "broker_id", "replica_id", "connection", "correlation_id", *_FETCH_INSTANTS)
         .withColumn("sent_time", F.col("arrival_time"))
     )
     all_fetches = listed.unionByName(empty, allowMissingColumns=True)
     # A fetch has a row per partition, so its neighbours are found by number, not by row.
     connection = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id").orderBy("correlation_id")
     # A port can be used again, by another connection of the same name: what does not fit in time is none of this one.
-    before = F.max(F.struct("arrival_time", "sent_time")).over(connection.rangeBetween(-1, -1))
+    before = F.max(F.struct(*_FETCH_INSTANTS, "sent_time")).over(connection.rangeBetween(-1, -1))
     previous = F.when(before["arrival_time"] <= F.col("arrival_time"), before)
     after = F.max("arrival_time").over(connection.rangeBetween(1, 1))
     following = F.when(after >= F.col("arrival_time"), after)
@@ -194,7 +224,6 @@ def _fetches(lake: Lake) -> list[DataFrame]:
             earliest_us=F.least(_micros("dequeued_time"), handled),
             leader_epoch="leader_epoch",
             offset="fetch_offset",
-            high_watermark="response_high_watermark",
             replica_id="replica_id",
             error_code="response_error_code",
             request_id=F.concat_ws("#", "connection", F.col("correlation_id").cast("string")),
@@ -203,60 +232,77 @@ def _fetches(lake: Lake) -> list[DataFrame]:
             chain_end_us=_micros("chain_end"),
             arrival_us=F.least(_micros("arrival_time"), handled),
             completed_us=_micros("completed_time"),
-            sent_us=_micros("sent_time"),
-            previous_arrival_us=F.unix_micros(F.col("previous.arrival_time")),
-            previous_sent_us=F.unix_micros(F.col("previous.sent_time")),
-            response_bytes="response_bytes",
+            **{f"previous_{name}_us": _micros(f"previous.{name}_time") for name in _CARRIER_INSTANTS},
             diverging=F.col("diverging_end_offset").isNotNull(),
         )
     ]
 
 
-def _markers(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.REQUESTS)
-    if rows is None:
-        return []
-    rows = rows.where("api = 'WRITE_TXN_MARKERS'").withColumn("marked", F.explode("partitions"))
-    rows = rows.where("marked.error_code = 0").select("*", "marked.topic", "marked.partition")
-    return [
-        _event(
-            rows,
-            e.MARKER,
-            time_us=_micros("handled_time"),
-            earliest_us=_micros("dequeued_time"),
-            request_id=operation_id(),
+def _appends_of_requests(lake: Lake) -> list[DataFrame]:
+    """Appends on behalf of requests: of producers, of coordinators, and of transaction markers."""
+    made = []
+    produces = with_topic_names(lake, _rows(lake, silver.PRODUCE_REQUESTS))
+    if produces is not None:
+        made.append(
+            _append_event(
+                produces,
+                offset="part.base_offset",
+                acks="acks",
+                timeout_ms="timeout_ms",
+                size_bytes="part.size_bytes",
+                producer="transactional_id",
+            )
         )
-    ]
+    requests = _rows(lake, silver.REQUESTS)
+    if requests is not None:
+        records = exploded(coordinators.records(requests, coordinators.partition_counts(lake)))
+        made.append(_append_event(records, acks=-1, records="records"))
+        markers = coordinators.markers(requests)
+        made.append(
+            _append_event(
+                markers,
+                acks=-1,
+                records=1,
+                size_bytes=MARKER_BYTES,
+                producer=F.coalesce("producer", F.concat(F.lit("producer id "), "marked_producer_id")),
+                control=F.lit(True),
+            )
+        )
+    return made
 
 
-def _produces(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.PRODUCE_REQUESTS)
-    if rows is None:
-        return []
-    rows = rows.withColumn("part", F.explode("partitions")).select(
-        "*", F.col("part.topic").alias("topic"), F.col("part.partition").alias("partition")
+def _append_event(rows: DataFrame, **values: Column | str | int) -> DataFrame:
+    return _event(
+        rows,
+        e.PRODUCE,
+        time_us=_micros("handled_time"),
+        earliest_us=_micros("dequeued_time"),
+        error_code="part.error_code",
+        request_id=operation_id(),
+        arrival_us=_micros("arrival_time"),
+        completed_us=_micros("completed_time"),
+        partitions=F.size("partitions"),
+        **values,
     )
+
+
+def exploded(requests: DataFrame) -> DataFrame:
+    """Requests with one row per partition, ``part``, and its ``topic`` and ``partition`` beside it."""
+    rows = requests.withColumn("part", F.explode("partitions"))
+    return rows.select("*", F.col("part.topic").alias("topic"), F.col("part.partition").alias("partition"))
+
+
+def with_topic_names(lake: Lake, requests: DataFrame | None) -> DataFrame | None:
+    """Produce requests exploded, with names instead of ids where a line tells them."""
+    if requests is None:
+        return None
+    rows = exploded(requests)
     names = topic_names(lake)
-    if names is not None:
-        named = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
-        rows = rows.join(F.broadcast(named), ["cluster_id", "topic"], "left")
-        rows = rows.withColumn("topic", F.coalesce("name", "topic"))
-    return [
-        _event(
-            rows,
-            e.PRODUCE,
-            time_us=_micros("handled_time"),
-            earliest_us=_micros("dequeued_time"),
-            offset="part.base_offset",
-            error_code="part.error_code",
-            request_id=operation_id(),
-            arrival_us=_micros("arrival_time"),
-            completed_us=_micros("completed_time"),
-            acks="acks",
-            timeout_ms="timeout_ms",
-            partitions=F.size("partitions"),
-        )
-    ]
+    if names is None:
+        return rows
+    named = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
+    rows = rows.join(F.broadcast(named), ["cluster_id", "topic"], "left")
+    return rows.withColumn("topic", F.coalesce("name", "topic"))
 
 
 def _checks(lake: Lake) -> list[DataFrame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipelines.replay.batches import Wake
 from pipelines.replay.kernel import Context, State, finish, step
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.versions import rules_for
@@ -89,9 +90,18 @@ def produce(
 
 def fold(events: Iterable[Event], given: Context | None = None) -> dict[str, PartitionOutcome]:
     """Outcomes by request, of events in any order."""
+    return {output.request_id: output for output in replay(events, given) if isinstance(output, PartitionOutcome)}
+
+
+def wakes(events: Iterable[Event], given: Context | None = None) -> list[Wake]:
+    """What may complete fetches, of events in any order."""
+    return [output for output in replay(events, given) if isinstance(output, Wake)]
+
+
+def replay(events: Iterable[Event], given: Context | None = None) -> list[PartitionOutcome | Wake]:
+    """Everything that the kernel gives for events in any order."""
     state = State(given or context())
-    outcomes: list[PartitionOutcome] = []
+    outputs: list[PartitionOutcome | Wake] = []
     for event in sorted(events, key=lambda event: (event.time_us, e.RANK[event.kind])):
-        outcomes += step(state, event)
-    outcomes += finish(state)
-    return {outcome.request_id: outcome for outcome in outcomes}
+        outputs += step(state, event)
+    return [*outputs, *finish(state)]

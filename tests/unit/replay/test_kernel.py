@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
+from pipelines.replay.batches import Wake
 from pipelines.replay.kernel import State, step
+from pipelines.replay.outcome import PartitionOutcome
 from tests.unit.replay.histories import (
     MS,
     context,
@@ -153,7 +155,9 @@ def test_a_late_line_of_a_follower_does_not_turn_its_position_back():
 def test_the_same_line_twice_counts_once():
     history = [leader_start(0, [1, 2]), produce(10, 0), fetch(20, 2, 1)]
     state = State(context())
-    seen = [outcome for event in sorted(history + history) for outcome in step(state, event)]
+    given = [output for event in sorted(history + history) for output in step(state, event)]
+    seen = [output for output in given if isinstance(output, PartitionOutcome)]
+    assert [output.kind for output in given if isinstance(output, Wake)] == ["leader_start", "batch"]
     assert len(seen) + len(state.waiting) + len(state.decided) == 1
 
 

@@ -1,0 +1,305 @@
+"""The leader's log as far as its requests show it: which batch was appended when, and from when consumers may read it.
+
+Pure. Delayed fetches wait for bytes: a follower for bytes below the log end, a consumer below the high watermark, a
+read_committed one below the last stable offset (``FetchIsolation``, ``DelayedFetch.tryComplete``). So each batch of a
+leadership becomes a `Wake`, with the instants, as intervals, at which it passed each of the three.
+
+Where the log shows an append but not its offset (coordinators' records, transaction markers, acks=0), the batch is put
+at the log end as known: the records before it are counted. Where the log shows no append at all, followers' positions
+do: an offset beyond the known end means that something was appended before the response that carried it out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from schemas.events import Event
+
+# Kinds of wake.
+BATCH: Final = "batch"
+STABLE: Final = "stable"
+LEADER_START: Final = "leader_start"
+LEADER_END: Final = "leader_end"
+
+#: How long an append that no request shows waits for the other followers that carry it, microseconds.
+_SETTLE_US = 1_000_000
+#: A fetch that took longer than this to answer was parked: it had found nothing when it read.
+_PARKED_US = 5_000
+#: Instants computed from two lines can contradict each other by as much: two ticks of the log's clock.
+_CLOCK_US = 2_000
+
+
+class Wake(NamedTuple):
+    """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, or unknown.
+
+    Attributes:
+        kind: batch; stable (the last stable offset moved); leader_start; leader_end.
+        base_offset: of a batch; the last stable offset (stable); log end offset (leader_start).
+        size_bytes: of a batch; None where the log does not tell it.
+        estimated: the base offset is counted, not logged.
+        appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened.
+        committed_lowest_us, committed_highest_us: when the high watermark passed it.
+        unstable: it was committed while a transaction below it was open; a `stable` wake frees it.
+        high_watermark: of leader_start.
+        leader_epoch: of the leadership.
+        carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
+        without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.
+    """
+
+    kind: str
+    base_offset: int | None = None
+    size_bytes: int | None = None
+    estimated: bool = False
+    appended_lowest_us: int | None = None
+    appended_highest_us: int | None = None
+    committed_lowest_us: int | None = None
+    committed_highest_us: int | None = None
+    unstable: bool = False
+    high_watermark: int | None = None
+    leader_epoch: int | None = None
+    carrier: str | None = None
+    without_carrier_us: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """A batch that the high watermark has not passed yet, or that is not settled."""
+
+    base_offset: int
+    size_bytes: int | None
+    appended_lowest_us: int
+    appended_highest_us: int
+    producer: str | None = None
+    control: bool = False
+    estimated: bool = False
+    committed_lowest_us: int | None = None
+    committed_highest_us: int | None = None
+    unstable: bool = False
+    #: First offset beyond it, for an append that no request shows.
+    end_offset: int = 0
+    #: What carried it out, for an append that no request shows: (completed, connection), the earliest first.
+    carriers: list[tuple[int, str]] | None = None
+
+
+class BatchLog:
+    """Batches and transactions of one leadership.
+
+    Attributes:
+        end_offset: log end offset as far as known: exact, or a lower bound while `open_ended`.
+        open_ended: how many records the last batch has is not known.
+        uncommitted: batches that the high watermark has not passed, by base offset.
+    """
+
+    def __init__(self) -> None:
+        self.end_offset = 0
+        self.open_ended = True
+        self.leader_epoch: int | None = None
+        self.uncommitted: deque[Batch] = deque()
+        self._open: dict[str, int] = {}
+        self._ended: dict[str, tuple[int, int]] = {}
+        self._inferred: list[Batch] = []
+
+    def starts(self, event: Event, newly_leader: bool) -> Iterator[Wake]:
+        """The leader takes up an epoch; what it appended in the one before stays, unless it led none."""
+        if newly_leader:
+            yield from self.ends(event)
+            self.end_offset = event.offset or 0
+            self.open_ended = event.offset is None
+            # Transactions that are open already are not known: a consumer's responses tell their offset.
+            self._open, self._ended = {}, {}
+        self.leader_epoch = event.leader_epoch
+        yield Wake(
+            LEADER_START,
+            event.offset,
+            appended_lowest_us=event.earliest_us,
+            appended_highest_us=event.time_us,
+            high_watermark=event.high_watermark,
+            leader_epoch=event.leader_epoch,
+        )
+
+    def ends(self, event: Event) -> Iterator[Wake]:
+        """The broker leads no more: what was not committed never will be here."""
+        yield from self.settle(None)
+        for batch in self.uncommitted:
+            if batch.carriers is None:
+                yield self._wake(batch)
+        self.uncommitted.clear()
+
+    def ended(self, event: Event) -> Iterator[Wake]:
+        """As `ends`, and a wake for fetches that are parked."""
+        yield from self.ends(event)
+        yield Wake(
+            LEADER_END,
+            appended_lowest_us=event.earliest_us,
+            appended_highest_us=max(event.time_us, event.completed_us or 0),
+            leader_epoch=event.leader_epoch,
+        )
+
+    def appended(self, event: Event) -> int:
+        """Records were appended; returns their base offset, or the best estimate of it."""
+        estimated = event.offset is None or event.offset < 0
+        shown = self._shown_by(event)
+        base = event.offset if event.offset is not None and not estimated else self.end_offset
+        if shown is not None and estimated:
+            base = shown.base_offset
+        batch = Batch(
+            base, event.size_bytes, event.earliest_us, event.time_us, event.producer, bool(event.control), estimated
+        )
+        self._insert(batch)
+        if base + (event.records or 1) > self.end_offset:
+            self.end_offset = base + (event.records or 1)
+            self.open_ended = event.records is None
+        if event.producer is not None:
+            if batch.control:
+                # A transaction that the leader took over was opened before its log here begins.
+                self._ended[event.producer] = (self._open.pop(event.producer, base), base)
+            else:
+                self._open.setdefault(event.producer, base)
+        return base
+
+    def fetched(self, event: Event) -> None:
+        """A follower fetches from an offset: the log reached up to there before its previous response was complete."""
+        offset = event.offset
+        if offset is None:
+            return
+        for batch in self._inferred:
+            if offset > batch.base_offset:
+                _note_carrier(batch, event)
+        if offset > self.end_offset:
+            if not self.open_ended and event.previous_completed_us is not None:
+                self._infer(event)
+            self.end_offset = offset
+            self.open_ended = False
+        elif offset == self.end_offset:
+            self.open_ended = False
+        elif (event.completed_us or 0) - event.time_us > _PARKED_US:
+            self._recount(offset, event)
+
+    def _recount(self, offset: int, event: Event) -> None:
+        """The follower found nothing at an offset below the end as counted: the count was too high."""
+        beyond = [batch for batch in self.uncommitted if batch.base_offset >= offset]
+        if all(batch.estimated and batch.appended_highest_us < event.earliest_us for batch in beyond):
+            for batch in beyond:
+                self.uncommitted.remove(batch)
+                if batch.carriers is not None:
+                    self._inferred.remove(batch)
+            if beyond:
+                self.end_offset, self.open_ended = offset, False
+
+    def _infer(self, event: Event) -> None:
+        """Something lies between the known end and where a follower fetches from, and no request shows it."""
+        batch = Batch(
+            self.end_offset, None, 0, event.previous_completed_us or event.time_us, estimated=True, carriers=[]
+        )
+        batch.end_offset = event.offset or 0
+        _note_carrier(batch, event)
+        self._insert(batch)
+        self._inferred.append(batch)
+
+    def _shown_by(self, event: Event) -> Batch | None:
+        """The append that followers proved before the line of its request came: the request replaces it."""
+        for batch in self._inferred:
+            if event.offset is not None and event.offset >= 0:
+                fits = batch.base_offset <= event.offset < batch.end_offset
+            else:
+                carried_us = batch.carriers[0][0] if batch.carriers else batch.appended_highest_us
+                fits = batch.appended_lowest_us <= event.time_us and event.earliest_us <= carried_us + _CLOCK_US
+            if fits:
+                self._inferred.remove(batch)
+                if batch.committed_highest_us is None:
+                    self.uncommitted.remove(batch)
+                return batch
+        return None
+
+    def _insert(self, batch: Batch) -> None:
+        at = len(self.uncommitted)
+        while at and self.uncommitted[at - 1].base_offset > batch.base_offset:
+            at -= 1
+        self.uncommitted.insert(at, batch)
+
+    def committed(self, base_below: int, highest_us: int) -> Iterator[Wake]:
+        """The high watermark certainly passed every batch whose base offset lies below `base_below` by then."""
+        while self.uncommitted and self.uncommitted[0].base_offset < base_below:
+            batch = self.uncommitted.popleft()
+            batch.committed_lowest_us = min(batch.committed_lowest_us or highest_us, highest_us)
+            batch.committed_highest_us = highest_us
+            first_open = self._first_open()
+            batch.unstable = first_open is not None and first_open <= batch.base_offset
+            if batch.carriers is None:
+                yield self._wake(batch)
+            if batch.control and batch.producer is not None:
+                yield from self._stable(batch, highest_us)
+
+    def settle(self, now_us: int | None) -> Iterator[Wake]:
+        """Give the inferred appends that every follower has had the time to prove; None: all."""
+        if not self._inferred:
+            return
+        still: list[Batch] = []
+        for batch in self._inferred:
+            done_us = batch.committed_highest_us
+            if now_us is None or (done_us is not None and done_us + _SETTLE_US <= now_us):
+                yield self._wake(batch)
+            else:
+                still.append(batch)
+        self._inferred = still
+
+    def _stable(self, marker: Batch, highest_us: int) -> Iterator[Wake]:
+        """A marker is replicated: its transaction no longer holds the last stable offset back."""
+        ended = self._ended.get(marker.producer or "")
+        if ended is None or ended[1] != marker.base_offset:
+            return
+        del self._ended[marker.producer or ""]
+        first_open = self._first_open()
+        if first_open is None or first_open > ended[0]:
+            yield Wake(
+                STABLE,
+                first_open if first_open is not None else 1 << 62,
+                appended_lowest_us=marker.committed_lowest_us,
+                appended_highest_us=highest_us,
+                leader_epoch=self.leader_epoch,
+            )
+
+    def _wake(self, batch: Batch) -> Wake:
+        lowest_us, highest_us = batch.appended_lowest_us, batch.appended_highest_us
+        carrier, without = None, None
+        if batch.carriers is not None:
+            batch.carriers.sort()
+            highest_us, carrier = batch.carriers[0]
+            without = batch.carriers[1][0] if len(batch.carriers) > 1 else None
+        return Wake(
+            BATCH,
+            batch.base_offset,
+            batch.size_bytes,
+            batch.estimated,
+            min(lowest_us, highest_us),
+            highest_us,
+            None if batch.committed_highest_us is None else batch.committed_lowest_us,
+            batch.committed_highest_us,
+            batch.unstable,
+            leader_epoch=self.leader_epoch,
+            carrier=carrier,
+            without_carrier_us=without,
+        )
+
+    def _first_open(self) -> int | None:
+        """First offset of the oldest transaction that is open, or whose marker is not replicated yet."""
+        return min((*self._open.values(), *(first for first, _ in self._ended.values())), default=None)
+
+
+def connection_of(event: Event) -> str:
+    """Connection of a follower's fetch: its chain without the number of the chain."""
+    return (event.chain or "").rpartition("#")[0]
+
+
+def _note_carrier(batch: Batch, event: Event) -> None:
+    """The fetch before this one carried the batch out; if it was parked, the batch came after it had read the log."""
+    completed_us, dequeued_us = event.previous_completed_us, event.previous_dequeued_us
+    connection = connection_of(event)
+    if batch.carriers is None or completed_us is None or any(known == connection for _, known in batch.carriers):
+        return
+    batch.carriers.append((completed_us, connection))
+    if dequeued_us is not None and completed_us - dequeued_us > _PARKED_US:
+        batch.appended_lowest_us = max(batch.appended_lowest_us, dequeued_us)

@@ -1,0 +1,113 @@
+"""Coordinators' requests as appends to internal topics.
+
+A group or transaction coordinator answers a request once its record is replicated: through ``ReplicaManager`` and the
+produce purgatory, with acks=all, like a client's produce (``GroupMetadataManager.appendForGroup``,
+``TransactionStateManager.appendTransactionToLog``, ``KafkaApis.handleWriteTxnMarkersRequest``). The record goes to the
+partition that the group's or transaction's id hashes to.
+
+Not here, because no request's answer waits for them: a transaction's completion record (written when all markers are),
+tombstones of expired offsets, and a group's metadata when its last member leaves. Followers' fetches show those.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.lake import Lake
+from schemas import silver
+
+GROUP_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+
+_COUNT_KEYS = {
+    GROUP_TOPIC: ("offsets.topic.num.partitions", 50),
+    TRANSACTION_TOPIC: ("transaction.state.log.num.partitions", 50),
+}
+_GROUP_APIS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "SYNC_GROUP")
+_TRANSACTION_APIS = ("INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_TO_TXN", "END_TXN")
+#: Requests whose answer waits for an append that they caused.
+APIS = (*_GROUP_APIS, *_TRANSACTION_APIS, "WRITE_TXN_MARKERS")
+
+
+def partition_counts(lake: Lake) -> DataFrame | None:
+    """Partitions of the internal topics per cluster, as brokers' configuration says; None where no line does.
+
+    Columns: cluster_id, and a count per topic.
+    """
+    if not lake.has_rows(silver.BROKER_CONFIGS):
+        return None
+    told = lake.read(silver.BROKER_CONFIGS).where("scope = 'broker' AND cluster_id IS NOT NULL")
+    counts = [
+        F.max(F.when(F.col("key") == key, F.try_to_number("value", F.lit("999999")).cast("int"))).alias(
+            _count_column(topic)
+        )
+        for topic, (key, _) in _COUNT_KEYS.items()
+    ]
+    return told.where(F.col("key").isin(*[key for key, _ in _COUNT_KEYS.values()])).groupBy("cluster_id").agg(*counts)
+
+
+def _count_column(topic: str) -> str:
+    return f"{topic.strip('_')}_partitions"
+
+
+def records(requests: DataFrame, counts: DataFrame | None) -> DataFrame:
+    """Requests that appended a coordinator's records, with ``partitions`` replaced by the one appended to.
+
+    A request that was answered without waiting appended nothing: the partition was in the transaction already, the
+    group's follower got its assignment at once, an error was answered.
+
+    Args:
+        requests: rows of ``silver.requests``.
+        counts: `partition_counts`.
+    """
+    group = F.col("api").isin(*_GROUP_APIS)
+    topic = F.when(group, F.lit(GROUP_TOPIC)).otherwise(F.lit(TRANSACTION_TOPIC))
+    key = F.when(group, F.col("group_id")).otherwise(F.col("transactional_id"))
+    written = (
+        F.when(F.col("api").isin("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"), F.coalesce("records", F.lit(0)))
+        .when(F.col("api") == "SYNC_GROUP", F.when(F.coalesce("assignments", F.lit(0)) > 0, 1).otherwise(0))
+        .otherwise(F.when(F.coalesce("verify_only", F.lit(False)), 0).otherwise(1))
+    )
+    answered_well = F.col("error_codes").isNull() | (F.size("error_codes") == 0) | F.array_contains("error_codes", 0)
+    rows = (
+        requests.where(F.col("api").isin(*_GROUP_APIS, *_TRANSACTION_APIS) & (F.col("remote_time_ms") > 0))
+        .where(answered_well)
+        .withColumn("records", written)
+        .withColumn("internal_topic", topic)
+        .withColumn("key", key)
+        .where("records > 0 AND key IS NOT NULL")
+    )
+    if counts is not None:
+        rows = rows.join(F.broadcast(counts), "cluster_id", "left")
+    columns = {name: F.col(_count_column(name)) if counts is not None else F.lit(None) for name in _COUNT_KEYS}
+    count = F.when(group, F.coalesce(columns[GROUP_TOPIC], F.lit(_COUNT_KEYS[GROUP_TOPIC][1]))).otherwise(
+        F.coalesce(columns[TRANSACTION_TOPIC], F.lit(_COUNT_KEYS[TRANSACTION_TOPIC][1]))
+    )
+    part = F.struct(
+        F.col("internal_topic").alias("topic"),
+        F.pmod(java_hash("key"), count.cast("long")).cast("int").alias("partition"),
+        F.lit(0).alias("error_code"),
+    )
+    return rows.withColumn("partitions", F.array(part))
+
+
+def java_hash(name: str) -> Column:
+    """``Utils.abs(String.hashCode())`` of a column of text in Latin characters: 31 h + c, less its sign bit."""
+    step = f"aggregate(split({name}, ''), 0L, (h, c) -> (h * 31 + if(c = '', 0, ascii(c))) & 4294967295L)"
+    return F.expr(f"{step} & 2147483647L")
+
+
+def markers(requests: DataFrame) -> DataFrame:
+    """WriteTxnMarkers requests, one row per marked partition ``part``, and whose transaction it ends: ``producer``.
+
+    A marker names the producer id, a produce the transactional id; the transaction's own requests name both.
+    """
+    told = requests.where("transactional_id IS NOT NULL AND producer_id >= 0")
+    names = told.groupBy("cluster_id", F.col("producer_id").alias("marked_producer_id")).agg(
+        F.max("transactional_id").alias("producer")
+    )
+    rows = requests.where("api = 'WRITE_TXN_MARKERS'").withColumn("part", F.explode("partitions"))
+    rows = rows.withColumn("marked_producer_id", F.col("part.producer_id"))
+    rows = rows.withColumn("topic", F.col("part.topic")).withColumn("partition", F.col("part.partition"))
+    return rows.join(F.broadcast(names), ["cluster_id", "marked_producer_id"], "left")

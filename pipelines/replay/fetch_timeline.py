@@ -1,0 +1,217 @@
+"""The timeline of delayed fetches: fetch requests, and what can wake them, as events per connection to a leader."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipelines.lake import Lake
+from pipelines.replay import outcome as o
+from pipelines.replay.batches import BATCH, LEADER_END, STABLE
+from pipelines.replay.timeline import METADATA_TOPIC, operation_id
+from pipelines.silver.parse import topic_names
+from schemas import session_events as s
+from schemas import silver
+
+KEY = ("cluster_id", "broker_id", "connection")
+
+#: Columns of an event in Spark, in the order of `schemas.session_events.SessionEvent`, but for its origin.
+EVENT_TYPES = {
+    "time_us": "long",
+    "kind": "string",
+    "latest_us": "long",
+    "topic": "string",
+    "partition": "int",
+    "base_offset": "long",
+    "size_bytes": "long",
+    "estimated": "boolean",
+    "unstable": "boolean",
+    "operation_id": "string",
+    "replica_id": "int",
+    "isolation_level": "int",
+    "session_epoch": "int",
+    "min_bytes": "int",
+    "max_wait_ms": "int",
+    "topics": "array<string>",
+    "partitions": "array<int>",
+    "offsets": "array<long>",
+    "max_bytes": "array<int>",
+    "forgotten_topics": "array<string>",
+    "forgotten_partitions": "array<int>",
+    "completed_us": "long",
+    "error_codes": "array<int>",
+    "response_bytes": "long",
+    "filled_topics": "array<string>",
+    "filled_partitions": "array<int>",
+    "told_topics": "array<string>",
+    "told_partitions": "array<int>",
+    "told_stable": "array<long>",
+    "at_once_reason": "string",
+}
+#: Columns of the request that its row in gold repeats.
+ORIGIN_TYPES = {
+    "arrival_us": "long",
+    "line_us": "long",
+    "client_id": "string",
+    "correlation_id": "int",
+    "wait_ms": "double",
+}
+#: Order of events of one connection. The last columns only make it total, whatever the order of the files.
+ORDER = ("time_us", "rank", "latest_us", "operation_id", "topic", "partition", "base_offset")
+
+#: A consumer's connection may read what was appended a little before its first request came.
+_MARGIN_US = 1_000_000
+#: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
+_METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def fetch_timeline(lake: Lake, wakes: DataFrame) -> DataFrame | None:
+    """Events of all connections: `KEY`, ``rank``, `EVENT_TYPES` and `ORIGIN_TYPES`; None where there are no fetches.
+
+    Args:
+        wakes: rows of `pipelines.replay.operator.WAKE_TYPES` with the key of the partition replay.
+    """
+    if not lake.has_rows(silver.FETCH_REQUESTS):
+        return None
+    requests = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL AND connection IS NOT NULL")
+    requests = requests.where(
+        f"NOT exists(partitions, p -> {_key('p')} IN ('{METADATA_TOPIC}', '{_METADATA_TOPIC_ID}'))"
+    )
+    return _fetches(requests).unionByName(_wakes(wakes, _watches(lake, requests)))
+
+
+def _event(rows: DataFrame, kind: Column | str, **values: Column | str) -> DataFrame:
+    chosen: dict[str, Column] = {"kind": F.lit(kind) if isinstance(kind, str) else kind}
+    for name, value in values.items():
+        chosen[name] = F.col(value) if isinstance(value, str) else value
+    columns = [
+        chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in (EVENT_TYPES | ORIGIN_TYPES).items()
+    ]
+    ranks = F.create_map(*[F.lit(part) for item in s.RANK.items() for part in item])
+    return rows.select(*KEY, *columns).withColumn("rank", ranks[F.col("kind")])
+
+
+def _key(entry: str) -> str:
+    """SQL: how a connection's fetches name a topic: by id since version 13, else by name."""
+    return f"coalesce({entry}.topic_id, {entry}.topic)"
+
+
+def _fetches(requests: DataFrame) -> DataFrame:
+    filled = "filter(responses, r -> r.size_bytes > 0)"
+    held = "filter(responses, r -> isolation_level = 1 AND r.last_stable_offset BETWEEN 0 AND r.high_watermark - 1)"
+    handled = F.unix_micros("handled_time")
+    return _event(
+        requests,
+        s.FETCH,
+        time_us=F.unix_micros("dequeued_time"),
+        latest_us=handled,
+        operation_id=operation_id(),
+        replica_id="replica_id",
+        isolation_level="isolation_level",
+        session_epoch="session_epoch",
+        min_bytes="min_bytes",
+        max_wait_ms="max_wait_ms",
+        topics=F.expr(f"transform(partitions, p -> {_key('p')})"),
+        partitions=F.expr("transform(partitions, p -> p.partition)"),
+        offsets=F.expr("transform(partitions, p -> coalesce(p.fetch_offset, 0L))"),
+        max_bytes=F.expr("transform(partitions, p -> coalesce(p.max_bytes, 2147483647))"),
+        forgotten_topics=F.expr(f"transform(forgotten, p -> {_key('p')})"),
+        forgotten_partitions=F.expr("transform(forgotten, p -> p.partition)"),
+        completed_us=F.unix_micros("completed_time"),
+        error_codes=F.expr(
+            "array_distinct(array_compact(concat(transform(filter(responses, r -> r.error_code <> 0), "
+            "r -> r.error_code), filter(array(error_code), e -> e <> 0))))"
+        ),
+        response_bytes=F.expr("aggregate(responses, 0L, (total, r) -> total + coalesce(r.size_bytes, 0L))"),
+        filled_topics=F.expr(f"transform({filled}, r -> {_key('r')})"),
+        filled_partitions=F.expr(f"transform({filled}, r -> r.partition)"),
+        told_topics=F.expr(f"transform({held}, r -> {_key('r')})"),
+        told_partitions=F.expr(f"transform({held}, r -> r.partition)"),
+        told_stable=F.expr(f"transform({held}, r -> r.last_stable_offset)"),
+        at_once_reason=_at_once_reason(),
+        arrival_us=F.unix_micros("arrival_time"),
+        line_us=F.unix_micros("time"),
+        client_id="client_id",
+        correlation_id="correlation_id",
+        wait_ms="remote_time_ms",
+    )
+
+
+def _at_once_reason() -> Column:
+    """Why a fetch cannot wait, as far as request and response show it (``ReplicaManager.fetchMessages``)."""
+    total = F.expr("aggregate(responses, 0L, (total, r) -> total + coalesce(r.size_bytes, 0L))")
+    beyond_end = F.expr(
+        "exists(responses, r -> r.error_code = 0 AND r.high_watermark >= 0 AND exists(partitions, p -> "
+        f"p.partition = r.partition AND {_key('p')} = {_key('r')} AND p.fetch_offset > r.high_watermark))"
+    )
+    return (
+        F.when(F.col("error_code") != 0, o.SESSION_ERROR)
+        .when(F.expr("exists(responses, r -> r.error_code <> 0)"), o.ERROR)
+        .when(F.expr("exists(responses, r -> r.diverging_end_offset IS NOT NULL)"), o.DIVERGING_EPOCH)
+        .when(F.expr("exists(responses, r -> r.preferred_read_replica >= 0)"), o.PREFERRED_REPLICA)
+        .when(F.col("max_wait_ms") <= 0, o.NO_WAIT)
+        .when((F.col("session_epoch") <= 0) & (F.size("partitions") == 0), o.NO_PARTITIONS)
+        .when((F.size("responses") > 0) & (total >= F.col("min_bytes")), o.AT_ONCE)
+        .when((F.col("replica_id") < 0) & beyond_end, o.BEYOND_END)
+    )
+
+
+def _watches(lake: Lake, requests: DataFrame) -> DataFrame:
+    """Which connection reads which partition, from when until when, and up to which offset it may."""
+    connection = Window.partitionBy(*KEY)
+    listed = (
+        requests.select(
+            *KEY,
+            "replica_id",
+            "isolation_level",
+            F.unix_micros("arrival_time").alias("came_us"),
+            F.unix_micros("time").alias("went_us"),
+            F.explode("partitions").alias("p"),
+        )
+        .groupBy(*KEY, F.expr(_key("p")).alias("session_topic"), "p.topic", "p.topic_id", "p.partition")
+        .agg(
+            F.max("replica_id").alias("replica_id"),
+            F.max("isolation_level").alias("isolation_level"),
+            F.min("came_us").alias("from_us"),
+            F.max("went_us").alias("went_us"),
+        )
+        .withColumn("until_us", F.max("went_us").over(connection))
+    )
+    names = topic_names(lake)
+    if names is None:
+        return listed
+    named = listed.join(F.broadcast(names.select("cluster_id", "topic_id", "name")), ["cluster_id", "topic_id"], "left")
+    return named.withColumn("topic", F.coalesce("topic", "name"))
+
+
+def _wakes(wakes: DataFrame, watches: DataFrame) -> DataFrame:
+    """Each wake once per connection that reads the partition, with the instants that matter to that reader."""
+    joined = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END)).join(
+        watches, ["cluster_id", "broker_id", "topic", "partition"]
+    )
+    follower, batch = F.col("replica_id") >= 0, F.col("wake") == BATCH
+    committed = batch & ~follower
+    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
+    appended = F.when(F.col("carrier") == F.col("connection"), F.col("without_carrier_us")).otherwise(
+        F.col("appended_highest_us")
+    )
+    latest = F.when(committed, F.col("committed_highest_us")).otherwise(appended)
+    read_committed = ~follower & (F.col("isolation_level") == 1)
+    rows = (
+        joined.withColumn("earliest_us", earliest)
+        .where("earliest_us IS NOT NULL")
+        .where(F.col("earliest_us").between(F.col("from_us") - _MARGIN_US, F.col("until_us")))
+        .where((F.col("wake") != STABLE) | read_committed)
+    )
+    return _event(
+        rows,
+        F.col("wake"),
+        time_us="earliest_us",
+        latest_us=latest,
+        topic="session_topic",
+        partition="partition",
+        base_offset="wake_offset",
+        size_bytes="wake_bytes",
+        estimated="estimated",
+        unstable=F.col("unstable") & read_committed,
+    )

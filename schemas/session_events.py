@@ -1,0 +1,79 @@
+"""The events that the replay of delayed fetches folds, per connection to a leader: fetches, and what can wake them.
+
+Plain tuples, no Spark. Instants are integers, microseconds since the epoch, on the clock of the broker that answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+FETCH: Final = "fetch"
+BATCH: Final = "batch"
+STABLE: Final = "stable"
+LEADER_END: Final = "leader_end"
+
+#: Order of events of one instant: what was there before it was asked for.
+RANK: Final = {LEADER_END: 0, BATCH: 1, STABLE: 2, FETCH: 3}
+
+
+class SessionEvent(NamedTuple):
+    """A fetch request, or something that can complete one. Events come in the order of their earliest instants.
+
+    Attributes:
+        time_us: earliest instant: of a fetch, when it left the request queue.
+        kind: one of the kinds above.
+        latest_us: by when it had happened; None where nothing but the fetch itself proves that it did. Of a fetch, when
+            it had been read (handled).
+        topic, partition: of a wake; the topic as the fetches of this connection name it.
+        base_offset: of a batch; the last stable offset (stable).
+        size_bytes: of a batch; None where the log does not tell it.
+        estimated: the offset of the batch is a count, not a logged one.
+        unstable: the batch lies above the last stable offset until a `stable` event.
+        operation_id: of a fetch.
+        replica_id: the follower that fetches; -1 for consumers.
+        isolation_level: 0 read_uncommitted, 1 read_committed.
+        session_epoch: of the request: 0 opens a session, -1 asks for all that it lists, else it names only changes.
+        min_bytes, max_wait_ms: of the request.
+        topics, partitions, offsets, max_bytes: partitions that the request lists, in its order.
+        forgotten_topics, forgotten_partitions: those that leave the session.
+        completed_us: answered, as observed.
+        error_codes: distinct error codes of the response, but 0.
+        response_bytes: records in the response.
+        filled_topics, filled_partitions: partitions for which the response has records.
+        told_topics, told_partitions, told_stable: last stable offsets in the response to a read_committed consumer,
+            where they lie below the high watermark.
+        at_once_reason: why the response shows that it could not wait; None if it shows no reason.
+        origin: columns of the request that its outcome repeats; the replay does not look at them.
+    """
+
+    time_us: int
+    kind: str
+    latest_us: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int | None = None
+    size_bytes: int | None = None
+    estimated: bool | None = None
+    unstable: bool | None = None
+    operation_id: str | None = None
+    replica_id: int | None = None
+    isolation_level: int | None = None
+    session_epoch: int | None = None
+    min_bytes: int | None = None
+    max_wait_ms: int | None = None
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+    max_bytes: tuple[int, ...] = ()
+    forgotten_topics: tuple[str, ...] = ()
+    forgotten_partitions: tuple[int, ...] = ()
+    completed_us: int | None = None
+    error_codes: tuple[int, ...] = ()
+    response_bytes: int | None = None
+    filled_topics: tuple[str, ...] = ()
+    filled_partitions: tuple[int, ...] = ()
+    told_topics: tuple[str, ...] = ()
+    told_partitions: tuple[int, ...] = ()
+    told_stable: tuple[int, ...] = ()
+    at_once_reason: str | None = None
+    origin: tuple[object, ...] = ()
