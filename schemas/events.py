@@ -54,8 +54,8 @@ class Event(NamedTuple):
         sequence: position of a fetch in its chain (the correlation id).
         chain_end_us: when the last fetch of the chain arrived.
         arrival_us, completed_us: instants of the request; for leader_end, by when the broker had stepped down.
-        previous_arrival_us, previous_dequeued_us, previous_completed_us, previous_sent_us: of the fetch before this one
-            in its chain: the one that carried out what lies below this one's offset.
+        previous_arrival_us, previous_dequeued_us, previous_handled_us, previous_completed_us, previous_sent_us: of the
+            fetch before this one in its chain: the one that carried out what lies below this one's offset.
         acks, timeout_ms: of a produce request.
         partitions: how many partitions the produce request has.
         size_bytes: records appended, in bytes; None where the log does not say.
@@ -84,6 +84,7 @@ class Event(NamedTuple):
     completed_us: int | None = None
     previous_arrival_us: int | None = None
     previous_dequeued_us: int | None = None
+    previous_handled_us: int | None = None
     previous_completed_us: int | None = None
     previous_sent_us: int | None = None
     acks: int | None = None

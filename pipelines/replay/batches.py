@@ -26,8 +26,8 @@ LEADER_END: Final = "leader_end"
 
 #: How long an append that no request shows waits for the other followers that carry it, microseconds.
 _SETTLE_US = 1_000_000
-#: A fetch that took longer than this to answer was parked: it had found nothing when it read.
-_PARKED_US = 5_000
+#: A fetch that was answered later than this after it was read had found nothing.
+_PARKED_US = 1_000
 #: Instants computed from two lines can contradict each other by as much: two ticks of the log's clock.
 _CLOCK_US = 2_000
 
@@ -101,6 +101,8 @@ class BatchLog:
         self._open: dict[str, int] = {}
         self._ended: dict[str, tuple[int, int]] = {}
         self._inferred: list[Batch] = []
+        self._last: Batch | None = None
+        self._since_us = 0
 
     def starts(self, event: Event, newly_leader: bool) -> Iterator[Wake]:
         """The leader takes up an epoch; what it appended in the one before stays, unless it led none."""
@@ -109,8 +111,9 @@ class BatchLog:
             self.end_offset = event.offset or 0
             self.open_ended = event.offset is None
             # Transactions that are open already are not known: a consumer's responses tell their offset.
-            self._open, self._ended = {}, {}
+            self._open, self._ended, self._last = {}, {}, None
         self.leader_epoch = event.leader_epoch
+        self._since_us = event.time_us
         yield Wake(
             LEADER_START,
             event.offset,
@@ -149,6 +152,7 @@ class BatchLog:
             base, event.size_bytes, event.earliest_us, event.time_us, event.producer, bool(event.control), estimated
         )
         self._insert(batch)
+        self._last = batch
         if base + (event.records or 1) > self.end_offset:
             self.end_offset = base + (event.records or 1)
             self.open_ended = event.records is None
@@ -181,13 +185,13 @@ class BatchLog:
     def _recount(self, offset: int, event: Event) -> None:
         """The follower found nothing at an offset below the end as counted: the count was too high."""
         beyond = [batch for batch in self.uncommitted if batch.base_offset >= offset]
-        if all(batch.estimated and batch.appended_highest_us < event.earliest_us for batch in beyond):
+        counted = [*beyond, self._last] if self._last is not None else beyond
+        if counted and all(batch.estimated and batch.appended_highest_us < event.earliest_us for batch in counted):
             for batch in beyond:
                 self.uncommitted.remove(batch)
-                if batch.carriers is not None:
+                if batch in self._inferred:
                     self._inferred.remove(batch)
-            if beyond:
-                self.end_offset, self.open_ended = offset, False
+            self.end_offset, self.open_ended = offset, False
 
     def _infer(self, event: Event) -> None:
         """Something lies between the known end and where a follower fetches from, and no request shows it."""
@@ -296,10 +300,10 @@ def connection_of(event: Event) -> str:
 
 def _note_carrier(batch: Batch, event: Event) -> None:
     """The fetch before this one carried the batch out; if it was parked, the batch came after it had read the log."""
-    completed_us, dequeued_us = event.previous_completed_us, event.previous_dequeued_us
+    completed_us, handled_us = event.previous_completed_us, event.previous_handled_us
     connection = connection_of(event)
     if batch.carriers is None or completed_us is None or any(known == connection for _, known in batch.carriers):
         return
     batch.carriers.append((completed_us, connection))
-    if dequeued_us is not None and completed_us - dequeued_us > _PARKED_US:
-        batch.appended_lowest_us = max(batch.appended_lowest_us, dequeued_us)
+    if handled_us is not None and completed_us - handled_us > _PARKED_US:
+        batch.appended_lowest_us = max(batch.appended_lowest_us, event.previous_dequeued_us or 0)

@@ -10,6 +10,7 @@ from pipelines.replay import outcome as o
 from pipelines.replay.evidence import broken_chain, held_back
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.state import State
 from schemas import events as e
 from schemas.events import Event
@@ -165,9 +166,10 @@ def expire(state: State, now_us: int) -> None:
             continue
         operation.cause = o.TIMER
         operation.predicted_error_code = REQUEST_TIMED_OUT
+        lowest_us, highest_us = expiry_interval_us(operation.dequeued_us, operation.handled_us, operation.timeout_ms)
         # Where the high watermark may have been there first, both are possible answers.
-        operation.lowest_us = min(operation.lowest_us or deadline, deadline)
-        operation.highest_us = deadline
+        operation.lowest_us = min(operation.lowest_us or lowest_us, lowest_us)
+        operation.highest_us = highest_us
         _name_missing_replica(state, operation)
         state.decided.add(operation)
     state.waiting = still

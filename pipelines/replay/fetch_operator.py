@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
 from pipelines.replay.fetch_sessions import FetchOutcome, FetchSession
 from pipelines.replay.fetch_timeline import EVENT_TYPES, KEY, ORIGIN_TYPES
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.versions import rules_for
 from schemas.session_events import SessionEvent
 
 FETCH_SCHEMA = "cluster_id string, broker_id int, connection string, " + ", ".join(
@@ -26,14 +27,16 @@ class SessionReplay(StatefulProcessor):
     not.
     """
 
-    def __init__(self, limits: Tolerances) -> None:
+    def __init__(self, limits: Tolerances, versions: Mapping[tuple[str, int], str]) -> None:
         self._limits = limits
+        self._versions = versions
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Nothing lives on between batches yet: a batch holds the whole history of its keys."""
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        session = FetchSession()
+        cluster_id, broker_id, _ = key
+        session = FetchSession(rules_for(self._versions.get((cluster_id, broker_id))))
         for frame in rows:
             outcomes = [outcome for event in session_events(frame) for outcome in session.observe(event)]
             if outcomes:

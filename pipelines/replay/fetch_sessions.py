@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pipelines.replay import outcome as o
+from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
+from pipelines.replay.versions import Rules
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
 
@@ -127,9 +129,14 @@ class Asked:
 
 
 class FetchSession:
-    """Fetches of one connection, in their order."""
+    """Fetches of one connection, in their order.
 
-    def __init__(self) -> None:
+    Args:
+        rules: of the version of the broker that answers.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
         self._positions: dict[Key, Position] = {}
         self._active: set[Key] = set()
         self._filled: set[Key] = set()
@@ -151,12 +158,12 @@ class FetchSession:
         elif not self._asked or self._asked[-1].fetch.operation_id != event.operation_id:
             self._take(event)  # the same line can stand in two overlapping files
         while self._asked and self._asked[0].until_us + _ORDER_SLACK_US < event.time_us:
-            yield judged(self._asked.popleft())
+            yield judged(self._asked.popleft(), self._rules)
 
     def finish(self) -> Iterator[FetchOutcome]:
         """No more events."""
         while self._asked:
-            yield judged(self._asked.popleft())
+            yield judged(self._asked.popleft(), self._rules)
 
     def _take(self, event: SessionEvent) -> None:
         """A new request: it says where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
@@ -268,16 +275,17 @@ class FetchSession:
                 asked.entries.append((entry, key, position.max_bytes))
 
 
-def judged(asked: Asked) -> FetchOutcome:
+def judged(asked: Asked, rules: Rules) -> FetchOutcome:
     """When the rules let a fetch be answered."""
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     parked = completed_us - handled_us > _AT_ONCE_US
-    if not parked and fetch.at_once_reason is not None:
-        return FetchOutcome(fetch, dequeued_us, handled_us, fetch.at_once_reason, _first_filled(fetch))
-    wait_us = (fetch.max_wait_ms or 0) * 1_000
-    best = FetchOutcome(fetch, dequeued_us + wait_us, handled_us + wait_us, o.TIMER, parked=parked)
+    reason = fetch.at_once_reason
+    if not parked and reason is not None and (reason != o.BEYOND_END or rules.fetches_beyond_the_end_complete):
+        return FetchOutcome(fetch, dequeued_us, handled_us, reason, _first_filled(fetch))
+    expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
+    best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
     for lowest_us, latest_us, key in asked.ends:
         if latest_us >= dequeued_us and latest_us < (best.highest_us or 0):
             best = FetchOutcome(

@@ -151,7 +151,8 @@ def _produce(state: State, event: Event) -> None:
     appended = event.error_code in (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
     base = event.offset if event.offset is not None and event.offset >= 0 else None
     counted = base is None and appended and event.records is not None and state.leads is not False
-    if counted or (base is not None and event.error_code != NOT_LEADER_OR_FOLLOWER):
+    written = base is not None and event.error_code != NOT_LEADER_OR_FOLLOWER and not _is_duplicate(state, base)
+    if counted or written:
         if event.control:
             state.required.marker(event.earliest_us, event.time_us)
         elif base is not None:
@@ -166,6 +167,7 @@ def _produce(state: State, event: Event) -> None:
         request_id=event.request_id or "",
         base_offset=base,
         error_code=event.error_code,
+        dequeued_us=event.earliest_us,
         handled_us=event.time_us,
         completed_us=event.completed_us or event.time_us,
         partitions=event.partitions or 1,
@@ -185,6 +187,12 @@ def _produce(state: State, event: Event) -> None:
         at -= 1
     state.waiting.insert(at, operation)
     advance(state, event, own=operation)
+
+
+def _is_duplicate(state: State, base_offset: int) -> bool:
+    """A retry that was answered with the offset of what it repeats: nothing was appended (``ProducerStateManager``)."""
+    leadership = state.leadership
+    return state.required.knows(base_offset) or (leadership is not None and base_offset < leadership.start_offset)
 
 
 def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, event: Event) -> None:

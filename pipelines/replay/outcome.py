@@ -43,6 +43,7 @@ class PartitionOutcome:
     """One partition of one acks=all produce request, as the kernel replayed it.
 
     Attributes:
+        dequeued_us, handled_us: between them the records were appended and the operation began to wait.
         lowest_us, highest_us: predicted completion; None where nothing could be predicted.
         cause: one of the causes above.
         closing: the follower's fetch that closed it, None if no fetch did.
@@ -59,6 +60,7 @@ class PartitionOutcome:
     request_id: str
     base_offset: int | None
     error_code: int | None
+    dequeued_us: int
     handled_us: int
     completed_us: int
     partitions: int

@@ -31,6 +31,11 @@ class RequiredOffsets:
         if at == 0 or self._bases[at - 1][0] != base_offset:
             self._bases.insert(at, entry)
 
+    def knows(self, base_offset: int) -> bool:
+        """Whether a produced batch is known to start at `base_offset`."""
+        at = bisect_right(self._bases, (base_offset,))
+        return at < len(self._bases) and self._bases[at][0] == base_offset
+
     def boundary(self, offset: int) -> None:
         """A follower fetches from `offset`."""
         at = bisect_right(self._boundaries, offset)

@@ -53,8 +53,8 @@ def replayed_operations(lake: Lake, config: ReplayConfig) -> Iterator[DataFrame]
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
         rows = _produces(lake, replayed, limits, contexts)
-        fetches = _fetches(lake, replayed, limits)
-        yield rows if fetches is None else rows.unionByName(fetches)
+        asked = _fetches(lake, replayed, limits, contexts)
+        yield rows if asked is None else rows.unionByName(asked)
     finally:
         replayed.unpersist()
 
@@ -78,14 +78,14 @@ def _produces(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Con
     return joined.mapInArrow(_operations(limits, dict(contexts.versions)), gold.DELAYED_OPERATIONS.worker_schema)
 
 
-def _fetches(lake: Lake, replayed: DataFrame, limits: Tolerances) -> DataFrame | None:
+def _fetches(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
     events = fetches.fetch_timeline(lake, replayed.where("wake IS NOT NULL"))
     if events is None:
         return None
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
     ordered = events.repartition(partitions, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
     judged = ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
-        SessionReplay(limits), FETCH_SCHEMA, outputMode="append", timeMode="none"
+        SessionReplay(limits, dict(contexts.versions)), FETCH_SCHEMA, outputMode="append", timeMode="none"
     )
     names = topic_names(lake)
     if names is not None:

@@ -40,6 +40,7 @@ EVENT_TYPES = {
     "completed_us": "long",
     "previous_arrival_us": "long",
     "previous_dequeued_us": "long",
+    "previous_handled_us": "long",
     "previous_completed_us": "long",
     "previous_sent_us": "long",
     "acks": "int",
@@ -56,8 +57,8 @@ EVENT_TYPES = {
 #: A fetcher that starts later than this after its partition became a follower has other reasons.
 STEP_DOWN_MAX_US = 5_000_000
 #: Instants of a fetch that the fetch after it is told.
-_FETCH_INSTANTS = ("arrival_time", "dequeued_time", "completed_time")
-_CARRIER_INSTANTS = ("arrival", "dequeued", "completed", "sent")
+_FETCH_INSTANTS = ("arrival_time", "dequeued_time", "handled_time", "completed_time")
+_CARRIER_INSTANTS = ("arrival", "dequeued", "handled", "completed", "sent")
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
 

@@ -1,0 +1,154 @@
+"""What can complete fetches: which batch passed the log end, the high watermark, the last stable offset, and when."""
+
+from __future__ import annotations
+
+from pipelines.replay.batches import BATCH, LEADER_END, LEADER_START, STABLE, Wake
+from schemas.events import Event
+from tests.unit.replay.histories import MS, context, fetch, leader_end, leader_start, produce, wakes
+
+
+def appended(
+    ms: float, base: int | None, *, size: int = 100, records: int | None = None, producer: str | None = None
+) -> Event:
+    return produce(ms, base)._replace(size_bytes=size, records=records, producer=producer)
+
+
+def marker(ms: float, producer: str) -> Event:
+    return appended(ms, None, size=78, records=1, producer=producer)._replace(control=True)
+
+
+def carried(event: Event, *, dequeued: float, completed: float) -> Event:
+    """A fetch whose predecessor was read and answered at these instants."""
+    return event._replace(
+        previous_dequeued_us=round(dequeued * MS),
+        previous_handled_us=round(dequeued * MS),
+        previous_completed_us=round(completed * MS),
+    )
+
+
+def of_kind(kind: str, given: list[Wake]) -> list[Wake]:
+    return [wake for wake in given if wake.kind == kind]
+
+
+def test_a_batch_passes_the_log_end_when_appended_and_the_high_watermark_when_its_replicas_have_it():
+    (batch,) = of_kind(BATCH, wakes([leader_start(0, [1, 2]), appended(10, 0, size=300), fetch(20, 2, 1)]))
+    assert (batch.base_offset, batch.size_bytes, batch.estimated, batch.unstable) == (0, 300, False, False)
+    assert (batch.appended_lowest_us, batch.appended_highest_us) == (9_900, 10_000)
+    assert (batch.committed_lowest_us, batch.committed_highest_us) == (19_900, 20_000)
+
+
+def test_acks_1_is_committed_like_any_other():
+    history = [leader_start(0, [1, 2]), produce(10, 0, acks=1), fetch(20, 2, 1)]
+    assert of_kind(BATCH, wakes(history))[0].committed_highest_us == 20_000
+
+
+def test_what_a_leader_did_not_commit_before_it_stepped_down_never_is():
+    given = wakes([leader_start(0, [1, 2]), appended(10, 0), leader_end(30)])
+    assert [wake.kind for wake in given] == [LEADER_START, BATCH, LEADER_END]
+    assert given[1].committed_highest_us is None
+    assert given[2].appended_highest_us == 30_000
+
+
+def test_a_timed_out_append_is_committed_all_the_same():
+    history = [leader_start(0, [1, 2]), produce(10, 0, timeout_ms=100, answered_ms=110, error=7), fetch(500, 2, 1)]
+    assert of_kind(BATCH, wakes(history))[0].committed_highest_us == 500_000
+
+
+def test_an_append_without_an_offset_lies_at_the_log_end():
+    history = [leader_start(0, [1, 2], offset=7), appended(10, None, records=6), appended(20, None, records=1)]
+    given = of_kind(BATCH, wakes([*history, fetch(30, 2, 14)]))
+    assert [(wake.base_offset, wake.estimated) for wake in given] == [(7, True), (13, True)]
+
+
+def test_a_transaction_holds_what_lies_above_it_until_its_marker_is_replicated():
+    history = [
+        leader_start(0, [1, 2]),
+        appended(10, 0, producer="t"),
+        appended(12, 1),
+        fetch(20, 2, 2),
+        marker(30, "t"),
+        fetch(40, 2, 3),
+        appended(50, 3),
+        fetch(60, 2, 4),
+    ]
+    given = wakes(history)
+    assert [wake.unstable for wake in of_kind(BATCH, given)] == [True, True, True, False]
+    (stable,) = of_kind(STABLE, given)
+    assert (stable.appended_lowest_us, stable.appended_highest_us) == (39_900, 40_000)
+    assert stable.base_offset is not None and stable.base_offset > 3
+
+
+def test_of_two_open_transactions_the_older_one_holds():
+    history = [
+        leader_start(0, [1, 2]),
+        appended(10, 0, producer="a"),
+        appended(11, 1, producer="b"),
+        marker(20, "b"),
+        fetch(30, 2, 3),
+        marker(40, "a"),
+        fetch(50, 2, 4),
+    ]
+    (stable,) = of_kind(STABLE, wakes(history))
+    assert stable.appended_highest_us == 50_000
+
+
+def test_a_retry_that_was_answered_with_an_old_offset_appended_nothing():
+    history = [leader_start(0, [1, 2], offset=5), appended(10, 5), appended(20, 3), appended(30, 5), fetch(40, 2, 6)]
+    assert [wake.base_offset for wake in of_kind(BATCH, wakes(history))] == [5]
+
+
+def test_followers_prove_an_append_that_no_request_shows():
+    """A transaction's completion record, say: its interval is what its carriers leave."""
+    history = [
+        leader_start(0, [1, 2, 3]),
+        appended(10, None, records=1),
+        carried(fetch(13, 2, 1), dequeued=1, completed=11),
+        carried(fetch(13.5, 3, 1), dequeued=1, completed=11),
+        carried(fetch(101, 2, 2, chain="two#1"), dequeued=13, completed=100),
+        carried(fetch(102, 3, 2, chain="three#1"), dequeued=13.5, completed=100.5),
+        fetch(2_000, 2, None),
+    ]
+    known, inferred = of_kind(BATCH, wakes(history))
+    assert known.carrier is None
+    assert (inferred.base_offset, inferred.estimated, inferred.size_bytes) == (1, True, None)
+    assert (inferred.appended_lowest_us, inferred.appended_highest_us) == (13_500, 100_000)
+    assert (inferred.carrier, inferred.without_carrier_us) == ("two", 100_500)
+
+
+def test_a_request_that_shows_the_append_after_all_replaces_what_was_inferred():
+    """Its handler took long: followers had carried the record out before it was done."""
+    history = [
+        leader_start(0, [1, 2]),
+        appended(10, None, records=1),
+        carried(fetch(12, 2, 1), dequeued=1, completed=10.5),
+        carried(fetch(52, 2, 2), dequeued=12, completed=50),
+        appended(60, 1)._replace(earliest_us=45_000),
+        fetch(3_000, 2, None),
+    ]
+    given = of_kind(BATCH, wakes(history))
+    assert [(wake.base_offset, wake.carrier) for wake in given] == [(0, None), (1, None)]
+    assert given[1].appended_lowest_us == 45_000
+
+
+def test_a_follower_that_finds_nothing_corrects_the_count():
+    """Six records were counted and one was written: the next append lies where the follower waits."""
+    history = [
+        leader_start(0, [1, 2]),
+        appended(10, None, records=6),
+        fetch(20, 2, 1)._replace(completed_us=400_000),
+        appended(410, None, records=1),
+        fetch(420, 2, 2),
+    ]
+    assert [wake.base_offset for wake in of_kind(BATCH, wakes(history))] == [0, 1]
+
+
+def test_nothing_is_kept_of_what_is_committed():
+    from pipelines.replay.kernel import State, step
+
+    state = State(context())
+    step(state, leader_start(0, [1, 2]))
+    for number in range(1_000):
+        step(state, appended(10 + number, number))
+        step(state, fetch(10.5 + number, 2, number + 1))
+    assert not state.log.uncommitted
+    assert not state.wakes

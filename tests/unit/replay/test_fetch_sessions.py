@@ -1,0 +1,257 @@
+"""Delayed fetches: when the rules of ``DelayedFetch`` let a fetch of one connection be answered, and what did it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from pipelines.replay import outcome as o
+from pipelines.replay.fetch_sessions import FetchOutcome, FetchSession
+from pipelines.replay.versions import rules_for
+from schemas import session_events as s
+from schemas.session_events import SessionEvent
+
+MS = 1_000
+
+
+def asked(
+    ms: float,
+    *offsets: tuple[str, int, int],
+    answered_ms: float | None = None,
+    min_bytes: int = 1,
+    wait_ms: int = 500,
+    epoch: int = -1,
+    replica: int = -1,
+    size: int = 0,
+    reason: str | None = None,
+    limit: int = 1_000_000,
+    isolation: int = 0,
+    forgotten: Iterable[tuple[str, int]] = (),
+    stable: Iterable[tuple[str, int, int]] = (),
+) -> SessionEvent:
+    """A fetch that was read at `ms` from (topic, partition, offset)s."""
+    at = round(ms * MS)
+    left, told = list(forgotten), list(stable)
+    return SessionEvent(
+        at,
+        s.FETCH,
+        at + 100,
+        operation_id=f"f{ms}",
+        replica_id=replica,
+        isolation_level=isolation,
+        session_epoch=epoch,
+        min_bytes=min_bytes,
+        max_wait_ms=wait_ms,
+        topics=tuple(topic for topic, _, _ in offsets),
+        partitions=tuple(partition for _, partition, _ in offsets),
+        offsets=tuple(offset for _, _, offset in offsets),
+        max_bytes=(limit,) * len(offsets),
+        forgotten_topics=tuple(topic for topic, _ in left),
+        forgotten_partitions=tuple(partition for _, partition in left),
+        completed_us=round((answered_ms if answered_ms is not None else ms + 0.1) * MS),
+        response_bytes=size,
+        at_once_reason=reason,
+        told_topics=tuple(topic for topic, _, _ in told),
+        told_partitions=tuple(partition for _, partition, _ in told),
+        told_stable=tuple(offset for _, _, offset in told),
+    )
+
+
+def readable(
+    ms: float,
+    topic: str,
+    partition: int,
+    base: int,
+    size: int | None = 100,
+    *,
+    took_ms: float = 0.2,
+    unstable: bool = False,
+    estimated: bool = False,
+) -> SessionEvent:
+    """A batch that became readable between `ms` and `took_ms` later."""
+    at = round(ms * MS)
+    latest = at + round(took_ms * MS)
+    return SessionEvent(
+        at,
+        s.BATCH,
+        latest,
+        topic=topic,
+        partition=partition,
+        base_offset=base,
+        size_bytes=size,
+        unstable=unstable,
+        estimated=estimated,
+    )
+
+
+def replay(*events: SessionEvent, version: str = "3.9.1") -> list[FetchOutcome]:
+    session = FetchSession(rules_for(version))
+    outcomes: list[FetchOutcome] = []
+    for event in sorted(events, key=lambda event: (event.time_us, s.RANK[event.kind])):
+        outcomes += session.observe(event)
+    return [*outcomes, *session.finish()]
+
+
+def interval(outcome: FetchOutcome) -> tuple[float, float]:
+    assert outcome.lowest_us is not None and outcome.highest_us is not None
+    return outcome.lowest_us / MS, outcome.highest_us / MS
+
+
+def test_the_first_byte_answers_a_fetch_that_asks_for_one():
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=30), readable(30, "t", 0, 5))
+    assert (fetch.cause, fetch.closing, fetch.parked, interval(fetch)) == (o.BYTES, ("t", 0), True, (30, 30.2))
+
+
+def test_bytes_of_all_partitions_count_together():
+    (fetch,) = replay(
+        asked(10, ("t", 0, 5), ("t", 1, 7), min_bytes=250, answered_ms=50),
+        readable(20, "t", 0, 5),
+        readable(30, "t", 1, 7),
+        readable(40, "t", 0, 6),
+    )
+    assert (fetch.cause, fetch.closing, interval(fetch)) == (o.BYTES, ("t", 0), (40, 40.2))
+
+
+def test_a_partition_counts_up_to_its_own_limit():
+    (fetch,) = replay(
+        asked(10, ("t", 0, 5), ("t", 1, 7), min_bytes=250, limit=150, answered_ms=50),
+        readable(20, "t", 0, 5, size=1_000),
+        readable(40, "t", 1, 7, size=100),
+    )
+    assert (fetch.closing, interval(fetch)) == (("t", 1), (40, 40.2))
+
+
+def test_what_lies_below_the_offset_does_not_count():
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=510), readable(20, "t", 0, 4))
+    assert (fetch.cause, interval(fetch)) == (o.TIMER, (509, 511.1))
+
+
+def test_what_could_be_read_before_it_came_answers_it_at_once():
+    first = asked(10, ("t", 0, 5), answered_ms=20.2)
+    _, fetch = replay(first, readable(20, "t", 0, 5), readable(21, "t", 0, 6), asked(30, ("t", 0, 6)))
+    assert (fetch.cause, fetch.parked, interval(fetch)) == (o.AT_ONCE, False, (30, 30.1))
+
+
+def test_a_fetch_of_a_session_asks_for_all_that_the_session_holds():
+    """KIP-227: a request lists only what changed."""
+    opening = asked(10, ("t", 0, 5), ("t", 1, 7), epoch=0, answered_ms=20.2, replica=2)
+    following = asked(30, ("t", 0, 6), epoch=1, answered_ms=40.2, replica=2)
+    _, fetch = replay(opening, readable(20, "t", 0, 5), following, readable(40, "t", 1, 7))
+    assert (fetch.cause, fetch.closing) == (o.BYTES, ("t", 1))
+
+
+def test_a_partition_that_left_the_session_wakes_nobody():
+    opening = asked(10, ("t", 0, 5), ("t", 1, 7), epoch=0, answered_ms=20.2, replica=2)
+    following = asked(30, ("t", 0, 6), epoch=1, answered_ms=530, replica=2, forgotten=[("t", 1)])
+    _, fetch = replay(opening, readable(20, "t", 0, 5), following, readable(40, "t", 1, 7))
+    assert fetch.cause == o.TIMER
+
+
+def test_without_a_session_only_what_is_listed_counts():
+    _, fetch = replay(
+        asked(10, ("t", 0, 5), ("t", 1, 7), answered_ms=20.2),
+        readable(20, "t", 0, 5),
+        asked(30, ("t", 0, 6), answered_ms=530),
+        readable(40, "t", 1, 7),
+    )
+    assert fetch.cause == o.TIMER
+
+
+def test_a_session_that_began_before_the_log_is_not_known_whole():
+    (fetch,) = replay(asked(10, ("t", 0, 5), epoch=7, answered_ms=100))
+    assert fetch.missing == o.SESSION_NOT_LOGGED
+
+
+def test_a_leadership_that_ends_answers_what_waits():
+    ended = SessionEvent(40 * MS, s.LEADER_END, 45 * MS, topic="t", partition=0)
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=44), ended, readable(60, "t", 0, 5))
+    assert (fetch.cause, fetch.closing, interval(fetch)) == (o.LEADERSHIP_LOST, ("t", 0), (40, 45))
+
+
+def test_a_size_that_is_not_known_leaves_an_interval():
+    """Where only a bound is known, the interval widens and says so."""
+    (fetch,) = replay(
+        asked(10, ("t", 0, 5), min_bytes=1_000, answered_ms=200), readable(40, "t", 0, 5, size=None)
+    )
+    assert (fetch.cause, fetch.bytes_known) == (o.TIMER, False)
+    assert interval(fetch) == (40, 511.1)
+
+
+def test_an_unknown_size_is_enough_for_one_byte():
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=40), readable(40, "t", 0, 5, size=None))
+    assert (fetch.cause, fetch.bytes_known, interval(fetch)) == (o.BYTES, True, (40, 40.2))
+
+
+def test_an_append_that_only_its_own_answer_proves_explains_nothing():
+    wake = readable(40, "t", 0, 5, size=None, estimated=True)._replace(latest_us=None)
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=45, size=80), wake)
+    assert (fetch.cause, fetch.lowest_us, fetch.missing) == (o.BYTES, None, o.APPEND_NOT_LOGGED)
+
+
+def test_bytes_that_no_append_explains_are_said_to_be_so():
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=45, size=80))
+    assert (fetch.cause, fetch.missing) == (o.TIMER, o.APPEND_NOT_LOGGED)
+
+
+def test_above_the_last_stable_offset_nothing_is_readable_until_a_marker_moves_it():
+    stable = SessionEvent(60 * MS, s.STABLE, 61 * MS, topic="t", partition=0, base_offset=1 << 62)
+    (fetch,) = replay(
+        asked(10, ("t", 0, 5), answered_ms=60.5, isolation=1), readable(20, "t", 0, 5, unstable=True), stable
+    )
+    assert (fetch.cause, interval(fetch)) == (o.BYTES, (60, 61))
+
+
+def test_a_response_tells_of_a_transaction_that_began_under_another_leader():
+    first = asked(10, ("t", 0, 5), answered_ms=20.2, isolation=1, stable=[("t", 0, 5)])
+    _, fetch = replay(first, asked(30, ("t", 0, 5), answered_ms=530, isolation=1), readable(40, "t", 0, 6))
+    assert fetch.cause == o.TIMER
+
+
+@pytest.mark.parametrize(("version", "cause"), [("3.9.1", o.BEYOND_END), ("3.7.2", o.TIMER)])
+def test_a_fetch_from_beyond_what_it_may_see_is_answered_since_38(version: str, cause: str):
+    (fetch,) = replay(asked(10, ("t", 0, 5), reason=o.BEYOND_END), version=version)
+    assert fetch.cause == cause
+
+
+def test_a_reason_of_the_response_explains_only_what_was_answered_at_once():
+    (fetch,) = replay(asked(10, ("t", 0, 5), reason=o.AT_ONCE, answered_ms=510, size=100))
+    assert fetch.cause == o.TIMER
+
+
+def test_a_count_that_a_parked_fetch_disproves_is_dropped():
+    first = asked(10, ("t", 0, 5), epoch=0, answered_ms=20.2, replica=2)
+    phantom = readable(25, "t", 0, 9, estimated=True)
+    second = asked(30, ("t", 0, 6), epoch=1, answered_ms=400, replica=2)
+    third = asked(401, epoch=2, answered_ms=901, replica=2)
+    *_, last = replay(first, readable(20, "t", 0, 5), phantom, second, third)
+    assert last.cause == o.TIMER
+
+
+def test_a_wake_that_seems_to_come_after_the_next_request_still_explains_this_one():
+    """Instants of two lines are off against each other by a little."""
+    first, second = asked(10, ("t", 0, 5), answered_ms=30), asked(30.1, ("t", 0, 6), answered_ms=530)
+    fetch, _ = replay(first, second, readable(30.3, "t", 0, 5))
+    assert (fetch.cause, interval(fetch)) == (o.BYTES, (30.3, 30.5))
+
+
+def test_events_out_of_order_are_refused():
+    session = FetchSession(rules_for("3.9.1"))
+    list(session.observe(asked(10, ("t", 0, 5))))
+    with pytest.raises(ValueError, match="out of order"):
+        list(session.observe(asked(9, ("t", 0, 5))))
+
+
+def test_the_same_line_in_two_files_counts_once():
+    line = asked(10, ("t", 0, 5), answered_ms=30)
+    assert len(replay(line, line, readable(30, "t", 0, 5))) == 1
+
+
+def test_what_a_lagging_reader_leaves_behind_is_bounded():
+    session = FetchSession(rules_for("3.9.1"))
+    list(session.observe(asked(10, ("t", 0, 0), answered_ms=11)))
+    for number in range(5_000):
+        list(session.observe(readable(20 + number, "t", 0, number)))
+    position = session._positions["t", 0]
+    assert len(position.entries) <= 1_024
+    assert sum(entry.bytes_max for entry in position.entries) == 500_000
