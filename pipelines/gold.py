@@ -8,13 +8,21 @@ from pyspark.sql import functions as F
 from pipelines.config import Config
 from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.replay.followers_stage import replayed_followers
 from pipelines.replay.late import tell_late_apart
-from pipelines.replay.stage import replayed_operations
-from schemas import gold, silver
+from pipelines.replay.stage import collect_contexts, replayed_operations
+from schemas import gold, replicas, silver
 from schemas.table import TableSpec
 
 #: Written by every audit, and stamped with its id.
-ANSWERS = (gold.DELAYED_OPERATIONS, gold.REQUEST_PHASES, gold.REPLICA_BLAME, gold.COVERAGE)
+ANSWERS = (
+    gold.DELAYED_OPERATIONS,
+    gold.REQUEST_PHASES,
+    gold.REPLICA_BLAME,
+    gold.COVERAGE,
+    replicas.REPLICA_TRUNCATIONS,
+    replicas.FETCHER_TIMELINE,
+)
 
 
 def is_current(lake: Lake, run_id: str) -> bool:
@@ -25,9 +33,11 @@ def is_current(lake: Lake, run_id: str) -> bool:
 def refresh(lake: Lake, config: Config, run_id: str) -> None:
     """Recompute the gold tables from silver."""
 
+    contexts = collect_contexts(lake, config.replay.settle_ms * 1000)
+
     def operations() -> None:
         if has_requests(lake):
-            with replayed_operations(lake, config.replay) as rows:
+            with replayed_operations(lake, config.replay, contexts) as rows:
                 lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
         else:
             lake.replace(gold.DELAYED_OPERATIONS, _none(lake, gold.DELAYED_OPERATIONS), stamp=run_id)
@@ -42,7 +52,12 @@ def refresh(lake: Lake, config: Config, run_id: str) -> None:
         rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(lake, gold.COVERAGE)
         lake.replace(gold.COVERAGE, rows.coalesce(1), stamp=run_id)
 
-    concurrently([operations, phases, coverage])
+    def followers() -> None:
+        with replayed_followers(lake, contexts) as found:
+            lake.replace(replicas.REPLICA_TRUNCATIONS, found.truncations, stamp=run_id)
+            lake.replace(replicas.FETCHER_TIMELINE, found.stays, stamp=run_id)
+
+    concurrently([operations, phases, followers, coverage])
     tell_late_apart(lake, run_id)
 
 

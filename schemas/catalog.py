@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas import bronze, gold, silver
+from schemas import bronze, gold, replicas, silver
 from schemas.table import TableSpec
 
-TABLES: tuple[TableSpec, ...] = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
+TABLES: tuple[TableSpec, ...] = (*bronze.TABLES, *silver.TABLES, *gold.TABLES, *replicas.TABLES)
 BY_FULL_NAME = {table.full_name: table for table in TABLES}

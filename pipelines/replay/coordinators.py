@@ -111,3 +111,20 @@ def markers(requests: DataFrame) -> DataFrame:
     rows = rows.withColumn("marked_producer_id", F.col("part.producer_id"))
     rows = rows.withColumn("topic", F.col("part.topic")).withColumn("partition", F.col("part.partition"))
     return rows.join(F.broadcast(names), ["cluster_id", "marked_producer_id"], "left")
+
+
+def transactional_clients(requests: DataFrame) -> DataFrame:
+    """Clients that use one transactional id: cluster_id, client_id, ``remote_host``, ``inferred_id``.
+
+    Request logs before 2.8 do not print a produce's transactional id. A transactional producer sends nothing outside
+    of transactions, so whoever added partitions to one under this name and from this host is taken for the sender.
+    """
+    told = requests.where("api IN ('ADD_PARTITIONS_TO_TXN', 'INIT_PRODUCER_ID') AND transactional_id IS NOT NULL")
+    named = told.withColumn("remote_host", remote_host()).groupBy("cluster_id", "client_id", "remote_host")
+    ids = named.agg(F.min("transactional_id").alias("inferred_id"), F.max("transactional_id").alias("last_id"))
+    return ids.where("inferred_id = last_id").drop("last_id")
+
+
+def remote_host() -> Column:
+    """The client's host, from a connection ``local:port-remote:port-index``."""
+    return F.regexp_extract("connection", r"^.*:\d+-(.*):\d+(?:-\d+)*$", 1)

@@ -138,8 +138,11 @@ def _fetch(state: State, event: Event) -> None:
 
 
 def _initial_status(state: State, event: Event) -> None:
-    if event.offset is not None and event.required_offset is not None:
-        state.required.logged(event.offset, event.required_offset)
+    if event.offset is None or event.required_offset is None:
+        return
+    state.required.logged(event.offset, event.required_offset)
+    if not state.context.rules.logs_responses and all(base != event.offset for _, base in state.logged_appends):
+        state.logged_appends.append((event.time_us, event.offset))
 
 
 def _progress(state: State, event: Event) -> None:
@@ -148,9 +151,13 @@ def _progress(state: State, event: Event) -> None:
 
 
 def _produce(state: State, event: Event) -> None:
+    if event.error_code is None and event.offset is None:
+        event = event._replace(offset=_logged_base_offset(state, event))
     appended = event.error_code in (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
     base = event.offset if event.offset is not None and event.offset >= 0 else None
-    counted = base is None and appended and event.records is not None and state.leads is not False
+    # Counted: a coordinator's records, or a produce whose response the log does not have.
+    shows_append = event.records is not None or event.error_code is None
+    counted = base is None and appended and shows_append and state.leads is not False
     written = base is not None and event.error_code != NOT_LEADER_OR_FOLLOWER and not _is_duplicate(state, base)
     if counted or written:
         if event.control:
@@ -187,6 +194,15 @@ def _produce(state: State, event: Event) -> None:
         at -= 1
     state.waiting.insert(at, operation)
     advance(state, event, own=operation)
+
+
+def _logged_base_offset(state: State, event: Event) -> int | None:
+    """Where the records of a produce without a response went, if a TRACE line of that time tells it."""
+    while state.logged_appends and state.logged_appends[0][0] < event.earliest_us - CLOCK_TICK_US:
+        state.logged_appends.popleft()
+    if state.logged_appends and state.logged_appends[0][0] <= event.time_us + CLOCK_TICK_US:
+        return state.logged_appends.popleft()[1]
+    return None
 
 
 def _is_duplicate(state: State, base_offset: int) -> bool:

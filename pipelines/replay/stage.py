@@ -42,13 +42,12 @@ _COPIED = (
 
 
 @contextmanager
-def replayed_operations(lake: Lake, config: ReplayConfig) -> Iterator[DataFrame]:
+def replayed_operations(lake: Lake, config: ReplayConfig, contexts: Contexts) -> Iterator[DataFrame]:
     """Rows of ``gold.delayed_operations``: every delayed produce and every fetch in silver.
 
-    Lazy: nothing is computed before the rows are asked for, but for the small contexts of the brokers. The replay of
-    the partitions, which both kinds of operation need, is kept until the block ends.
+    Lazy: nothing is computed before the rows are asked for. The replay of the partitions, which both kinds of operation
+    need, is kept until the block ends.
     """
-    contexts = collect_contexts(lake, config.settle_ms * 1000)
     replayed = replay_partitions(lake, contexts, config.evidence_tier_max).persist()
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
@@ -62,7 +61,7 @@ def replayed_operations(lake: Lake, config: ReplayConfig) -> Iterator[DataFrame]
 def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
     """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    events = timeline(lake, tier_max)
+    events = timeline(lake, tier_max, contexts.versions)
     ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
     return ordered.groupBy(*KEY).transformWithStateInPandas(
         PartitionReplay(contexts), REPLAY_SCHEMA, outputMode="append", timeMode="none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from pipelines.replay.batches import BatchLog, Wake
@@ -51,6 +52,8 @@ class State:
         decided: operations that are done but whose required offset may still become known.
         log: the batches of the current leadership.
         wakes: what may have completed fetches since the last event.
+        logged_appends: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base
+            offset); only where the request log has no responses.
     """
 
     context: Context
@@ -61,6 +64,7 @@ class State:
     required: RequiredOffsets = field(default_factory=RequiredOffsets)
     log: BatchLog = field(default_factory=BatchLog)
     wakes: list[Wake] = field(default_factory=list)
+    logged_appends: deque[tuple[int, int]] = field(default_factory=deque)
     last: Event | None = None
     replicas_seen: int = 1
 

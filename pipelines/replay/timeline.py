@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -9,6 +10,7 @@ from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay import coordinators
+from pipelines.replay.versions import rules_for
 from pipelines.silver.parse import topic_names
 from schemas import events as e
 from schemas import silver
@@ -18,6 +20,9 @@ from schemas.table import TableSpec
 METADATA_TOPIC = "__cluster_metadata"
 #: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
 MARKER_BYTES = 78
+
+#: Kafka version by (cluster, broker).
+Versions = Mapping[tuple[str, int], str]
 
 KEY = ("cluster_id", "topic", "partition", "broker_id")
 
@@ -63,17 +68,18 @@ _CARRIER_INSTANTS = ("arrival", "dequeued", "handled", "completed", "sent")
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
 
 
-def timeline(lake: Lake, tier_max: str = "T3") -> DataFrame:
+def timeline(lake: Lake, tier_max: str = "T3", versions: Versions | None = None) -> DataFrame:
     """Events of all partitions: `KEY`, ``rank`` and `EVENT_TYPES`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
+        versions: Kafka version by (cluster, broker), for what a version does not log.
     """
     parts = [
         *_leadership(lake),
         *_isr(lake),
         *_fetches(lake),
-        *_appends_of_requests(lake),
+        *_appends_of_requests(lake, versions or {}),
     ]
     if tier_max == "T3":
         parts += [*_checks(lake), *_appends(lake)]
@@ -239,11 +245,15 @@ def _fetches(lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _appends_of_requests(lake: Lake) -> list[DataFrame]:
+def _appends_of_requests(lake: Lake, versions: Versions) -> list[DataFrame]:
     """Appends on behalf of requests: of producers, of coordinators, and of transaction markers."""
     made = []
+    requests = _rows(lake, silver.REQUESTS)
     produces = with_topic_names(lake, _rows(lake, silver.PRODUCE_REQUESTS))
     if produces is not None:
+        silent = [key for key, version in versions.items() if not rules_for(version).logs_transactional_ids]
+        if silent and requests is not None:
+            produces = _with_inferred_producers(produces, requests, silent)
         made.append(
             _append_event(
                 produces,
@@ -254,7 +264,6 @@ def _appends_of_requests(lake: Lake) -> list[DataFrame]:
                 producer="transactional_id",
             )
         )
-    requests = _rows(lake, silver.REQUESTS)
     if requests is not None:
         records = exploded(coordinators.records(requests, coordinators.partition_counts(lake)))
         made.append(_append_event(records, acks=-1, records="records"))
@@ -270,6 +279,18 @@ def _appends_of_requests(lake: Lake) -> list[DataFrame]:
             )
         )
     return made
+
+
+def _with_inferred_producers(produces: DataFrame, requests: DataFrame, silent: list[tuple[str, int]]) -> DataFrame:
+    """Transactional ids of produces to brokers that do not log them, where the client tells."""
+    clients = coordinators.transactional_clients(requests)
+    rows = produces.withColumn("remote_host", coordinators.remote_host())
+    rows = rows.join(F.broadcast(clients), ["cluster_id", "client_id", "remote_host"], "left")
+    is_silent = reduce(
+        lambda left, right: left | right,
+        [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in silent],
+    )
+    return rows.withColumn("transactional_id", F.coalesce("transactional_id", F.when(is_silent, F.col("inferred_id"))))
 
 
 def _append_event(rows: DataFrame, **values: Column | str | int) -> DataFrame:

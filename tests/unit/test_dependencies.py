@@ -21,6 +21,7 @@ SPARK_SHELLS = {
     "pipelines.replay.coordinators",
     "pipelines.replay.fetch_operator",
     "pipelines.replay.fetch_timeline",
+    "pipelines.replay.followers_stage",
     "pipelines.replay.late",
     "pipelines.replay.operator",
     "pipelines.replay.stage",

@@ -1,0 +1,143 @@
+"""How well the changes of ISRs are predicted: ``python -m bench.isr LAKE...``, for lakes that have silver.
+
+Prints a table with a row per lake, then every change that differs from what the rules ask for, and every disagreement
+between the state of a replica as a leader logged it and as it was replayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+import pandas as pd
+
+from pipelines.config import load_config
+from pipelines.lake import Lake
+from pipelines.replay import isr_outcome as o
+from pipelines.replay.context import Contexts
+from pipelines.replay.isr import IsrWatch
+from pipelines.replay.isr_evidence import IsrEvidence
+from pipelines.replay.isr_outcome import IsrOutcome
+from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
+from pipelines.replay.operator import events
+from pipelines.replay.stage import collect_contexts
+from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, timeline
+from pipelines.session import build_session
+
+#: Lines give milliseconds.
+_TICK_US = 1_000
+
+Key = tuple[str, str, int, int]
+Found = list[tuple[Key, IsrOutcome]]
+
+_COLUMNS = (o.PREDICTED, o.EARLY, o.LATE, o.NOT_PREDICTED, o.NOT_OBSERVED, o.UNOBSERVABLE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lakes", nargs="+", type=Path)
+    parser.add_argument("--tier", default="T3", help="use no evidence above this tier")
+    given = parser.parse_args()
+    spark = build_session(load_config(None, {}), "isr")
+    print("| corpus | change | by leader | " + " | ".join(_COLUMNS).replace("_", " ") + " | by controller |")
+    print("|---|---|" + "---:|" * (len(_COLUMNS) + 2))
+    kept: list[tuple[str, Found]] = []
+    for path in given.lakes:
+        lake = Lake(spark, path)
+        frame, contexts, evidence = inputs(lake, given.tier)
+        found = list(replay(frame, contexts, evidence))
+        kept.append((path.name, found))
+        print_counts(path.name, found)
+    for name, found in kept:
+        print_differences(name, found)
+    spark.stop()
+
+
+def inputs(lake: Lake, tier: str) -> tuple[pd.DataFrame, Contexts, Evidences]:
+    """Events of all partitions in their order, and what the brokers' logs show beside them."""
+    rows = timeline(lake, tier)
+    more = isr_events(lake, tier)
+    if more is not None:
+        rows = rows.unionByName(more)
+    columns = [*KEY, *EVENT_TYPES]
+    return rows.orderBy(*KEY, *ORDER).select(*columns).toPandas(), collect_contexts(lake, 0), collect_evidence(lake)
+
+
+def replay(frame: pd.DataFrame, contexts: Contexts, evidence: Evidences) -> Iterator[tuple[Key, IsrOutcome]]:
+    """Outcomes of each partition on each broker."""
+    keys = zip(*(frame[name].tolist() for name in KEY), strict=True)
+    for key, pairs in groupby(zip(keys, events(frame), strict=True), key=lambda pair: pair[0]):
+        cluster_id, topic, _, broker_id = key
+        watch = IsrWatch(
+            contexts.of(cluster_id, broker_id, topic), evidence.get((cluster_id, broker_id), IsrEvidence())
+        )
+        for _, event in pairs:
+            for outcome in watch.observe(event):
+                yield key, outcome
+        for outcome in watch.finish():
+            yield key, outcome
+
+
+def print_counts(name: str, found: Found) -> None:
+    for change in (o.SHRINK, o.EXPAND):
+        rows = [outcome for _, outcome in found if outcome.change == change]
+        counts = Counter(outcome.class_ for outcome in rows)
+        by_leader = sum(outcome.made_by == o.LEADER and outcome.class_ != o.NOT_OBSERVED for outcome in rows)
+        cells = [by_leader, *(counts[column] for column in _COLUMNS), counts[o.OUTSIDE_RULE]]
+        print(f"| {name} | {change} | " + " | ".join(map(str, cells)) + " |")
+
+
+def print_differences(name: str, found: Found) -> None:
+    print(f"\n### {name}\n")
+    reasons = Counter(outcome.reason for _, outcome in found if outcome.class_ == o.OUTSIDE_RULE)
+    print("controller:", ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()) or "-")
+    logged = [outcome for _, outcome in found if outcome.end_offset_logged is not None]
+    same = sum(outcome.end_offset_logged == outcome.end_offset_predicted for outcome in logged)
+    print(f"end offsets of replicas as logged: {same} of {len(logged)}")
+    told = [outcome for _, outcome in found if outcome.caught_up_logged_us and outcome.caught_up_lowest_us is not None]
+    beyond = [one for one in told if not _caught_up_as_logged(one)]
+    width_ms = max(((one.caught_up_highest_us or 0) - (one.caught_up_lowest_us or 0) for one in told), default=0) / 1000
+    print(
+        f"last caught up as logged: {len(told) - len(beyond)} of {len(told)} within the interval, at most {width_ms:.0f} ms wide"
+    )
+    for key, one in found:
+        odd = one.class_ not in (o.PREDICTED, o.OUTSIDE_RULE) or one.reason is not None and one.made_by == o.LEADER
+        if (
+            odd
+            or one in beyond
+            or one.end_offset_logged is not None
+            and one.end_offset_logged != one.end_offset_predicted
+        ):
+            print(f"- {key[1]}-{key[2]} on {key[3]}: {describe(one)}")
+
+
+def _caught_up_as_logged(one: IsrOutcome) -> bool:
+    lowest_us, highest_us = one.caught_up_lowest_us or 0, one.caught_up_highest_us or 0
+    return lowest_us - _TICK_US <= (one.caught_up_logged_us or 0) <= highest_us + _TICK_US
+
+
+def describe(one: IsrOutcome) -> str:
+    parts = [
+        f"{one.class_}{f' ({one.reason})' if one.reason else ''}: epoch {one.leader_epoch} {one.change} {one.replica_id}, "
+        f"{list(one.isr_before)} to {list(one.isr_after)}",
+        f"proposed {clock(one.proposed_us)}, committed {clock(one.committed_us)}",
+        f"predicted {clock(one.lowest_us)} to {clock(one.highest_us)}",
+        f"end offset {one.end_offset_logged} logged, {one.end_offset_predicted} replayed",
+        f"caught up {clock(one.caught_up_logged_us)} logged, {clock(one.caught_up_lowest_us)} to "
+        f"{clock(one.caught_up_highest_us)} replayed",
+    ]
+    return "; ".join(parts)
+
+
+def clock(time_us: int | None) -> str:
+    if time_us is None:
+        return "-"
+    return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+if __name__ == "__main__":
+    main()

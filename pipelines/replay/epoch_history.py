@@ -1,0 +1,130 @@
+"""Which leader epochs a replica's log holds, as far as the logs of all brokers tell: pure, no Spark.
+
+A leader's log at the start of its epoch is what it had, and the new epoch from there on; a follower's log is a prefix
+of its leader's once it has truncated and fetched. So the epochs of all replicas follow from lines that every broker
+writes at its default level: the starts of leaders and followers, with their log end offsets. Epochs put the lines of
+different brokers in order; clocks never do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipelines.replay.purgatory.truncation import (
+    UNDEFINED_EPOCH,
+    UNDEFINED_OFFSET,
+    EpochEnd,
+    Epochs,
+    OffsetOutOfRange,
+    Truncation,
+    diverging_epoch,
+    end_offset_for,
+    truncated_epochs,
+    truncation_for_reply,
+)
+from pipelines.replay.versions import Rules
+
+#: A leader's log end offset while it leads is at or past all that its followers have.
+BEYOND = 2**62
+
+#: Where a reply is known from.
+LOGGED = "logged"
+DERIVED = "derived"
+
+
+class EpochHistory(NamedTuple):
+    """Epochs of a replica's log.
+
+    Attributes:
+        entries: ((epoch, start offset), ...), ascending.
+        complete: False if the log may have epochs before the first entry, which no line tells.
+    """
+
+    entries: Epochs = ()
+    complete: bool = False
+
+    def known_from(self, epoch: int) -> bool:
+        """Whether what this log holds at and after an epoch is known."""
+        return self.complete or bool(self.entries and self.entries[0][0] <= epoch)
+
+    @property
+    def empty(self) -> bool:
+        """Known to hold no epoch at all: a new log."""
+        return self.complete and not self.entries
+
+    def cut(self, end_offset: int) -> EpochHistory:
+        """What is left below a log end offset (``LeaderEpochFileCache.truncateFromEnd``)."""
+        return EpochHistory(truncated_epochs(self.entries, end_offset), self.complete)
+
+    def led(self, epoch: int, start_offset: int) -> EpochHistory:
+        """The log of a replica that becomes leader; an epoch that it led before a restart goes on.
+
+        Source: ``LeaderEpochFileCache.assign``.
+        """
+        if any(entry[0] == epoch for entry in self.entries):
+            return self
+        return EpochHistory((*truncated_epochs(self.entries, start_offset), (epoch, start_offset)), self.complete)
+
+
+#: A log of which nothing is known.
+UNKNOWN = EpochHistory()
+#: A log that was just made.
+NEW = EpochHistory((), True)
+
+
+class Reply(NamedTuple):
+    """What a leader says of an epoch.
+
+    Attributes:
+        end: its answer; None where it says that the logs do not part.
+        source: logged or derived.
+        asked_epoch: the epoch it was asked about.
+    """
+
+    end: EpochEnd | None
+    source: str
+    asked_epoch: int
+
+
+class MissingEvidence(LookupError):
+    """What would decide is not in the logs; the argument says which evidence."""
+
+
+def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, fetch_offset: int | None) -> Reply:
+    """A leader's answer to a follower that asks about an epoch, or fetches naming it as its last one.
+
+    Args:
+        leader: the leader's history in the epoch that it leads; None where its start is not in the logs.
+        fetch_offset: of a fetch, whose answer names an epoch only where the logs part; None for a question
+            (OffsetForLeaderEpoch).
+
+    Raises:
+        MissingEvidence: the leader's epochs are not known that far back.
+
+    Source: ``Partition.lastOffsetForLeaderEpoch``, ``Partition.readRecords``.
+    """
+    if leader is None:
+        raise MissingEvidence("leader_start")
+    if not leader.known_from(asked_epoch):
+        raise MissingEvidence("leader_epochs")
+    if fetch_offset is None:
+        return Reply(end_offset_for(rules, leader.entries, BEYOND, asked_epoch), DERIVED, asked_epoch)
+    try:
+        end = diverging_epoch(rules, leader.entries, BEYOND, 0, fetch_offset, asked_epoch)
+    except OffsetOutOfRange as problem:  # the leader refuses the fetch: what follows is in lines of its own
+        raise MissingEvidence("leader_epochs") from problem
+    return Reply(end, DERIVED, asked_epoch)
+
+
+def truncation_for(
+    rules: Rules, reply: EpochEnd, own: EpochHistory, log_end_offset: int, initial_offset: int
+) -> Truncation:
+    """What a follower makes of an answer; see `truncation_for_reply`.
+
+    Raises:
+        MissingEvidence: the answer names an epoch before those of the follower's log that are known.
+    """
+    decided = reply.end_offset == UNDEFINED_OFFSET or reply.leader_epoch == UNDEFINED_EPOCH
+    if not decided and not own.known_from(reply.leader_epoch):
+        raise MissingEvidence("own_epochs")
+    return truncation_for_reply(rules, reply, own.entries, log_end_offset, initial_offset)

@@ -1,0 +1,212 @@
+"""Stays of a partition in a broker's replica fetchers: rows of ``gold.fetcher_timeline``. Pure, no Spark.
+
+A broker has ``num.replica.fetchers`` threads per leader that it follows. A partition is added to one of them when the
+broker becomes its follower, and leaves it when the leadership changes again, when its leader fences it (it has failed
+until there is a new epoch), or with the broker. A failed fetch does not remove it: it is fetched again after
+``replica.fetch.backoff.ms``.
+
+Source: ``AbstractFetcherManager``, ``AbstractFetcherThread`` (0.10.2, 2.8.2, 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.replay.context import History
+from schemas import replicas as r
+from schemas.replicas import ReplicaEvent
+
+# Values of `end_reason`.
+REMOVED = "removed"
+LEADER_CHANGED = "leader_changed"
+FAILED = "failed"
+BROKER_STOPPED = "broker_stopped"
+LOG_ENDS = "log_ends"
+
+FETCHERS_KEY = "num.replica.fetchers"
+_INT_BITS = 32
+
+
+def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
+    """Thread of a partition among ``num.replica.fetchers``.
+
+    Raises:
+        ValueError: fewer than one fetcher.
+
+    Source: ``AbstractFetcherManager.getFetcherId``: ``Utils.abs(31 * topic.hashCode() + partition) % numFetchers``.
+    """
+    if fetchers < 1:
+        raise ValueError(f"{fetchers} fetchers")
+    code = _signed(31 * _hash_code(topic) + partition)
+    return (0 if code == -(1 << (_INT_BITS - 1)) else abs(code)) % fetchers
+
+
+def _hash_code(text: str) -> int:
+    """``String.hashCode`` of Java, over UTF-16 units."""
+    code = 0
+    units = text.encode("utf-16-be")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = (31 * code + (high << 8 | low)) & 0xFFFFFFFF
+    return _signed(code)
+
+
+def _signed(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << _INT_BITS) if value >> (_INT_BITS - 1) else value
+
+
+@dataclass
+class Stay:
+    """A partition in a fetcher.
+
+    Attributes:
+        added_us: when it was added.
+        leader, leader_epoch, initial_offset: as the line of the manager says.
+        fetcher_id: thread, as a line of the thread, or the leader's request log, says.
+        ended_us: when it left.
+        end_reason: as in gold; None as long as it is there, or as what follows has yet to tell.
+        errors, delays, first_error, last_error: as in gold.
+        readded_us: when it was added again as a follower.
+    """
+
+    added_us: int
+    leader: int
+    leader_epoch: int | None
+    initial_offset: int | None
+    fetcher_id: int | None = None
+    ended_us: int | None = None
+    end_reason: str | None = None
+    errors: int = 0
+    delays: int = 0
+    first_error: str | None = None
+    last_error: str | None = None
+    readded_us: int | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.ended_us is None and self.end_reason is None
+
+
+def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
+    """Stays of a partition in the fetchers of one broker, in the order of time.
+
+    Args:
+        events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
+    """
+    found: list[Stay] = []
+    epoch: int | None = None
+    for event in events:
+        last = found[-1] if found else None
+        match event.kind:
+            case r.STARTING | r.STOPPED:
+                if last is not None and last.open:
+                    last.end_reason = BROKER_STOPPED
+                    last.ended_us = event.time_us if event.kind == r.STOPPED else None
+                if event.kind == r.STARTING:
+                    epoch = None
+            case r.FOLLOWER | r.LEADER | r.STATE:
+                epoch = _observe_leadership(event, last, epoch)
+            case r.ADDED:
+                if event.leader is None:
+                    continue
+                added = Stay(event.time_us, event.leader, event.leader_epoch, event.offset, event.fetcher_id)
+                if last is not None:
+                    _follow(last, added)
+                found.append(added)
+            case r.REMOVED | r.FAILED:
+                if last is not None and last.open:
+                    _leave(last, event, epoch)
+            case r.ERROR | r.DELAYED | r.FENCED:
+                if last is not None and last.open and event.leader in (None, last.leader):
+                    _count(last, event)
+    for stay in found:
+        if stay.end_reason is None:
+            stay.end_reason = LOG_ENDS if stay.ended_us is None else REMOVED
+    return found
+
+
+def _observe_leadership(event: ReplicaEvent, last: Stay | None, epoch: int | None) -> int | None:
+    """The replica leads: what it fetched before is over, and it is not idle. Gives its epoch from now on."""
+    if event.leader_epoch is None:
+        return epoch
+    leads = event.kind == r.LEADER or (event.kind == r.STATE and event.leader == event.broker_id)
+    if leads and last is not None and (last.leader_epoch is None or last.leader_epoch < event.leader_epoch):
+        last.ended_us = event.time_us if last.open else last.ended_us
+        last.end_reason = last.end_reason or LEADER_CHANGED
+        last.readded_us = last.readded_us or -1
+    return event.leader_epoch if epoch is None else max(epoch, event.leader_epoch)
+
+
+def _leave(stay: Stay, event: ReplicaEvent, epoch: int | None) -> None:
+    stay.ended_us = event.time_us
+    if event.kind == r.FAILED:
+        stay.end_reason = FAILED
+    elif stay.leader_epoch is not None and epoch is not None and epoch > stay.leader_epoch:
+        stay.end_reason = LEADER_CHANGED
+
+
+def _follow(last: Stay, added: Stay) -> None:
+    """The stay before one that begins; one that no line ended was moved."""
+    moved = (last.leader, last.leader_epoch) != (added.leader, added.leader_epoch)
+    if last.open:
+        last.ended_us = added.added_us
+    last.end_reason = last.end_reason or (LEADER_CHANGED if moved else REMOVED)
+    if last.readded_us is None:
+        last.readded_us = added.added_us
+
+
+def _count(stay: Stay, event: ReplicaEvent) -> None:
+    if event.kind == r.DELAYED:
+        stay.delays += 1
+    else:
+        stay.errors += 1
+        stay.first_error = stay.first_error or event.error
+        stay.last_error = event.error or stay.last_error
+    if stay.fetcher_id is None:
+        stay.fetcher_id = event.fetcher_id
+
+
+def fetcher_rows(
+    broker_id: int, found: list[Stay], topic: str, partition: int, fetchers: History, threads: dict[int, int]
+) -> Iterator[dict[str, Any]]:
+    """Rows of ``gold.fetcher_timeline`` without cluster; instants are ``_us`` integers.
+
+    Args:
+        fetchers: history of the broker's ``num.replica.fetchers``.
+        threads: thread that fetches, by leader epoch, where the leader's request log names it.
+    """
+    for sequence, stay in enumerate(found):
+        idle_us = None
+        if stay.ended_us is not None and stay.readded_us is not None and stay.readded_us >= stay.ended_us:
+            idle_us = stay.readded_us - stay.ended_us
+        told = stay.fetcher_id
+        if told is None and stay.leader_epoch is not None:
+            told = threads.get(stay.leader_epoch)
+        count = _value_at(fetchers, stay.added_us)
+        yield {
+            "broker_id": broker_id,
+            "sequence": sequence,
+            "added_us": stay.added_us,
+            "leader": stay.leader,
+            "leader_epoch": stay.leader_epoch,
+            "initial_offset": stay.initial_offset,
+            "fetcher_id": told,
+            "predicted_fetcher_id": None if count is None else fetcher_id(topic, partition, count),
+            "ended_us": stay.ended_us,
+            "end_reason": stay.end_reason,
+            "errors": stay.errors,
+            "delays": stay.delays,
+            "first_error": stay.first_error,
+            "last_error": stay.last_error,
+            "idle_ms": None if idle_us is None else idle_us / 1000,
+        }
+
+
+def _value_at(history: History, time_us: int) -> int | None:
+    """The value of a configuration at an instant; the first one holds from before the log began."""
+    values = [(since_us, int(value)) for since_us, value in history if value.strip().isdigit() and int(value) > 0]
+    if not values:
+        return None
+    return next((value for since_us, value in reversed(values) if since_us <= time_us), values[0][1])

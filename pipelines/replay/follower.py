@@ -1,0 +1,363 @@
+"""A replica's life on one broker, read off that broker's log: pure, no Spark.
+
+`tenures` cuts it into tenures, one per leader epoch that the replica took part in on this broker (or per start of the
+broker within it), each with what the lines say of the log at its start and of truncations during it. What the rules
+make of a tenure is `pipelines.replay.follower_truncation`'s business.
+
+The kinds of lines by version: since 2.6 a follower logs its start (``Partition.makeFollower``), up to 2.5 only the
+controller's LeaderAndIsr request tells that it follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from schemas import replicas as r
+from schemas.replicas import ReplicaEvent
+
+# Roles of a tenure.
+FOLLOWING = "follower"
+LEADING = "leader"
+#: Neither: the log is being loaded, or no line of a leadership came yet.
+IDLE = "idle"
+
+#: How a tenure ended, where no other one follows in the same life of the broker.
+KILLED = "killed"
+STOPPED = "stopped"
+
+
+@dataclass
+class Action:
+    """A truncation, as far as lines tell: what was decided, what the log did, what became of the high watermark.
+
+    Attributes:
+        started_us: time of its first line.
+        decided_offset: offset that the fetcher's line names.
+        logged_offset: offset of the log layer's line, which may have no effect.
+        logged_us: its time.
+        effective: the log layer truncated; False where its line says "no effect", None where there is none.
+        previous_end_offset: log end offset before, where a line says it.
+        high_watermark: the high watermark that the truncation went below, as a line says.
+        refused_offset: offset that the leader refused as out of range.
+        reset_offset: where the fetch offset was reset to then.
+        reason: `silver.truncations.reason`.
+        traced_high_watermark: the replica's high watermark before, from TRACE lines.
+    """
+
+    started_us: int
+    decided_offset: int | None = None
+    logged_offset: int | None = None
+    logged_us: int | None = None
+    effective: bool | None = None
+    previous_end_offset: int | None = None
+    high_watermark: int | None = None
+    refused_offset: int | None = None
+    reset_offset: int | None = None
+    reason: str | None = None
+    traced_high_watermark: int | None = None
+
+    @property
+    def offset(self) -> int | None:
+        """Where it truncated to."""
+        return self.logged_offset if self.logged_offset is not None else self.decided_offset
+
+
+class Contact(NamedTuple):
+    """A follower's fetch, or question about an epoch, in its leader's log.
+
+    Attributes:
+        time_us: on the leader's clock; orders the contacts of one epoch, nothing else.
+        question: OffsetForLeaderEpoch; else a fetch.
+        offset: fetched from, or the end offset answered.
+        epoch: last fetched epoch, or the epoch asked about; None where the version does not send it.
+        diverging_epoch, diverging_end_offset: of a fetch whose answer says that the logs part.
+    """
+
+    time_us: int
+    question: bool
+    offset: int | None
+    epoch: int | None
+    diverging_epoch: int | None = None
+    diverging_end_offset: int | None = None
+
+
+@dataclass
+class Tenure:
+    """A replica in one leader epoch.
+
+    Attributes:
+        broker_id: the broker.
+        role: follower, leader or idle.
+        started_us: time of the line that opens it.
+        leader_epoch, leader: as the lines of this broker tell.
+        end_offset: log end offset at its start.
+        high_watermark: at its start.
+        from_checkpoint: the high watermark there is what a checkpoint file held, as no line shows since the start.
+        begins_life: first tenure since the broker started.
+        begins_log: nothing is known of the time before it.
+        previous: the tenure before, in the same life.
+        previous_leader_epoch: as a leader's line tells it.
+        added_us, added_offset: when it was added to a fetcher, and the initial offset there.
+        actions: truncations in it.
+        high_watermark_after: lowest high watermark that it stepped back to, but for truncations.
+        contacts: of followers with this leader, by follower (leaders' tenures only).
+        ended: killed, stopped, or None.
+        next_end_offset: log end offset at the start of the next tenure of the replica.
+    """
+
+    broker_id: int
+    role: str
+    started_us: int
+    leader_epoch: int | None = None
+    leader: int | None = None
+    end_offset: int | None = None
+    high_watermark: int | None = None
+    from_checkpoint: bool = False
+    begins_life: bool = False
+    begins_log: bool = False
+    previous: Tenure | None = field(default=None, repr=False, compare=False)
+    previous_leader_epoch: int | None = None
+    added_us: int | None = None
+    added_offset: int | None = None
+    actions: list[Action] = field(default_factory=list)
+    high_watermark_after: int | None = None
+    contacts: dict[int, list[Contact]] = field(default_factory=dict)
+    ended: str | None = None
+    next_end_offset: int | None = None
+
+
+def tenures(events: Iterable[ReplicaEvent]) -> list[Tenure]:
+    """Tenures of a replica on one broker, in the order of time.
+
+    Args:
+        events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
+    """
+    held = list(events)
+    reader = _Reader(told_by_states=not any(event.kind == r.FOLLOWER for event in held))
+    for event in held:
+        reader.observe(event)
+    for tenure, following in zip(reader.tenures, reader.tenures[1:], strict=False):
+        tenure.next_end_offset = following.end_offset
+    return reader.tenures
+
+
+class _Reader:
+    """The state machine: the current tenure, and what is known of the log between lines.
+
+    Args:
+        told_by_states: no line of the replica's own says that it follows, so the controller's requests have to.
+    """
+
+    def __init__(self, told_by_states: bool) -> None:
+        self.tenures: list[Tenure] = []
+        self._told_by_states = told_by_states
+        self._current: Tenure | None = None
+        self._life_us = 0
+        self._begins_life = False
+        #: (instant, value) of what lines told last of log end and high watermark.
+        self._end: tuple[int, int] | None = None
+        self._high_watermark: tuple[int, int] | None = None
+        self._leaders: dict[int, int] = {}
+
+    def observe(self, event: ReplicaEvent) -> None:
+        self._take_traced(event)
+        match event.kind:
+            case r.STARTING:
+                self._start(event)
+            case r.STOPPED:
+                if self._current is not None:
+                    self._current.ended = STOPPED
+            case r.LOADED:
+                self._load(event)
+            case r.FOLLOWER:
+                self._open(event, FOLLOWING, event.leader)
+            case r.LEADER:
+                self._lead(event)
+            case r.STATE:
+                self._take_state(event)
+            case r.ADDED:
+                self._added(event)
+            case r.STEPPED_BACK:
+                self._step_back(event)
+            case r.FETCHED | r.ANSWERED:
+                self._contact(event)
+            case r.DECIDED | r.REPLIED | r.OUT_OF_RANGE | r.BELOW | r.TRUNCATED | r.NO_EFFECT:
+                self._truncation(event)
+
+    def _start(self, event: ReplicaEvent) -> None:
+        if self._current is not None and self._current.ended is None:
+            self._current.ended = KILLED
+        self._current = None
+        self._life_us, self._begins_life = event.time_us, True
+        self._end = self._high_watermark = None
+
+    def _load(self, event: ReplicaEvent) -> None:
+        if event.offset is not None:
+            self._end = (event.time_us, event.offset)
+            if event.offset == 0:
+                self._high_watermark = (event.time_us, 0)
+        if event.high_watermark is not None:
+            self._high_watermark = (event.time_us, event.high_watermark)
+
+    def _take_traced(self, event: ReplicaEvent) -> None:
+        """What TRACE lines showed between the line before and this one."""
+        at, value = event.traced_end_offset_us, event.traced_end_offset
+        if at is not None and value is not None and at >= self._life_us and (self._end is None or at >= self._end[0]):
+            self._end = (at, value)
+        at, value = event.traced_high_watermark_us, event.traced_high_watermark
+        known = self._high_watermark
+        if at is not None and value is not None and at >= self._life_us and (known is None or at >= known[0]):
+            self._high_watermark = (at, value)
+
+    def _open(self, event: ReplicaEvent, role: str, leader: int | None) -> Tenure:
+        before = self._current
+        if leader is None and event.leader_epoch is not None:
+            leader = self._leaders.get(event.leader_epoch)
+        end_offset, high_watermark = event.offset, event.high_watermark
+        if end_offset is None and self._end is not None:
+            end_offset = self._end[1]
+        if high_watermark is None and self._high_watermark is not None:
+            high_watermark = self._high_watermark[1]
+        tenure = Tenure(
+            event.broker_id,
+            role,
+            event.time_us,
+            event.leader_epoch,
+            leader,
+            end_offset,
+            high_watermark,
+            from_checkpoint=high_watermark is None and self._begins_life,
+            begins_life=self._begins_life,
+            begins_log=not self.tenures and not self._begins_life,
+            previous=before,
+            previous_leader_epoch=event.previous_leader_epoch,
+        )
+        self._current, self._begins_life = tenure, False
+        self.tenures.append(tenure)
+        return tenure
+
+    def _lead(self, event: ReplicaEvent) -> None:
+        """A leader's line; where a request opened the tenure already, it adds the offset."""
+        current = self._current
+        if current is not None and current.role == LEADING and current.leader_epoch == event.leader_epoch:
+            if event.offset is not None:
+                current.end_offset = event.offset
+            return
+        self._open(event, LEADING, event.broker_id)
+
+    def _take_state(self, event: ReplicaEvent) -> None:
+        if event.leader is None or event.leader_epoch is None:
+            return
+        self._leaders[event.leader_epoch] = event.leader
+        current = self._current
+        if not self._told_by_states:
+            return
+        if current is None or current.leader_epoch is None or event.leader_epoch > current.leader_epoch:
+            self._open(event, LEADING if event.leader == event.broker_id else FOLLOWING, event.leader)
+
+    def _added(self, event: ReplicaEvent) -> None:
+        current = self._current
+        if current is None or current.role != FOLLOWING or current.added_us is not None:
+            return
+        if event.leader_epoch is None or event.leader_epoch == current.leader_epoch:
+            current.added_us, current.added_offset = event.time_us, event.offset
+            if current.leader is None:
+                current.leader = event.leader
+
+    def _step_back(self, event: ReplicaEvent) -> None:
+        """Part of a truncation to that very offset, or taken from a new leader that lagged behind."""
+        current, after = self._current, event.high_watermark
+        if current is None or after is None:
+            return
+        self._high_watermark = (event.time_us, after)
+        last = current.actions[-1] if current.actions else None
+        if last is not None and last.effective and last.offset == after and last.high_watermark is None:
+            last.high_watermark = event.previous_high_watermark
+        elif current.high_watermark_after is None or after < current.high_watermark_after:
+            current.high_watermark_after = after
+
+    def _contact(self, event: ReplicaEvent) -> None:
+        """In this leader's log; the epoch of the request, or, in old versions, the one it leads."""
+        epoch = event.leader_epoch if event.kind == r.FETCHED else None
+        for tenure in reversed(self.tenures):
+            if tenure.role == LEADING and (epoch is None or tenure.leader_epoch == epoch):
+                break
+        else:
+            return
+        if event.replica_id is None:
+            return
+        question = event.kind == r.ANSWERED
+        tenure.contacts.setdefault(event.replica_id, []).append(
+            Contact(
+                event.time_us,
+                question,
+                event.offset,
+                event.leader_epoch if question else event.last_fetched_epoch,
+                event.diverging_epoch,
+                event.diverging_end_offset,
+            )
+        )
+
+    def _truncation(self, event: ReplicaEvent) -> None:
+        current = self._current
+        if current is None:
+            current = self._open(event._replace(leader_epoch=None, offset=None), IDLE, None)
+            self._current, self._begins_life = None, True
+        action = current.actions[-1] if current.actions else None
+        if action is None or _begins_another(action, event):
+            action = Action(event.time_us)
+            if event.traced_high_watermark_us is not None and event.traced_high_watermark_us >= self._life_us:
+                action.traced_high_watermark = event.traced_high_watermark
+            current.actions.append(action)
+        action.reason = action.reason or event.reason
+        match event.kind:
+            case r.DECIDED | r.REPLIED:
+                action.decided_offset = event.offset
+            case r.OUT_OF_RANGE:
+                action.refused_offset, action.reset_offset = event.previous_end_offset, event.offset
+            case r.BELOW:
+                action.high_watermark = event.high_watermark
+                action.decided_offset = event.offset
+            case _:
+                action.logged_offset, action.logged_us = event.offset, event.time_us
+                action.effective = event.kind == r.TRUNCATED
+                action.previous_end_offset = event.previous_end_offset
+                if action.effective and event.offset is not None:
+                    self._cut(event.time_us, event.offset)
+
+    def _cut(self, time_us: int, offset: int) -> None:
+        if self._end is None or offset <= self._end[1]:
+            self._end = (time_us, offset)
+        if self._high_watermark is not None and offset < self._high_watermark[1]:
+            self._high_watermark = (time_us, offset)
+
+
+def _begins_another(action: Action, event: ReplicaEvent) -> bool:
+    """Whether a line tells of another truncation than the lines before it."""
+    done = action.logged_offset is not None
+    match event.kind:
+        case r.TRUNCATED | r.NO_EFFECT:
+            return done
+        case r.BELOW:  # comes after the truncation up to 4.0, before it since
+            return done and (action.offset != event.offset or action.high_watermark is not None)
+        case r.OUT_OF_RANGE:  # a line before the truncation, and one after it
+            return action.reset_offset != event.offset if action.reset_offset is not None else done
+        case _:
+            return done
+
+
+def by_broker(events: Iterable[ReplicaEvent]) -> Iterator[tuple[int, list[ReplicaEvent]]]:
+    """Events of a partition, broker by broker, each in the order of its clock."""
+    brokers: dict[int, list[ReplicaEvent]] = {}
+    for event in events:
+        brokers.setdefault(event.broker_id, []).append(event)
+    for broker_id in sorted(brokers):
+        yield broker_id, sorted(brokers[broker_id], key=event_order)
+
+
+def event_order(event: ReplicaEvent) -> tuple[object, ...]:
+    """A total order of a broker's events, whatever the order of the files."""
+    rest = tuple((value is None, "" if value is None else value) for value in event[3:])
+    return (event.time_us, r.RANK[event.kind], rest)

@@ -1,0 +1,170 @@
+"""A follower's truncation as logged beside the predicted one: the row, its class, and known faults. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pipelines.replay.epoch_history import BEYOND, LOGGED, Reply
+from pipelines.replay.follower import Action, Tenure
+from pipelines.replay.versions import Rules
+
+# Values of `rule`.
+TO_HIGH_WATERMARK = "to_high_watermark"
+KIP_101 = "leader_epoch_kip101"
+KIP_279 = "leader_epoch_kip279"
+ON_FETCH = "on_fetch"
+OUT_OF_RANGE = "out_of_range"
+FULL = "full"
+RECOVERY = "recovery"
+NONE = "none"
+
+# Values of `class`.
+AGREES = "agrees"
+DIFFERS = "differs"
+UNOBSERVABLE = "unobservable"
+NONE_NEEDED = "none_needed"
+
+NEW_EPOCH = "new_epoch"
+
+
+class Prediction(NamedTuple):
+    """What the rules let a follower do when it begins to follow, or is refused.
+
+    Attributes:
+        rule: see the column.
+        offsets: where it truncates to, step by step; its log end offset where it keeps its log; none if not known.
+        reply: the leader's first answer, if it takes one.
+        reason: why.
+        missing: evidence that is missing.
+        next_offset: where it fetched from next, by the leader's log.
+        correct_offset: where a later version would have it truncate to (KIP-279), where that is known.
+    """
+
+    rule: str
+    offsets: tuple[int, ...] = ()
+    reply: Reply | None = None
+    reason: str | None = None
+    missing: str | None = None
+    next_offset: int | None = None
+    correct_offset: int | None = None
+
+
+class Verdict(NamedTuple):
+    """Class of a row, and what it adds to the reason."""
+
+    name: str
+    reason: str | None = None
+
+
+def row(
+    tenure: Tenure,
+    prediction: Prediction,
+    trigger: str,
+    action: Action | None,
+    predicted: int | None,
+    rules: Rules,
+    end_offset: int | None,
+) -> dict[str, Any]:
+    """Columns of ``gold.replica_truncations`` but for the replica's own; instants as ``_us`` integers.
+
+    Args:
+        action: the truncation as logged, None where no line tells of one.
+        predicted: where the rules let it truncate to, None where that is not known.
+        end_offset: the follower's log end offset before, None where that is not known.
+    """
+    found = verdict(tenure, prediction, trigger, action, predicted, end_offset)
+    logged = action.offset if action is not None else None
+    before = _high_watermark_before(tenure, action)
+    removed = None if logged is None or end_offset is None else max(0, end_offset - logged)
+    reply = prediction.reply
+    end = None if reply is None else reply.end
+    opening = trigger == NEW_EPOCH
+    return {
+        "started_us": tenure.started_us if opening or action is None else action.started_us,
+        "trigger": trigger,
+        "leader_epoch": tenure.leader_epoch,
+        "leader": tenure.leader,
+        "log_end_offset": end_offset,
+        "high_watermark": tenure.high_watermark if opening else None,
+        "rule": prediction.rule,
+        "asked_epoch": None if reply is None else reply.asked_epoch,
+        "reply_epoch": None if end is None else end.leader_epoch,
+        "reply_end_offset": None if end is None or end.end_offset == BEYOND else end.end_offset,
+        "reply_source": None if reply is None else reply.source,
+        "predicted_offset": predicted,
+        "logged_offset": logged,
+        "logged_us": None if action is None else action.logged_us,
+        "records_removed": removed,
+        "high_watermark_at_truncation": before,
+        "below_high_watermark": None if logged is None or before is None else bool(removed != 0 and logged < before),
+        "high_watermark_after": tenure.high_watermark_after if opening else None,
+        "next_fetch_offset": prediction.next_offset,
+        "class": found.name,
+        "reason": found.reason or prediction.reason,
+        "missing": prediction.missing,
+        "known_bug": _known_bug(tenure, prediction, action, removed, rules),
+    }
+
+
+def verdict(
+    tenure: Tenure,
+    prediction: Prediction,
+    trigger: str,
+    action: Action | None,
+    predicted: int | None,
+    end_offset: int | None,
+) -> Verdict:
+    """What the lines show of a prediction."""
+    logged = action.offset if action is not None else None
+    if predicted is None:
+        if prediction.rule != NONE or trigger != NEW_EPOCH:
+            return Verdict(UNOBSERVABLE)
+        return Verdict(NONE_NEEDED) if logged is None else Verdict(DIFFERS, "unexpected")
+    spared = end_offset is not None and predicted >= end_offset
+    if logged is None:
+        found = Verdict(NONE_NEEDED) if spared else _unlogged(tenure, prediction, end_offset)
+    elif logged == predicted or (end_offset is not None and spared and logged >= end_offset):
+        found = Verdict(AGREES)
+    else:
+        found = Verdict(DIFFERS, "unexpected" if spared else "elsewhere")
+    expected = prediction.offsets[-1] if prediction.offsets else predicted
+    if end_offset is not None:
+        expected = min(expected, end_offset)
+    # It may well be further on, by a response of the same leader that was on its way when the epoch began, or by all
+    # that it fetched before the leader's request log begins. Never behind.
+    behind = prediction.next_offset is not None and prediction.next_offset < expected
+    return Verdict(DIFFERS, "fetched_elsewhere") if behind and found.name in (AGREES, NONE_NEEDED) else found
+
+
+def _unlogged(tenure: Tenure, prediction: Prediction, end_offset: int | None) -> Verdict:
+    """A truncation that is due and that no line tells of: it did not happen, or there was no time for it."""
+    if tenure.added_us is None:
+        return Verdict(UNOBSERVABLE, "not_added")
+    if tenure.ended is not None:
+        return Verdict(UNOBSERVABLE, "broker_stopped")
+    told = prediction.reply is not None and prediction.reply.source == LOGGED
+    grown = tenure.next_end_offset is not None and end_offset is not None and tenure.next_end_offset > end_offset
+    return Verdict(DIFFERS, "not_logged") if told or grown else Verdict(UNOBSERVABLE, "not_reached")
+
+
+def _high_watermark_before(tenure: Tenure, action: Action | None) -> int | None:
+    """The high watermark that the truncation met, as far as lines show."""
+    if action is None:
+        return None
+    if action.high_watermark is not None:
+        return action.high_watermark
+    return action.traced_high_watermark if action.traced_high_watermark is not None else tenure.high_watermark
+
+
+def _known_bug(
+    tenure: Tenure, prediction: Prediction, action: Action | None, removed: int | None, rules: Rules
+) -> str | None:
+    if prediction.rule == TO_HIGH_WATERMARK and rules.truncates_to_high_watermark and removed:
+        return "KIP-101"
+    if prediction.rule == KIP_101 and prediction.correct_offset is not None and prediction.offsets:
+        return "KIP-279" if prediction.correct_offset < prediction.offsets[-1] else None
+    if prediction.rule == ON_FETCH and rules.processes_diverging_responses and action is not None:
+        # Nothing but the diverging answer can have moved it between the start and the truncation.
+        moved = tenure.high_watermark is not None and (action.high_watermark or 0) > tenure.high_watermark
+        return "KAFKA-14704" if moved else None
+    return None

@@ -1,0 +1,348 @@
+"""Where Kafka's rules let a follower truncate to, beside where it did: rows of ``gold.replica_truncations``.
+
+Pure, no Spark. One partition at a time, with the lines of all its brokers: a follower's prediction needs its leader's
+epochs. Leader epochs put the brokers in order; instants of two brokers are never compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pipelines.replay.epoch_history import (
+    BEYOND,
+    LOGGED,
+    NEW,
+    UNKNOWN,
+    EpochHistory,
+    MissingEvidence,
+    Reply,
+    derived_reply,
+    truncation_for,
+)
+from pipelines.replay.follower import FOLLOWING, LEADING, Action, Contact, Tenure
+from pipelines.replay.follower_rows import (
+    FULL,
+    KIP_101,
+    KIP_279,
+    NEW_EPOCH,
+    NONE,
+    ON_FETCH,
+    OUT_OF_RANGE,
+    RECOVERY,
+    TO_HIGH_WATERMARK,
+    Prediction,
+    row,
+)
+from pipelines.replay.purgatory.truncation import (
+    UNDEFINED_EPOCH,
+    UNDEFINED_OFFSET,
+    EpochEnd,
+    out_of_range,
+    restarts_fetcher,
+)
+from pipelines.replay.versions import Rules, parse_version
+
+#: An answer that makes the follower ask again names a smaller epoch each time; more rounds than this are a loop.
+_ROUNDS_MAX = 64
+#: The first version with KIP-279: what a correct answer to a follower is.
+_CORRECT = Rules((2, 0, 1))
+
+
+def effective_rules(rules: Rules, protocol: str | None) -> Rules:
+    """The rules for truncation under an inter-broker protocol older than the code.
+
+    Source: ``ApiVersion.isTruncationOnFetchSupported``, ``isOffsetForLeaderEpochSupported`` (2.7-IV1, 0.11.0-IV2).
+    """
+    spoken = parse_version(protocol)
+    if spoken is None:
+        return rules
+    if spoken < (0, 11, 0):
+        return Rules(min(rules.version, (0, 10, 2)))
+    return Rules(min(rules.version, (2, 7, 2))) if spoken < (2, 7, 0) else rules
+
+
+def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: Callable[[int], Rules]) -> Iterator[dict[str, Any]]:
+    """Rows of ``gold.replica_truncations`` without cluster and partition; instants are ``_us`` integers.
+
+    Args:
+        replicas: tenures of the partition by broker, as `pipelines.replay.follower.tenures` gives them.
+        rules_of: rules of a broker (`effective_rules`).
+    """
+    replay = _Replay(replicas, rules_of)
+    made: dict[int, list[dict[str, Any]]] = {broker: [] for broker in replicas}
+    for tenure in replay.in_order():
+        made[tenure.broker_id] += replay.observe(tenure)
+    for broker in sorted(made):
+        for sequence, values in enumerate(sorted(made[broker], key=lambda values: values["started_us"])):
+            yield {**values, "broker_id": broker, "sequence": sequence}
+
+
+class _Replay:
+    """Epochs of all replicas of a partition, as tenures go by."""
+
+    def __init__(self, replicas: dict[int, list[Tenure]], rules_of: Callable[[int], Rules]) -> None:
+        self._replicas = replicas
+        self._rules_of = rules_of
+        self._own: dict[int, EpochHistory] = {}
+        self._led: dict[tuple[int, int], EpochHistory] = {}
+        self._leader_of: dict[int, int] = {
+            tenure.leader_epoch: broker
+            for broker, lived in replicas.items()
+            for tenure in lived
+            if tenure.role == LEADING and tenure.leader_epoch is not None
+        }
+        self._tenures = Counter(
+            (broker, tenure.leader_epoch)
+            for broker, lived in replicas.items()
+            for tenure in lived
+            if tenure.role == FOLLOWING
+        )
+        self._contacts: dict[tuple[int, int | None], list[Contact]] = {}
+        for lived in replicas.values():
+            for tenure in lived:
+                for follower, contacts in tenure.contacts.items():
+                    if tenure.leader_epoch is not None:
+                        self._contacts.setdefault((follower, tenure.leader_epoch), []).extend(contacts)
+        for contacts in self._contacts.values():
+            contacts.sort(key=lambda contact: contact.time_us)
+
+    def in_order(self) -> list[Tenure]:
+        """Tenures by epoch, the leader's first; those of one broker keep their order, those without epoch included."""
+        placed = []
+        for broker, lived in self._replicas.items():
+            epoch = -1
+            for index, tenure in enumerate(lived):
+                epoch = max(epoch, -1 if tenure.leader_epoch is None else tenure.leader_epoch)
+                placed.append(((epoch, tenure.role != LEADING, broker, index), tenure))
+        return [tenure for _, tenure in sorted(placed, key=lambda item: item[0])]
+
+    def observe(self, tenure: Tenure) -> list[dict[str, Any]]:
+        broker, rules = tenure.broker_id, self._rules_of(tenure.broker_id)
+        if tenure.leader is None and tenure.leader_epoch is not None:
+            tenure.leader = self._leader_of.get(tenure.leader_epoch)
+        own = self._own.get(broker, UNKNOWN)
+        if tenure.end_offset == 0:
+            own = NEW
+        elif tenure.end_offset is not None:
+            own = own.cut(tenure.end_offset)
+        if tenure.role == LEADING:
+            self._own[broker] = self._led_by(tenure, own, rules)
+            return list(_actions_elsewhere(tenure, rules))
+        if tenure.role != FOLLOWING:
+            self._own[broker] = own
+            return list(_actions_elsewhere(tenure, rules))
+        prediction = self._predict(tenure, own, rules)
+        rows = list(_follower_rows(tenure, prediction, rules))
+        self._own[broker] = self._followed(tenure, own, prediction)
+        return rows
+
+    def _led_by(self, tenure: Tenure, own: EpochHistory, rules: Rules) -> EpochHistory:
+        epoch, start = tenure.leader_epoch, tenure.end_offset
+        if epoch is None or start is None:
+            return UNKNOWN
+        first = self._replicas[tenure.broker_id][0] is tenure
+        if first and start > 0 and tenure.previous_leader_epoch in (None, -1):
+            return UNKNOWN  # it may have led this epoch before it was restarted, from an earlier offset on
+        history = own.led(epoch, start)
+        self._led.setdefault((tenure.broker_id, epoch), history)
+        # Before KAFKA-7415 an epoch entered the history with its first record only.
+        unwritten = not rules.answers_for_epochs_before_the_first and tenure.next_end_offset == start
+        return own if unwritten else history
+
+    def _followed(self, tenure: Tenure, own: EpochHistory, prediction: Prediction) -> EpochHistory:
+        """The follower's epochs at the end of the tenure, before the log end offset of the next one cuts them."""
+        moved = any(action.effective for action in tenure.actions)
+        if tenure.next_end_offset is not None and tenure.end_offset is not None:
+            moved = moved or tenure.next_end_offset != tenure.end_offset
+        elif prediction.rule != NONE:
+            moved = True
+        if not moved or tenure.leader_epoch is None or tenure.leader is None:
+            return own
+        return self._led.get((tenure.leader, tenure.leader_epoch), UNKNOWN)
+
+    def _predict(self, tenure: Tenure, own: EpochHistory, rules: Rules) -> Prediction:
+        end_offset = tenure.end_offset
+        kept = () if end_offset is None else (end_offset,)
+        if tenure.leader == -1:
+            return Prediction(NONE, kept, reason="no_leader")
+        if self._goes_on(tenure, rules):
+            return Prediction(NONE, kept, reason="fetcher_kept")
+        if rules.truncates_to_high_watermark:
+            lacking = "checkpointed_high_watermark" if tenure.from_checkpoint else "own_high_watermark"
+            offsets = () if tenure.high_watermark is None else (tenure.high_watermark,)
+            return Prediction(TO_HIGH_WATERMARK, offsets, None, "own_high_watermark", None if offsets else lacking)
+        if end_offset == 0 or own.empty:
+            high_watermark = tenure.high_watermark if tenure.high_watermark is not None else end_offset
+            offsets = () if high_watermark is None else (high_watermark,)
+            missing = None if offsets else "own_high_watermark"
+            next_offset = self._next_offset(tenure)
+            return Prediction(TO_HIGH_WATERMARK, offsets, None, "no_epoch", missing, next_offset)
+        if rules.truncates_on_fetch:
+            # The fetcher's initial offset is the log end; records can still arrive after the line of the start.
+            start = max(end_offset or 0, tenure.added_offset or 0)
+            return self._dialogue(tenure, own, rules, ON_FETCH, start if end_offset is not None else None)
+        return self._dialogue(
+            tenure, own, rules, KIP_279 if rules.epoch_replies_name_the_epoch else KIP_101, end_offset
+        )
+
+    def _goes_on(self, tenure: Tenure, rules: Rules) -> bool:
+        """The fetcher of the tenure before goes on; that one followed in the same life of the broker."""
+        before = tenure.previous
+        if before is None or before.role != FOLLOWING or before.leader is None or before.leader_epoch is None:
+            return False
+        if tenure.leader is None or tenure.leader_epoch is None:
+            return False
+        return not restarts_fetcher(rules, before.leader, tenure.leader, before.leader_epoch, tenure.leader_epoch)
+
+    def _dialogue(
+        self, tenure: Tenure, own: EpochHistory, rules: Rules, rule: str, end_offset: int | None
+    ) -> Prediction:
+        """Ask, or fetch, until the follower's log is a prefix of its leader's."""
+        contacts = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
+        first: Reply | None = None
+        offsets: list[int] = []
+        missing: str | None = None
+        if end_offset is None:
+            return Prediction(rule, missing="own_log_end", next_offset=self._next_offset(tenure))
+        at, epochs = end_offset, own
+        try:
+            for _ in range(_ROUNDS_MAX):
+                reply = self._reply(tenure, epochs, rules, rule, at, contacts)
+                first = first or reply
+                if reply.end is None:
+                    break
+                step = truncation_for(rules, reply.end, epochs, at, tenure.high_watermark or 0)
+                at, epochs = min(at, step.offset), epochs.cut(step.offset)
+                offsets.append(at)
+                if step.complete or not epochs.entries:
+                    break
+        except MissingEvidence as lacking:
+            missing = str(lacking)
+        next_offset = self._next_offset(tenure)
+        if missing is not None and not offsets:
+            return Prediction(rule, (), first, None, missing, next_offset)
+        reason = "epochs_part" if offsets and offsets[-1] < end_offset else "epochs_agree"
+        correct = self._correct_offset(tenure, own, end_offset) if rule == KIP_101 else None
+        return Prediction(rule, tuple(offsets) or (end_offset,), first, reason, missing, next_offset, correct)
+
+    def _correct_offset(self, tenure: Tenure, own: EpochHistory, end_offset: int) -> int | None:
+        """Where the follower's log parts from its leader's, as far as their epochs are known."""
+        at, epochs = end_offset, own
+        try:
+            for _ in range(_ROUNDS_MAX):
+                if not epochs.entries:
+                    break
+                reply = derived_reply(_CORRECT, self._leaders_history(tenure), epochs.entries[-1][0], None)
+                assert reply.end is not None  # a question is always answered
+                step = truncation_for(_CORRECT, reply.end, epochs, at, tenure.high_watermark or 0)
+                at, epochs = min(at, step.offset), epochs.cut(step.offset)
+                if step.complete:
+                    break
+        except MissingEvidence:
+            return None
+        return at
+
+    def _reply(
+        self, tenure: Tenure, own: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
+    ) -> Reply:
+        """The leader's answer: as its request log has it, else as its epochs let it answer.
+
+        A contact is the one looked for if it is about the same offset (fetch) or epoch (question): within one leader
+        epoch, and there may be several tenures in it, the answer to that is always the same.
+        """
+        asked = own.entries[-1][0] if own.entries else None
+        for contact in contacts:
+            if contact.epoch is None or contact.question is (rule == ON_FETCH):
+                continue
+            if contact.question and asked in (None, contact.epoch):
+                return Reply(self._named(tenure, rules, contact), LOGGED, contact.epoch)
+            if not contact.question and contact.offset == at:
+                return Reply(_diverging(contact), LOGGED, contact.epoch)
+        if asked is None:
+            raise MissingEvidence("own_epochs")
+        return derived_reply(rules, self._leaders_history(tenure), asked, at if rule == ON_FETCH else None)
+
+    def _named(self, tenure: Tenure, rules: Rules, contact: Contact) -> EpochEnd:
+        """An answer as logged; the epoch that it names is derived, else taken to be the one asked for."""
+        epoch, offset = contact.epoch, contact.offset
+        assert epoch is not None  # `_reply` takes no contact without
+        try:
+            derived = derived_reply(rules, self._leaders_history(tenure), epoch, None).end
+        except MissingEvidence:
+            derived = None
+        if not rules.epoch_replies_name_the_epoch:
+            epoch = UNDEFINED_EPOCH
+        elif derived is not None and derived.end_offset in (offset, BEYOND):
+            epoch = derived.leader_epoch
+        return EpochEnd(epoch, UNDEFINED_OFFSET if offset is None else offset)
+
+    def _next_offset(self, tenure: Tenure) -> int | None:
+        """Offset of the first fetch that the leader took; None where the epoch has several tenures to choose from."""
+        if self._tenures[tenure.broker_id, tenure.leader_epoch] > 1:
+            return None
+        taken = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
+        return next((each.offset for each in taken if not each.question and each.diverging_end_offset is None), None)
+
+    def _leaders_history(self, tenure: Tenure) -> EpochHistory | None:
+        if tenure.leader is None or tenure.leader_epoch is None:
+            return None
+        return self._led.get((tenure.leader, tenure.leader_epoch))
+
+
+def _follower_rows(tenure: Tenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
+    """The row of a new epoch, and one for each further truncation within it."""
+    actions = list(tenure.actions)
+    opening = actions.pop(0) if actions and actions[0].refused_offset is None else None
+    end_offset = tenure.end_offset
+    if prediction.rule == ON_FETCH and end_offset is not None:
+        end_offset = max(end_offset, tenure.added_offset or 0)
+    left = list(prediction.offsets)
+    yield row(tenure, prediction, NEW_EPOCH, opening, left.pop(0) if left else None, rules, end_offset)
+    end_offset = opening.offset if opening is not None else end_offset
+    for action in actions:
+        if action.refused_offset is not None:
+            yield _refused(tenure, action, rules)
+        else:
+            expected = left.pop(0) if left else None
+            again = prediction._replace(next_offset=None, reason="epochs_part", missing=None)
+            if expected is None:
+                again = Prediction(prediction.rule, missing="leader_epochs")
+            yield row(tenure, again, "again", action, expected, rules, end_offset)
+        end_offset = action.offset
+
+
+def _refused(tenure: Tenure, action: Action, rules: Rules) -> dict[str, Any]:
+    """OFFSET_OUT_OF_RANGE: the lines name both offsets, so the leader's end, or its start, is what it reset to."""
+    asked, reset = action.refused_offset, action.reset_offset
+    assert asked is not None  # the caller looked
+    predicted: int | None = None
+    reason, rule = "end_of_leader_log", OUT_OF_RANGE
+    if reset is not None:
+        full = action.reason == FULL or reset > asked
+        halts = action.reason == "not_allowed"
+        made = out_of_range(rules, asked, reset if full else 0, BEYOND if full else reset, not halts)
+        predicted = made.truncate_to if made.truncate_to is not None else asked
+        reason = "start_of_leader_log" if made.fully else "halted" if made.fatal else reason
+        rule = FULL if made.fully else rule
+        if made.fatal:
+            predicted = asked
+    prediction = Prediction(rule, () if predicted is None else (predicted,), None, reason)
+    return row(tenure, prediction, "out_of_range", action, predicted, rules, asked)
+
+
+def _actions_elsewhere(tenure: Tenure, rules: Rules) -> Iterator[dict[str, Any]]:
+    """Truncations of a replica that follows nobody: recovery of its log, or lines that came late."""
+    for action in tenure.actions:
+        recovers = action.reason == "corruption"
+        trigger, rule = ("recovery", RECOVERY) if recovers else ("unprompted", NONE)
+        prediction = Prediction(rule, reason="corrupt_segment" if recovers else "not_a_follower")
+        yield row(tenure, prediction, trigger, action, None, rules, None)
+
+
+def _diverging(contact: Contact) -> EpochEnd | None:
+    if contact.diverging_end_offset is None:
+        return None
+    epoch = UNDEFINED_EPOCH if contact.diverging_epoch is None else contact.diverging_epoch
+    return EpochEnd(epoch, contact.diverging_end_offset)

@@ -1,0 +1,379 @@
+"""The ISR of one leadership as Kafka's rules want it, beside what the leader and the controller did.
+
+Pure. `IsrWatch` folds the events that the kernel folds, in the same order, and the leader's own lines about its ISR
+(`pipelines.replay.isr_events`). Rules (kafka-rules section 1.3):
+
+* *shrink* (``Partition.maybeShrinkIsr``, ``isFollowerOutOfSync``): a task looks every so often
+  (`isr_evidence.evaluation_period_us`), when is not known, for members of the ISR that were last caught up longer than
+  replica.lag.time.max.ms ago and, since 2.1 (KAFKA-7152), lie behind the leader's log end. So the rule asks from the
+  moment at which that holds until one period later;
+* *expansion* (``Partition.maybeExpandIsr``, ``isFollowerInSync``): each fetch of a replica outside of the ISR that has
+  reached the high watermark and, since 2.0.1 (KAFKA-7128), the start of the leader's epoch, and that is neither fenced
+  nor shutting down (since 3.3, KIP-841);
+* one change is under way at a time (since 2.7, KIP-497); a refused one is tried again.
+
+What no rule of the leader asks for, and no line of the leader shows, the controller did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.replay import isr_outcome as o
+from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
+from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, IsrEvidence, commits_isr_unseen
+from pipelines.replay.isr_outcome import IsrOutcome
+from pipelines.replay.isr_rules import Expected, IsrRules
+from pipelines.replay.state import Context
+from schemas import events as e
+from schemas.events import Event
+
+__all__ = ["IsrWatch"]
+
+#: A change of the ISR can be logged before the fetch that caused it has been handled: how long that fetch is waited for.
+_SETTLE_US = 5_000_000
+_TICK_US = 1_000
+_NO_REPLICAS: frozenset[int] = frozenset()
+
+
+class IsrWatch:
+    """The ISR of a partition on one broker, from the first event to `finish`.
+
+    Args:
+        context: broker, version, replica.lag.time.max.ms and min.insync.replicas, as for the kernel.
+        evidence: what else the broker's log shows.
+    """
+
+    def __init__(self, context: Context, evidence: IsrEvidence | None = None) -> None:
+        self._context = context
+        self._evidence = evidence or IsrEvidence()
+        self._rules = IsrRules(context, self._evidence)
+        self._leads: bool | None = None
+        self._leader_epoch: int | None = None
+        self._since_us = 0
+        self._last_us = 0
+        #: Out of sync, and still in the ISR: (from, certainly from).
+        self._overdue: dict[int, tuple[int, int]] = {}
+        self._joining: dict[int, Expected] = {}
+        self._in_flight: dict[int, IsrOutcome] = {}
+        self._settling: dict[int, IsrOutcome] = {}
+        self._flight_ended_us = 0
+        self._refused_us = 0
+        self._due_us = 0
+        self._done: list[IsrOutcome] = []
+        self._handlers = {
+            e.LEADER_START: self._leader_start,
+            e.LEADER_END: self._leader_end,
+            e.ISR_UPDATE: self._updated,
+            e.ISR_PROPOSAL: self._told,
+            e.FETCH: self._fetched,
+            e.PRODUCE: self._appended,
+            ISR_SHRINK: self._shrinks,
+            ISR_EXPAND: self._expands,
+            ISR_REFUSED: self._refused,
+        }
+
+    def observe(self, event: Event) -> Iterable[IsrOutcome]:
+        """Fold one event; give the changes that are settled. Events of other kinds than these handlers' are ignored."""
+        handler = self._handlers.get(event.kind)
+        if handler is None:
+            return ()
+        if event.time_us > self._due_us and self._leads is not False:
+            self._look(event.time_us)
+        if self._settling:
+            self._settle(event)
+        handler(event)
+        self._last_us = event.time_us
+        if self._done:
+            given, self._done = self._done, []
+            return given
+        return ()
+
+    def finish(self) -> Iterable[IsrOutcome]:
+        """The log ends here: give what is left."""
+        self._end_leadership(o.LOG_ENDS)
+        given, self._done = self._done, []
+        return given
+
+    # What the leader was told, and told.
+
+    def _leader_start(self, event: Event) -> None:
+        newly_leader = not self._leads
+        if newly_leader:
+            self._end_leadership(o.LEADERSHIP_ENDED)
+        else:
+            if event.isr is not None:
+                self._commit(event)
+            self._drop_expectations(o.LEADERSHIP_ENDED)
+        self._leads = True
+        self._leader_epoch = event.leader_epoch
+        self._since_us = event.time_us
+        self._rules.start_epoch(event, newly_leader)
+        self._due_us = event.time_us + self._context.lag_time_max_us
+
+    def _leader_end(self, event: Event) -> None:
+        self._end_leadership(o.LEADERSHIP_ENDED)
+        self._leads = False
+
+    def _updated(self, event: Event) -> None:
+        if self._leads is False or event.isr is None:
+            return
+        self._rules.commit(event)
+        self._commit(event)
+        self._due_us = 0
+
+    def _told(self, event: Event) -> None:
+        """The kernel's event of a shrink line: the ISR that it starts from, where no line told that before."""
+        if self._leads is not False and event.isr is not None and self._rules.isr is None:
+            self._rules.isr = frozenset(event.isr)
+            self._due_us = 0
+
+    def _shrinks(self, event: Event) -> None:
+        outcome = self._asked(event, o.SHRINK)
+        if outcome is None:
+            return
+        self._overdue.pop(outcome.replica_id, None)
+        self._rules.predict_shrink(outcome, event.time_us, self._refused_us, self._since_us)
+        self._explain(outcome)
+
+    def _expands(self, event: Event) -> None:
+        outcome = self._asked(event, o.EXPAND)
+        if outcome is not None:
+            self._awaits_fetch(outcome)
+
+    def _asked(self, event: Event, change: str) -> IsrOutcome | None:
+        """A line shows what the leader asks for; None where it is the second line of the same intent."""
+        replica_id = event.replica_id
+        if self._leads is False or replica_id is None or event.isr is None:
+            return None
+        after = tuple(sorted(event.isr))
+        known = self._in_flight.get(replica_id)
+        if known is not None and known.change == change and known.isr_after == after:
+            if known.end_offset_logged is None:
+                _note_logged(known, event)
+            return None
+        together = [one for one in self._in_flight.values() if one.proposed_us == event.time_us]
+        before = together[0].isr_before if together else tuple(self._rules.isr or ())
+        if self._rules.isr is None:
+            self._rules.isr = frozenset(event.isr) | {replica_id} if change == o.SHRINK else frozenset(event.isr)
+        if change == o.SHRINK and replica_id not in before:
+            before = (*before, *(({replica_id, *event.isr}) - set(before)))
+        outcome = self._outcome(change, replica_id, before, after)
+        outcome.proposed_us = event.time_us
+        _note_logged(outcome, event)
+        self._in_flight[replica_id] = outcome
+        if commits_isr_unseen(self._context.rules.version):
+            self._rules.isr = frozenset(event.isr)
+        return outcome
+
+    def _refused(self, event: Event) -> None:
+        asked = None if event.isr is None else tuple(sorted(event.isr))
+        self._refused_us = event.time_us
+        for replica_id, outcome in list(self._in_flight.items()):
+            if asked is None or outcome.isr_after == asked:
+                if commits_isr_unseen(self._context.rules.version):
+                    self._rules.isr = frozenset(outcome.isr_before)
+                outcome.reason = outcome.reason or o.REFUSED
+                self._land(replica_id, event.time_us)
+        self._due_us = 0
+
+    def _commit(self, event: Event) -> None:
+        """The ISR is now that of the event: say who changed it."""
+        after = frozenset(event.isr or ())
+        before = self._rules.isr
+        for replica_id, outcome in list(self._in_flight.items()):
+            if (replica_id in after) == (outcome.change == o.EXPAND):
+                outcome.committed_us = event.time_us
+                self._land(replica_id, event.time_us)
+                before = None if before is None else before ^ ({replica_id} & (before ^ after))
+        whole = tuple(self._rules.isr or ())
+        for replica_id in sorted((before or after) - after):
+            self._left(replica_id, whole, event)
+        for replica_id in sorted(after - (before or after)):
+            self._joined(replica_id, whole, event)
+        for replica_id in list(self._overdue):
+            if replica_id not in after:
+                del self._overdue[replica_id]
+        self._rules.isr = after
+
+    def _left(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
+        if replica_id in self._settling:
+            self._judge_expansion(self._settling[replica_id])
+        outcome = self._outcome(o.SHRINK, replica_id, before, event.isr or ())
+        outcome.committed_us = event.time_us
+        self._joining[replica_id] = Expected()
+        self._rules.stands_by(self._joining[replica_id], replica_id, event.time_us, frozenset(event.isr or ()))
+        if event.kind == e.LEADER_START or event.controller:
+            self._by_controller(outcome, event)
+        else:
+            self._rules.predict_shrink(outcome, event.time_us, self._refused_us, self._since_us)
+            self._explain(outcome)
+        self._done.append(outcome)
+
+    def _joined(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
+        outcome = self._outcome(o.EXPAND, replica_id, before, event.isr or ())
+        outcome.committed_us = event.time_us
+        if event.kind == e.LEADER_START and replica_id not in self._joining:
+            self._by_controller(outcome, event)
+            self._done.append(outcome)
+        else:
+            self._awaits_fetch(outcome)
+
+    def _awaits_fetch(self, outcome: IsrOutcome) -> None:
+        """Judge an expansion now, or when the fetch that caused it has been handled."""
+        replica_id = outcome.replica_id
+        if replica_id in self._settling:
+            self._judge_expansion(self._settling[replica_id])
+        self._settling[replica_id] = outcome
+        expected = self._joining.get(replica_id)
+        if expected is not None and expected.highest_us is not None:
+            self._judge_expansion(outcome)
+
+    def _by_controller(self, outcome: IsrOutcome, event: Event) -> None:
+        outcome.made_by, outcome.class_ = o.CONTROLLER, o.OUTSIDE_RULE
+        standing = self._evidence.standing_at(outcome.replica_id, event.time_us)
+        by_standing = {FENCED: o.CONTROLLER_FENCED, SHUTTING_DOWN: o.CONTROLLER_SHUTDOWN}
+        otherwise = o.CONTROLLER_NEW_EPOCH if event.kind == e.LEADER_START else o.CONTROLLER_OTHER
+        outcome.reason = by_standing.get(standing or "", otherwise)
+
+    # What followers and producers do.
+
+    def _fetched(self, event: Event) -> None:
+        replica_id = event.replica_id
+        if self._leads is False or replica_id is None or not self._rules.fetched(event):
+            return
+        isr = self._rules.isr
+        if isr is None:
+            return
+        if replica_id not in isr:
+            expected = self._joining.get(replica_id)
+            if expected is None:
+                expected = self._joining[replica_id] = Expected()
+            if expected.highest_us is None:
+                self._rules.may_join(expected, replica_id, event, isr)
+        elif replica_id in self._overdue:
+            asked = self._rules.out_of_sync(replica_id, event.time_us)
+            if asked is None or asked[1] > event.time_us:
+                lowest_us, certain_us = self._overdue.pop(replica_id)
+                self._due_us = 0
+                self._missed(o.SHRINK, replica_id, lowest_us, certain_us, event.earliest_us, None)
+
+    def _appended(self, event: Event) -> None:
+        if self._leads is not False and self._rules.appended(event):
+            self._due_us = 0
+
+    # The evaluation.
+
+    def _look(self, now_us: int) -> None:
+        """Which members of the ISR are out of sync by now; and when to look again."""
+        due_us = 1 << 62
+        for replica_id in self._rules.isr or _NO_REPLICAS:
+            if replica_id == self._context.broker_id or replica_id in self._overdue or replica_id in self._in_flight:
+                continue
+            asked = self._rules.out_of_sync(replica_id, now_us)
+            if asked is not None and asked[0] < now_us:
+                self._overdue[replica_id] = (max(asked[0], self._refused_us), max(asked[1], self._refused_us))
+            else:
+                due_us = min(due_us, self._rules.due_us(replica_id, now_us))
+        self._due_us = due_us
+
+    def _settle(self, event: Event) -> None:
+        """Judge expansions whose fetch has been seen by now, or will not be."""
+        for replica_id, outcome in list(self._settling.items()):
+            seen_us = outcome.observed_us or 0
+            if event.kind == e.FETCH and event.replica_id == replica_id:
+                if event.earliest_us <= seen_us + _TICK_US and not event.error_code:
+                    expected = self._joining.setdefault(replica_id, Expected())
+                    if expected.highest_us is None:
+                        self._rules.may_join(expected, replica_id, event, frozenset(outcome.isr_before))
+            elif event.time_us < seen_us + _SETTLE_US:
+                continue
+            self._judge_expansion(outcome)
+
+    def _judge_expansion(self, outcome: IsrOutcome) -> None:
+        replica_id = outcome.replica_id
+        del self._settling[replica_id]
+        self._rules.predict_expansion(outcome, self._joining.get(replica_id), self._refused_us, self._since_us)
+        self._explain(outcome)
+        if replica_id not in self._in_flight:
+            self._joining.pop(replica_id, None)
+            self._done.append(outcome)
+
+    def _land(self, replica_id: int, time_us: int) -> None:
+        """A change under way is committed, refused or forgotten."""
+        outcome = self._in_flight.pop(replica_id)
+        self._flight_ended_us = time_us
+        if replica_id in self._settling:
+            return  # given when its fetch has been seen
+        if outcome.change == o.EXPAND and outcome.reason != o.REFUSED:
+            self._joining.pop(replica_id, None)
+        self._done.append(outcome)
+
+    def _explain(self, outcome: IsrOutcome) -> None:
+        """Why an observed change lies outside of what was predicted, as far as the log shows."""
+        if outcome.class_ != o.LATE or outcome.reason is not None:
+            return
+        lowest_us, seen_us = outcome.lowest_us or 0, outcome.observed_us or 0
+        if self._evidence.silent_us(lowest_us, seen_us):
+            outcome.reason = o.LEADER_PAUSED
+        elif lowest_us <= self._refused_us <= seen_us:
+            outcome.reason = o.REFUSED
+        elif self._flight_ended_us > lowest_us:
+            outcome.reason = o.IN_FLIGHT
+
+    def _missed(
+        self, change: str, replica_id: int, lowest_us: int, certain_us: int, until_us: int, reason: str | None
+    ) -> None:
+        """The rule asked for a change until an instant, and it was not seen: a row, if that was long enough."""
+        held_us = until_us - certain_us - self._evidence.silent_us(certain_us, until_us)
+        if held_us <= self._rules.period_us or not self._evidence.logged(certain_us, until_us):
+            return
+        before = tuple(self._rules.isr or ())
+        leaves = change == o.SHRINK
+        after = tuple(set(before) - {replica_id}) if leaves else (*before, replica_id)
+        outcome = self._outcome(change, replica_id, before, after)
+        outcome.class_ = o.NOT_OBSERVED
+        outcome.lowest_us = lowest_us
+        outcome.highest_us = certain_us + (self._rules.period_us if leaves else 0)
+        if lowest_us <= self._refused_us <= until_us:
+            reason = o.REFUSED
+        elif self._in_flight or lowest_us < self._flight_ended_us <= until_us:
+            reason = o.IN_FLIGHT
+        outcome.reason = reason
+        self._done.append(outcome)
+
+    def _drop_expectations(self, reason: str) -> None:
+        """A new epoch, or none: nothing that was asked for before it can happen any more."""
+        for outcome in list(self._settling.values()):
+            self._judge_expansion(outcome)
+        for replica_id, outcome in list(self._in_flight.items()):
+            outcome.reason = outcome.reason or reason
+            self._land(replica_id, self._last_us)
+        for replica_id, (lowest_us, certain_us) in self._overdue.items():
+            self._missed(o.SHRINK, replica_id, lowest_us, certain_us, self._last_us, reason)
+        for replica_id, expected in self._joining.items():
+            if expected.lowest_us is not None and expected.highest_us is not None:
+                self._missed(o.EXPAND, replica_id, expected.lowest_us, expected.highest_us, self._last_us, reason)
+        self._overdue, self._joining = {}, {}
+
+    def _end_leadership(self, reason: str) -> None:
+        self._drop_expectations(reason)
+        self._rules.forget()
+        self._leader_epoch = None
+
+    def _outcome(self, change: str, replica_id: int, before: Iterable[int], after: Iterable[int]) -> IsrOutcome:
+        return IsrOutcome(
+            change,
+            replica_id,
+            tuple(sorted(before)),
+            tuple(sorted(after)),
+            self._context.lag_time_max_us,
+            self._leader_epoch,
+        )
+
+
+def _note_logged(outcome: IsrOutcome, event: Event) -> None:
+    """What the leader's line says of the replica."""
+    outcome.end_offset_logged = event.offset
+    outcome.caught_up_logged_us = event.completed_us
+    outcome.leader_end_offset_logged = event.required_offset

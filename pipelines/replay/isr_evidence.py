@@ -1,0 +1,171 @@
+"""What the replay of a leader's ISR needs to know beside the events of the partition. Pure.
+
+A partition's own lines do not show everything that decides over its ISR: an incremental fetch session (KIP-227) asks for
+partitions that its requests do not list, the leader may have stood still, and the leader of a KRaft partition proposes
+no replica that is fenced or shuts down (KIP-841). All of it is on the clock of the leading broker.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from pipelines.replay.versions import Version
+
+#: (from, until), microseconds.
+Span = tuple[int, int]
+
+
+class Gap(NamedTuple):
+    """A follower's connection on which nothing was fetched for a while.
+
+    Attributes:
+        since_us, handled_us: the last fetch before it was dequeued, and handled.
+        until_us: the next one arrived; `NEVER_US` where there is none.
+        complete: no line is missing in between.
+    """
+
+    since_us: int
+    handled_us: int
+    until_us: int
+    complete: bool = True
+
+
+NEVER_US: Final = 1 << 62
+
+#: What the controller last said of a broker.
+FENCED: Final = "fenced"
+SHUTTING_DOWN: Final = "shutting_down"
+UNFENCED: Final = "unfenced"
+
+#: A follower's connection shows a fetch at least this often: replica.fetch.wait.max.ms is 500 ms by default.
+FETCH_GAP_US: Final = 1_000_000
+#: The controller's line and the moment at which the leader's metadata shows the same can lie this far apart.
+_STANDING_EARLY_US = 500_000
+_STANDING_LATE_US = 1_500_000
+
+_ALWAYS: tuple[Span, ...] = ((0, NEVER_US),)
+
+
+def evaluation_period_us(version: Version, lag_time_max_us: int) -> int:
+    """How often a leader looks for replicas to drop, microseconds.
+
+    The scheduled task "isr-expiration" of ``ReplicaManager.startup``: half of replica.lag.time.max.ms since 0.10.2, all of
+    it before.
+    """
+    return lag_time_max_us // 2 if version >= (0, 10, 2) else lag_time_max_us
+
+
+def has_fetch_sessions(version: Version) -> bool:
+    """A follower's fetch can ask for partitions that its request does not list: since 1.1 (KIP-227, KAFKA-6254)."""
+    return version >= (1, 1, 0)
+
+
+def commits_isr_unseen(version: Version) -> bool:
+    """The line that tells a committed ISR is TRACE, so the line that tells the intent has to stand for it.
+
+    Until 2.4 (KAFKA-8965 line of changes; ``Partition.updateIsr``).
+    """
+    return version < (2, 4, 0)
+
+
+@dataclass(frozen=True)
+class IsrEvidence:
+    """What the log of the leading broker shows beside the partition's own events.
+
+    Attributes:
+        fetches_logged: spans over which the broker's request log shows followers' fetches.
+        silences: spans over which the broker wrote no line at all, in time order.
+        gaps: by connection of a follower: where its fetches lie further apart than `FETCH_GAP_US`, in time order, the
+            last one without an end.
+        standing: by replica: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order, as the controller
+            within or beside the leading broker said it; empty where no such log is there.
+        kraft: fenced and shutting-down replicas exist: the controller is a KRaft quorum.
+    """
+
+    fetches_logged: tuple[Span, ...] = _ALWAYS
+    silences: tuple[Span, ...] = ()
+    gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    standing: Mapping[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    kraft: bool = True
+
+    def logged(self, from_us: int, until_us: int) -> bool:
+        """Followers' fetches are in the log over the whole span."""
+        return any(since <= from_us and until_us <= until for since, until in self.fetches_logged)
+
+    def silent_us(self, from_us: int, until_us: int) -> int:
+        """How much of a span the broker stood still."""
+        return sum(max(0, min(until_us, until) - max(from_us, since)) for since, until in self.silences)
+
+    def last_fetch(self, connection: str, before_us: int, chain_end_us: int) -> Span:
+        """(earliest, latest) instant of the last fetch on a connection before an instant.
+
+        Args:
+            chain_end_us: the last fetch that is known of the connection otherwise.
+        """
+        gap = self._gap(connection, before_us - FETCH_GAP_US, before_us)
+        if gap is not None:
+            # The fetch that ends a gap arrived then, or waited in the socket of a leader that stood still.
+            certain = gap.complete and before_us < gap.until_us
+            return gap.since_us, max(gap.since_us, min(before_us, gap.handled_us)) if certain else before_us
+        if connection not in self.gaps and before_us >= chain_end_us:
+            return chain_end_us, chain_end_us
+        return before_us - FETCH_GAP_US, before_us
+
+    def next_fetch(self, connection: str, after_us: int, chain_end_us: int) -> int | None:
+        """The latest instant of the first fetch on a connection after an instant; None where there is none."""
+        gap = self._gap(connection, after_us, after_us)
+        if gap is not None:
+            return gap.until_us if gap.until_us < NEVER_US else None
+        if connection not in self.gaps and after_us >= chain_end_us:
+            return None
+        return after_us + FETCH_GAP_US
+
+    def _gap(self, connection: str, until_after_us: int, since_us: int) -> Gap | None:
+        """The last gap that begins by an instant, if it ends after another one."""
+        gaps = self.gaps.get(connection)
+        if not gaps:
+            return None
+        at = bisect_right(gaps, since_us, key=_begins) - 1
+        return gaps[at] if at >= 0 and gaps[at].until_us > until_after_us else None
+
+    def standing_at(self, replica_id: int, time_us: int) -> str | None:
+        """What the controller's last line before an instant, or the first one shortly after it, said of a broker."""
+        told = self.standing.get(replica_id, ())
+        at = bisect_right(told, (time_us + _STANDING_EARLY_US, "~")) - 1
+        return told[at][1] if at >= 0 else None
+
+    def may_join(self, replica_id: int, time_us: int) -> bool | None:
+        """The leader may propose the replica at that instant; None where the log leaves that open."""
+        told = self.standing.get(replica_id, ())
+        at = bisect_right(told, (time_us - _STANDING_LATE_US, "~"))
+        states = {state == UNFENCED for _, state in told[max(at - 1, 0) : self._until(replica_id, time_us)]}
+        if at == 0:
+            return None
+        return states.pop() if len(states) == 1 else None
+
+    def barred_between(self, replica_id: int, from_us: int, until_us: int) -> bool:
+        """At some instant in between the replica certainly could not join."""
+        told = self.standing.get(replica_id, ())
+        for at, (since_us, state) in enumerate(told):
+            ends_us = told[at + 1][0] if at + 1 < len(told) else until_us
+            if state != UNFENCED and max(since_us, from_us) + _STANDING_LATE_US < min(ends_us, until_us):
+                return True
+        return False
+
+    def joins_from(self, replica_id: int, time_us: int) -> Span | None:
+        """(possibly, certainly) from when on a replica that cannot join at an instant can; None if never."""
+        told = self.standing.get(replica_id, ())
+        for since_us, state in told[bisect_left(told, (time_us - _STANDING_LATE_US, "")) :]:
+            if state == UNFENCED:
+                return max(time_us, since_us - _STANDING_EARLY_US), max(time_us, since_us + _STANDING_LATE_US)
+        return None
+
+    def _until(self, replica_id: int, time_us: int) -> int:
+        return bisect_right(self.standing.get(replica_id, ()), (time_us + _STANDING_EARLY_US, "~"))
+
+
+def _begins(gap: Gap) -> int:
+    return gap.since_us

@@ -1,0 +1,210 @@
+"""A follower as its leader keeps it in mind: position and when it was last caught up, as an interval. Pure.
+
+Source: ``Replica.updateFetchStateOrThrow`` and ``resetReplicaState`` (``updateLogReadResult`` until 2.0):
+
+* a fetch from the leader's log end offset or beyond: caught up, now;
+* else a fetch from where the leader's log ended at the fetch before: caught up, then;
+* a new epoch: members of the ISR are caught up, now, others never were.
+
+A request of an incremental session lists what changed, so fetches that do not list the partition count as well: they
+came from the same offset. What the log shows of them is that the one before a listed fetch is told with it, and that a
+live connection fetches at least every `FETCH_GAP_US` but for the gaps that are listed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pipelines.replay.isr_evidence import IsrEvidence
+from schemas.events import Event
+
+#: Appends that are kept to know where the log ended a while ago: a fetch waits for the first one of them.
+_APPENDS_KEPT = 256
+#: A leader hardly takes longer to read for a follower.
+_READ_US = 20_000
+#: A line carries the time at which it was written: what it tells can be a little older than what sorts before it.
+_ORDER_SLACK_US = 50_000
+
+
+class LogEnd:
+    """Where the leader's log ends, now and a short while ago.
+
+    Attributes:
+        offset: a lower bound of the log end offset: beyond the base of the last append. A batch is replicated whole, so
+            a follower that is at it or beyond is at the end.
+    """
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self._appends: deque[tuple[int, int]] = deque(maxlen=_APPENDS_KEPT)
+        self._proven_from = offset
+        self._proven_us = 0
+
+    def append(self, base_offset: int | None, earliest_us: int) -> None:
+        """Records were appended; None: at the end, wherever that is."""
+        if base_offset is None:
+            # A follower that was there before the append's line came has proven it already.
+            base_offset = self._proven_from if self._proven_us >= earliest_us else self.offset
+        self._appends.append((earliest_us, base_offset))
+        if base_offset >= self.offset:
+            self.offset = base_offset + 1
+
+    def prove(self, offset: int, fetch: Event) -> tuple[int, int]:
+        """A follower fetches from beyond the known end; returns when, (earliest, latest), that was appended."""
+        self._proven_from, self._proven_us = self.offset, fetch.time_us
+        self.offset = offset
+        lowest_us = fetch.previous_dequeued_us if fetch.previous_dequeued_us is not None else fetch.earliest_us
+        highest_us = fetch.previous_completed_us if fetch.previous_completed_us is not None else fetch.time_us
+        if not self._appends or self._appends[-1][0] < lowest_us:
+            self._appends.append((lowest_us, self._proven_from))
+        return lowest_us, max(lowest_us, highest_us)
+
+    def at(self, time_us: int) -> int:
+        """Log end offset at an instant of the past: the base of the first append after it."""
+        end = self.offset
+        for appended_us, base_offset in reversed(self._appends):
+            if appended_us <= time_us:
+                break
+            end = min(end, base_offset)
+        return end
+
+
+@dataclass(slots=True)
+class Tracked:
+    """One follower during one leadership.
+
+    Attributes:
+        end_offset: its log end offset; None before its first fetch of this leadership (the leader's lines say -1).
+        caught_lowest_us, caught_highest_us: when it was last caught up; 0: never. None: before the log begins.
+        behind_us, behind_highest_us: (earliest, latest) when the leader's log grew beyond it; None while it is at the end.
+        member_since_us: when it last joined the ISR.
+        moved_us, end_before: when its position last moved, and where from.
+    """
+
+    end_offset: int | None = None
+    caught_lowest_us: int | None = None
+    caught_highest_us: int | None = None
+    behind_us: int | None = None
+    behind_highest_us: int | None = None
+    member_since_us: int = 0
+    moved_us: int = 0
+    end_before: int | None = None
+    chain: str | None = None
+    sequence: int = -1
+    chain_end_us: int = 0
+    fetched_us: int = 0
+    _fetched_earliest_us: int = 0
+    _leader_end_then: int = -1
+    _caught_before_us: int | None = None
+    _caught_slot_us: int = 0
+
+    def reset(self, time_us: int, in_sync: bool, newly_leader: bool, leader_end: int) -> None:
+        """The leader takes up an epoch."""
+        self.caught_lowest_us = self.caught_highest_us = time_us if in_sync else 0
+        self._caught_before_us, self._caught_slot_us = self.caught_lowest_us, self.caught_lowest_us
+        self.fetched_us = self._fetched_earliest_us = 0 if newly_leader else self.caught_lowest_us
+        self._leader_end_then = -1 if newly_leader else leader_end
+        self.member_since_us = 0
+        if newly_leader:
+            self.end_offset = None
+        if self.end_offset is None or self.end_offset < leader_end:
+            self.behind_us = self.behind_highest_us = time_us
+        else:
+            self.behind_us = self.behind_highest_us = None
+
+    def fetched(self, event: Event, log: LogEnd, evidence: IsrEvidence, sessions: bool) -> bool:
+        """A fetch was read; False if its line came late, behind that of a newer one."""
+        sequence = event.sequence or 0
+        if event.chain == self.chain:
+            if sequence <= self.sequence:
+                return False
+        elif self.behind_us is not None:
+            self.settle(evidence, sessions)
+        self.chain = event.chain
+        self.sequence = sequence
+        self.chain_end_us = event.chain_end_us or event.time_us
+        known = self.end_offset
+        offset = event.offset if event.offset is not None else known
+        if offset is None:
+            return True
+        previous_us = event.previous_dequeued_us
+        if known is not None and previous_us is not None and previous_us > self.fetched_us:
+            # The fetch before this one did not list the partition: it came from where the last listed one came from.
+            end_then = log.at(previous_us)
+            read_us = previous_us + _READ_US
+            if event.previous_completed_us is not None:
+                read_us = max(previous_us, min(read_us, event.previous_completed_us))
+            if known >= end_then:
+                self._caught(previous_us, read_us)
+            self._note(previous_us, read_us, end_then)
+        if offset >= log.offset:
+            self._caught(event.earliest_us, event.time_us)
+            self.behind_us = None
+        elif offset >= self._leader_end_then and self.fetched_us:
+            self._caught(self._fetched_earliest_us, self.fetched_us)
+        if offset < log.offset and self.behind_us is None:
+            self.behind_us = self.behind_highest_us = event.time_us
+        self._note(event.earliest_us, event.time_us, log.offset)
+        if offset != known:
+            self.end_before, self.moved_us = known, event.time_us
+            self.end_offset = offset
+        return True
+
+    def end_at(self, time_us: int) -> int:
+        """Its log end offset at an instant that is not much in the past; -1: unknown to the leader."""
+        end = self.end_offset if self.moved_us < time_us else self.end_before
+        return -1 if end is None else end
+
+    def passed_by(self, earliest_us: int, latest_us: int, log: LogEnd) -> None:
+        """Records were appended, and the log has grown beyond this follower, unless it lay behind already."""
+        if self.behind_us is None and (self.end_offset is None or self.end_offset < log.offset):
+            self.behind_us, self.behind_highest_us = earliest_us, latest_us
+            if self.fetched_us >= earliest_us:
+                # Which of the two came first is not known. If the append did, that fetch proves nothing.
+                self.caught_lowest_us = self._caught_before_us
+
+    @property
+    def connection(self) -> str:
+        return (self.chain or "").rpartition("#")[0]
+
+    def near_since(self, horizon_us: int) -> bool:
+        """It can have been caught up at or after an instant."""
+        if self.behind_us is None or self.behind_us >= horizon_us:
+            return True
+        return (self.caught_highest_us or 0) >= horizon_us
+
+    def doubt(self, seen_us: int) -> None:
+        """The leader judged this follower at an instant: a fetch just before it may not have counted yet."""
+        if self.caught_lowest_us is not None and seen_us - self.caught_lowest_us <= _ORDER_SLACK_US:
+            self.caught_lowest_us = self._caught_before_us
+
+    def settle(self, evidence: IsrEvidence, sessions: bool, now_us: int | None = None) -> None:
+        """Count the fetches that no request lists: at the end of the log, each one finds the follower caught up.
+
+        Args:
+            sessions: the leader's version has incremental fetch sessions.
+            now_us: until when they count for a follower that is at the end; None: for one that lies behind.
+        """
+        until_us = self.behind_us if self.behind_us is not None else now_us
+        if not sessions or until_us is None or self.chain is None or self.end_offset is None:
+            return
+        if self.end_offset < self._leader_end_then:
+            return  # it was not at the end when it was last seen
+        lowest_us, highest_us = evidence.last_fetch(self.connection, until_us, self.chain_end_us)
+        if highest_us > self.fetched_us:
+            lowest_us = max(lowest_us, self.fetched_us)
+            self._caught(lowest_us, highest_us)
+            self._note(lowest_us, highest_us, self.end_offset)
+
+    def _caught(self, lowest_us: int, highest_us: int) -> None:
+        if self.caught_lowest_us is None or lowest_us > self.caught_lowest_us:
+            if lowest_us - self._caught_slot_us > _ORDER_SLACK_US:
+                self._caught_before_us, self._caught_slot_us = self.caught_lowest_us, lowest_us
+            self.caught_lowest_us = lowest_us
+        if self.caught_highest_us is None or highest_us > self.caught_highest_us:
+            self.caught_highest_us = highest_us
+
+    def _note(self, earliest_us: int, latest_us: int, leader_end: int) -> None:
+        self._fetched_earliest_us, self.fetched_us = earliest_us, latest_us
+        self._leader_end_then = leader_end

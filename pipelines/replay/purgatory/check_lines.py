@@ -1,0 +1,90 @@
+"""What goes into `pipelines.replay.purgatory.checks`, and what comes out: plain records."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Kinds of lines.
+INITIAL = "initial"
+CHECK = "check"
+PROGRESS = "progress"
+EXPIRED = "expired"
+ROUND_OVER = "round_over"
+HIGH_WATERMARK = "high_watermark"
+RECORDED = "recorded"
+LEADER = "leader"
+FOLLOWER = "follower"
+
+# Reasons of a disagreement.
+STATUS = "status"
+CHECKED_WHEN_DONE = "checked_when_done"
+NO_TRIGGER = "no_trigger"
+NOT_CHECKED = "not_checked"
+EXPIRED_WHEN_DONE = "expired_when_done"
+AWAITED_WHEN_COMMITTED = "awaited_when_committed"
+
+#: A status as brokers log it: acksPending and error.
+Status = tuple[bool, int]
+#: Replicas and the log end offsets that a line gives them.
+Positions = tuple[tuple[int, int | None], ...]
+
+
+class CheckLine(NamedTuple):
+    """One line of a broker about one partition.
+
+    Attributes:
+        kind: INITIAL, CHECK and EXPIRED have the status of a produce. PROGRESS has `required_offset`, `acked` and
+            `awaiting`. ROUND_OVER is *Request key ... unblocked* of the produce purgatory. HIGH_WATERMARK says that the
+            leader moved it to `high_watermark`. RECORDED is a follower's fetch. LEADER and FOLLOWER say that the broker
+            started an epoch so; LEADER has its `high_watermark`, where the line says it.
+        time_us: the line's time.
+        order: place of the line in its log; grows from line to line.
+        error_code: error of the status.
+        partitions: of an INITIAL line, how many partitions the produce has, where that is known: one of several is also
+            checked when something happens to the others.
+    """
+
+    kind: str
+    time_us: int
+    order: int
+    required_offset: int | None = None
+    start_offset: int | None = None
+    acks_pending: bool | None = None
+    error_code: int | None = None
+    high_watermark: int | None = None
+    acked: Positions = ()
+    awaiting: Positions = ()
+    partitions: int | None = None
+
+    @property
+    def status(self) -> Status | None:
+        """The status it shows; None if it shows none."""
+        if self.acks_pending is None or self.error_code is None:
+            return None
+        return self.acks_pending, self.error_code
+
+
+class CheckedProduce(NamedTuple):
+    """One partition of one delayed produce, as its broker logged it and as the model says it must be.
+
+    Attributes:
+        required_offset, start_offset: as logged; no start offset where only PROGRESS lines tell of it (since 4.0).
+        created_us: time of its first line.
+        checks: checks that the broker logged.
+        done: it was committed, failed or expired by the end of the log.
+        agrees: every line agrees with the model; None: the log ends, or begins too late, for that to be said.
+        reason: of the first disagreement.
+        time_us: line of the first disagreement.
+        predicted, logged: statuses of the first disagreement, where it is about one.
+    """
+
+    required_offset: int
+    start_offset: int | None
+    created_us: int
+    checks: int
+    done: bool
+    agrees: bool | None
+    reason: str | None = None
+    time_us: int | None = None
+    predicted: Status | None = None
+    logged: Status | None = None

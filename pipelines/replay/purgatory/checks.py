@@ -1,0 +1,270 @@
+"""What a broker that logs every check of its delayed produces (T3) must have logged, by the model.
+
+A broker's lines stand in the order in which its threads logged them; for one partition they are an exact, if
+interleaved, account of its purgatory. `Checker` replays it: statuses come from the rule of `DelayedProduce`
+(`check_status`), which asks the model's partition, and that takes its high watermark and its ISR from the same lines.
+It then says of each delayed produce whether every line about it agrees:
+
+* a status is what the checks before it made of it: pending until one of them finds the high watermark far enough, or
+  no leadership (a check without a PROGRESS line), and settled from then on;
+* the first two checks are those of ``tryCompleteElseWatch``; each later one belongs to a round over all that is
+  watched, which an event began that checks produces; a round goes through them in the order of watching;
+* a round that is over has looked at all that the high watermark had passed; nothing that it has passed waits until its
+  time runs out.
+
+What threads leave open, the model leaves open too. The high watermark is at least the last one logged, since its line
+follows the change, and possibly the next one, if that is logged within `RACE_US`. Of two operations whose watching
+overlaps, either may come first.
+
+A produce is known by its required offset; one of several partitions is several of these. Since 4.0 brokers log neither
+initial statuses nor checks; a PROGRESS line then stands for its check.
+"""
+
+from __future__ import annotations
+
+from pipelines.replay.purgatory import check_lines as c
+from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from pipelines.replay.purgatory.delayed_produce import ProduceStatus, check_status
+from pipelines.replay.purgatory.errors import Error
+from pipelines.replay.purgatory.log import LogOffset, ReplicaLog
+from pipelines.replay.purgatory.partition_state import PartitionState
+from pipelines.replay.purgatory.replica import IsrState, Replica
+from pipelines.replay.purgatory.rounds import Rounds
+from pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
+from pipelines.replay.versions import Rules
+
+#: How much later than a change of the high watermark its line can come: its thread logs it next.
+RACE_US = 5_000
+#: How long a thread may be held up elsewhere: between a check and its PROGRESS line, or on its way to an operation.
+STALL_US = 100_000
+#: A produce that is settled is forgotten after this long; the timers of its other partitions have run out by then.
+FORGET_US = 600_000_000
+_FORGET_BEYOND = 1_000
+#: How a check settles that finds no leader here (``DelayedProduce.tryComplete``, cases A and B).
+_NOT_LED = {int(error) for error in (Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION)} | {
+    int(Error.KAFKA_STORAGE_ERROR)
+}
+_COMMITTED = {int(Error.NONE), int(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)}
+
+
+class Checker:
+    """One partition on one broker.
+
+    Args:
+        min_isr: min.insync.replicas; None where it is not known: both errors of a committed produce then agree.
+        timeout_min_ms: shortest timeout of the produces; where no line tells of expiries, one that waited for so long
+            may have expired.
+    """
+
+    def __init__(self, rules: Rules, broker_id: int, min_isr: int | None = None, timeout_min_ms: int = 1_000) -> None:
+        self._rules = rules
+        self._timeout_us = timeout_min_ms * 1_000
+        self._tells_statuses = False
+        self._any_min_isr = min_isr is None or not rules.logs_progress
+        min_isr = 1 if min_isr is None or self._any_min_isr else min_isr
+        self._partition = PartitionState(rules, broker_id, ReplicaLog(rules), min_isr=min_isr, leader=broker_id)
+        self._partition.isr = IsrState(frozenset({broker_id}))
+        self._produces: dict[int, TrackedProduce] = {}
+        self._watched: list[TrackedProduce] = []
+        self._rounds = Rounds()
+        self._moved_us = self._now_us = self._order = -1
+
+    def observe(self, line: CheckLine) -> list[CheckedProduce]:
+        """Take the next line; returns produces about which nothing more can come, in the order of their creation."""
+        self._now_us, self._order = max(self._now_us, line.time_us), line.order
+        match line.kind:
+            case c.INITIAL:
+                return self._initial(line)
+            case c.CHECK:
+                self._check(line)
+            case c.PROGRESS:
+                self._progress(line)
+            case c.EXPIRED:
+                self._expired(line)
+            case c.ROUND_OVER:
+                self._round_over(line)
+            case c.HIGH_WATERMARK:
+                self._high_watermark(line)
+            case c.RECORDED if self._rules.every_fetch_checks_produces:
+                self._rounds.begin(line.order)
+            case c.LEADER if line.time_us > self._moved_us:
+                self._partition.log.high_watermark = LogOffset(line.high_watermark or 0)
+                self._moved_us = line.time_us
+            case c.FOLLOWER:
+                self._steps_down()
+        return []
+
+    def finish(self) -> list[CheckedProduce]:
+        """The log ends: all that is left."""
+        end = CheckLine(c.ROUND_OVER, self._now_us, self._order)
+        for produce in self._produces.values():
+            produce.give_up_progress(self._now_us, STALL_US)
+            if produce.not_checked_since_passed(self._order) and self._now_us - produce.passed_us > STALL_US:
+                self._not_checked(produce, end)
+        results = [produce.result() for produce in self._produces.values()]
+        self._produces.clear()
+        self._watched.clear()
+        return results
+
+    # --- produces -------------------------------------------------------------------------------------------------
+
+    def _initial(self, line: CheckLine) -> list[CheckedProduce]:
+        assert line.required_offset is not None
+        self._tells_statuses = True
+        over = [produce for produce in self._produces.values() if self._is_over(produce, line)]
+        for produce in over:
+            del self._produces[produce.required_offset]
+        appended = line.acks_pending is False
+        status = line.status if appended and line.status is not None else PENDING
+        produce = self._track(TrackedProduce(line, status, self._moved_us >= 0))
+        if line.status != status or (appended and line.error_code == Error.NONE):
+            produce.disagrees(c.STATUS, line)
+        return [produce.result() for produce in over]
+
+    def _is_over(self, produce: TrackedProduce, line: CheckLine) -> bool:
+        if produce.required_offset == line.required_offset:
+            return True  # the offset was written again, after a truncation
+        forget = len(self._produces) > _FORGET_BEYOND and not produce.pending
+        return forget and line.time_us - produce.created_us > FORGET_US
+
+    def _find(self, line: CheckLine) -> TrackedProduce:
+        assert line.required_offset is not None
+        found = self._produces.get(line.required_offset)
+        if found is None:
+            found = self._track(TrackedProduce(line, line.status or PENDING, self._moved_us >= 0))
+        return found
+
+    def _track(self, produce: TrackedProduce) -> TrackedProduce:
+        self._produces[produce.required_offset] = produce
+        self._watched.append(produce)
+        return produce
+
+    def _check(self, line: CheckLine) -> None:
+        self._tells_statuses = True
+        produce = self._find(line)
+        self._compare(produce, line)
+        self._looked_at(produce, line)
+        produce.open = line if produce.pending and self._rules.logs_progress else None
+        produce.committed_when_opened = self._partition.log.high_watermark.offset >= produce.required_offset
+        produce.raced_us = None
+        if not self._rules.logs_progress and produce.pending:
+            self._decide(produce, line)
+
+    def _progress(self, line: CheckLine) -> None:
+        if not self._rules.logs_progress:
+            return
+        produce = self._find(line)
+        if produce.lost:  # its thread was held up for long
+            produce.status, produce.lost = PENDING, False
+        elif produce.open is None:
+            produce.committed_when_opened = False
+            if produce.checks and not produce.pending:
+                produce.disagrees(_when_done(produce, c.CHECKED_WHEN_DONE), line)
+            self._looked_at(produce, line)
+        if produce.uncaused is not None:
+            produce.disagrees(c.NO_TRIGGER, produce.uncaused)
+        produce.open = produce.uncaused = None
+        self._take_isr(line)
+        self._decide(produce, line)
+        if not produce.pending and line.awaiting and produce.committed_when_opened:
+            produce.disagrees(c.AWAITED_WHEN_COMMITTED, line)
+
+    def _decide(self, produce: TrackedProduce, line: CheckLine) -> None:
+        """A check of a leader, by the model."""
+        status = ProduceStatus(produce.required_offset, Error.REQUEST_TIMED_OUT, acks_pending=True)
+        check_status(status, self._partition)
+        if status.acks_pending:
+            produce.raced_us = line.time_us
+        else:
+            produce.status = (False, int(status.error))
+
+    def _compare(self, produce: TrackedProduce, line: CheckLine) -> None:
+        """The status that a line shows, with the one that the checks before it make of it."""
+        if line.status is None or line.status == produce.status:
+            if produce.open is not None and produce.pending:
+                produce.disagrees(c.STATUS, line)  # no leader was there, and yet it is pending
+            return
+        pending, error_code = line.status
+        if pending:
+            produce.disagrees(c.STATUS if produce.pending else _when_done(produce, c.CHECKED_WHEN_DONE), line)
+            return
+        if produce.lost or produce.open is not None:
+            agrees = error_code in _NOT_LED
+        elif not produce.pending:
+            agrees = self._any_min_isr and {produce.status[1], error_code} <= _COMMITTED
+        elif error_code in _NOT_LED:
+            agrees = not self._rules.logs_progress
+        else:
+            agrees = produce.may_have_been_done(RACE_US)
+        if not agrees:
+            produce.disagrees(c.STATUS, line)
+        produce.status = line.status
+
+    def _expired(self, line: CheckLine) -> None:
+        produce = self._find(line)
+        if not produce.pending:
+            produce.disagrees(_when_done(produce, c.EXPIRED_WHEN_DONE), line)
+        elif produce.not_checked_since_passed(line.order) and line.time_us - produce.passed_us > STALL_US:
+            produce.disagrees(c.NOT_CHECKED, line)
+        produce.expired = True
+
+    def _steps_down(self) -> None:
+        """What waits is settled; where statuses are logged, its checks tell so."""
+        if not self._tells_statuses:
+            for produce in self._watched:
+                if produce.pending:
+                    produce.status, produce.lost = NOT_LED, True
+
+    # --- rounds ---------------------------------------------------------------------------------------------------
+
+    def _high_watermark(self, line: CheckLine) -> None:
+        assert line.high_watermark is not None
+        log = self._partition.log
+        log.high_watermark = LogOffset(max(log.high_watermark.offset, line.high_watermark))
+        self._moved_us = line.time_us
+        self._rounds.begin(line.order)
+        for produce in self._watched:
+            produce.give_up_progress(line.time_us, STALL_US)
+        self._watched = [produce for produce in self._watched if produce.pending]
+        for produce in self._watched:
+            if produce.passed_order is None and produce.required_offset <= line.high_watermark:
+                produce.passed_order, produce.passed_us = line.order, line.time_us
+
+    def _looked_at(self, produce: TrackedProduce, line: CheckLine) -> None:
+        """A check: one of the first two, or of a round that has not come past this produce yet."""
+        produce.checks += 1
+        produce.checked_order = line.order
+        if produce.checks <= 2:
+            produce.watched_latest = line.order
+        elif not self._rounds.comes_to(produce) and produce.alone and not self._rules.repeats_contended_checks:
+            produce.uncaused = line
+
+    def _round_over(self, line: CheckLine) -> None:
+        for produce in self._rounds.over(self._watched):
+            self._not_checked(produce, line)
+
+    def _not_checked(self, produce: TrackedProduce, line: CheckLine) -> None:
+        """Nobody looked after the high watermark had passed: its last check had found that, or a wake-up is lost."""
+        if produce.may_have_been_done(RACE_US):
+            produce.status, produce.assumed = (False, int(Error.NONE)), True
+        elif produce.begun and not self._may_have_expired(produce):
+            produce.disagrees(c.NOT_CHECKED, line)
+
+    def _may_have_expired(self, produce: TrackedProduce) -> bool:
+        """Can its time have run out before the high watermark passed it, without a line that says so?"""
+        told = self._rules.logs_expired_produces and self._tells_statuses
+        return not told and produce.passed_us - produce.created_us >= self._timeout_us
+
+    def _take_isr(self, line: CheckLine) -> None:
+        """The ISR that a PROGRESS line shows: all that may be in it."""
+        positions = dict((*line.acked, *line.awaiting))
+        self._partition.isr = IsrState(frozenset(positions))
+        for replica_id, end_offset in positions.items():
+            if replica_id != self._partition.broker_id:
+                known = self._partition.replicas.setdefault(replica_id, Replica(replica_id))
+                known.end = LogOffset(end_offset if end_offset is not None else known.end.offset)
+
+
+def _when_done(produce: TrackedProduce, reason: str) -> str:
+    """It still waits: so nobody had looked at it, where that it was done is an assumption."""
+    return c.NOT_CHECKED if produce.assumed else reason

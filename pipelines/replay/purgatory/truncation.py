@@ -1,0 +1,222 @@
+"""How far a follower throws its log away, by version. Pure functions of plain numbers.
+
+Epochs of a log are ``((leader_epoch, start_offset), ...)``, ascending: one entry per epoch that has a record in it (or,
+since 2.0.1, that this broker led), as in the file ``leader-epoch-checkpoint``. Offsets are log end offsets: the offset
+that the next record gets.
+
+A follower's way into a new leadership, for ``rules.truncates_to_high_watermark`` and the like see
+`pipelines.replay.versions`::
+
+    restarts_fetcher(...)            does this change of leadership state concern the fetcher at all?
+    first_step(...)                  TRUNCATE to an offset, ASK for the end of an epoch, or FETCH from an offset
+    end_offset_for(...)              the leader's answer to ASK
+    diverging_epoch(...)             the leader's answer to a FETCH that names the last epoch fetched
+    truncation_for_reply(...)        what either answer makes the follower do; not complete: it asks, or fetches, again
+    out_of_range(...)                what OFFSET_OUT_OF_RANGE makes it do
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from pipelines.replay.versions import Rules
+
+#: What Kafka answers where it knows no epoch, or no offset (``EpochEndOffset``).
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+Epochs = Sequence[tuple[int, int]]
+
+
+class OffsetOutOfRange(ValueError):
+    """The leader answers a fetch with OFFSET_OUT_OF_RANGE."""
+
+
+class Step(Enum):
+    """What a new follower does first."""
+
+    TRUNCATE = "truncate"
+    ASK = "ask"
+    FETCH = "fetch"
+
+
+class FirstStep(NamedTuple):
+    """A new follower's first step.
+
+    TRUNCATE: to `offset`, then fetch from there. ASK: for the end of `leader_epoch`; `offset` is where to truncate to
+    if the leader does not know. FETCH: from `offset`, naming `leader_epoch` as the last epoch fetched.
+    """
+
+    step: Step
+    offset: int
+    leader_epoch: int = UNDEFINED_EPOCH
+
+
+class EpochEnd(NamedTuple):
+    """The end of an epoch as a leader tells it; either part may be undefined (-1)."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class Truncation(NamedTuple):
+    """Truncate to an offset (no effect at or beyond the log end offset); not complete: the leader is asked again."""
+
+    offset: int
+    complete: bool
+
+
+class OutOfRange(NamedTuple):
+    """How a follower answers OFFSET_OUT_OF_RANGE.
+
+    Attributes:
+        fetch_offset: where it fetches next.
+        truncate_to: offset that it truncates to first, None if it keeps its log.
+        fully: the whole log goes, and starts anew at `truncate_to`.
+        fatal: the broker halts instead, and does nothing of it.
+    """
+
+    fetch_offset: int
+    truncate_to: int | None
+    fully: bool = False
+    fatal: bool = False
+
+
+def restarts_fetcher(
+    rules: Rules, old_leader: int | None, new_leader: int, old_leader_epoch: int, new_leader_epoch: int
+) -> bool:
+    """Does a follower that takes newer leadership state stop fetching, and truncate before it fetches again?
+
+    Source: ``Partition.makeFollower``; `Rules.fetcher_restart` has the versions.
+    """
+    match rules.fetcher_restart:
+        case "leader_changed":
+            return new_leader != old_leader
+        case "epoch_missed":
+            return new_leader != old_leader or new_leader_epoch not in (old_leader_epoch, old_leader_epoch + 1)
+        case "leader_or_epoch_changed":
+            return new_leader != old_leader or new_leader_epoch != old_leader_epoch
+        case _:
+            return new_leader_epoch > old_leader_epoch
+
+
+def first_step(rules: Rules, epochs: Epochs, log_end_offset: int, high_watermark: int) -> FirstStep:
+    """What a follower does first when it (re)starts to fetch.
+
+    Source: ``ReplicaManager.makeFollowers`` and ``initialFetchOffset``, ``AbstractFetcherThread.maybeTruncate`` and
+    ``addPartitions``.
+    """
+    if rules.truncates_to_high_watermark or not epochs:
+        return FirstStep(Step.TRUNCATE, high_watermark)
+    latest = epochs[-1][0]
+    if rules.truncates_on_fetch:
+        return FirstStep(Step.FETCH, log_end_offset, latest)
+    return FirstStep(Step.ASK, high_watermark, latest)
+
+
+def end_offset_for(rules: Rules, epochs: Epochs, log_end_offset: int, leader_epoch: int) -> EpochEnd:
+    """Where an epoch ends in a log with these epochs: in a leader's answer, and in a follower's own log.
+
+    The largest epoch known that is not above the one asked for, and where the next one starts. Before 2.0 the answer
+    has no epoch; `EpochEnd.leader_epoch` is then undefined.
+
+    Source: ``LeaderEpochFileCache.endOffsetFor``; KIP-101, KIP-279, KAFKA-7415.
+    """
+    known_before = [epoch for epoch, _ in epochs if epoch <= leader_epoch]
+    starts_after = [start for epoch, start in epochs if epoch > leader_epoch]
+    answer = EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
+    if leader_epoch != UNDEFINED_EPOCH and epochs:
+        if epochs[-1][0] == leader_epoch:
+            answer = EpochEnd(leader_epoch, log_end_offset)
+        elif starts_after and known_before:
+            answer = EpochEnd(known_before[-1], starts_after[0])
+        elif starts_after and rules.answers_for_epochs_before_the_first:
+            answer = EpochEnd(leader_epoch, starts_after[0])
+    return answer if rules.epoch_replies_name_the_epoch else answer._replace(leader_epoch=UNDEFINED_EPOCH)
+
+
+def diverging_epoch(
+    rules: Rules,
+    epochs: Epochs,
+    log_end_offset: int,
+    log_start_offset: int,
+    fetch_offset: int,
+    last_fetched_epoch: int,
+) -> EpochEnd | None:
+    """The leader's answer to a fetch that names the last epoch fetched: where the logs part, None where they do not.
+
+    Since 2.7 (KIP-595); followers send it since 2.8 (`Rules.truncates_on_fetch`).
+
+    Raises:
+        OffsetOutOfRange: the leader knows nothing of that epoch, or the fetch lies before its log.
+
+    Source: ``Partition.readRecords``; KAFKA-10322, KAFKA-10554.
+    """
+    end = end_offset_for(rules, epochs, log_end_offset, last_fetched_epoch)
+    if UNDEFINED_OFFSET in (end.end_offset, end.leader_epoch):
+        raise OffsetOutOfRange(f"epoch {last_fetched_epoch} is not known")
+    if fetch_offset < log_start_offset:
+        raise OffsetOutOfRange(f"{fetch_offset} lies before the log, which starts at {log_start_offset}")
+    return end if end.leader_epoch < last_fetched_epoch or end.end_offset < fetch_offset else None
+
+
+def truncation_for_reply(
+    rules: Rules, reply: EpochEnd, epochs: Epochs, log_end_offset: int, initial_offset: int
+) -> Truncation:
+    """What a follower makes of its leader's answer.
+
+    Args:
+        reply: the answer to ASK (`end_offset_for`) or the diverging epoch of a fetch.
+        epochs, log_end_offset: the follower's own log.
+        initial_offset: `FirstStep.offset`, its high watermark: where it truncates to if the leader does not know.
+
+    Returns:
+        The offset, never beyond its log end offset unless `initial_offset` is. Not complete: the leader named an epoch
+        that the follower does not know; it truncates, and asks for the end of the newest epoch that is left (before
+        2.8) or fetches naming it (since).
+
+    Source: ``ReplicaFetcherThread.maybeTruncate`` (0.11 to 1.1, KIP-101),
+    ``AbstractFetcherThread.getOffsetTruncationState`` (since 2.0, KIP-279).
+    """
+    if reply.end_offset == UNDEFINED_OFFSET:
+        return Truncation(initial_offset, complete=True)
+    if reply.leader_epoch == UNDEFINED_EPOCH:
+        return Truncation(min(reply.end_offset, log_end_offset), complete=True)
+    own = end_offset_for(rules, epochs, log_end_offset, reply.leader_epoch)
+    if own.end_offset == UNDEFINED_OFFSET:
+        return Truncation(min(reply.end_offset, log_end_offset), complete=True)
+    if own.leader_epoch != reply.leader_epoch:
+        return Truncation(min(own.end_offset, log_end_offset), complete=False)
+    return Truncation(min(own.end_offset, reply.end_offset, log_end_offset), complete=True)
+
+
+def truncated_epochs(epochs: Epochs, offset: int) -> tuple[tuple[int, int], ...]:
+    """Epochs that are left of a log that was truncated to an offset (``LeaderEpochFileCache.truncateFromEnd``)."""
+    return tuple(entry for entry in epochs if entry[1] < offset)
+
+
+def out_of_range(
+    rules: Rules,
+    log_end_offset: int,
+    leader_start_offset: int,
+    leader_end_offset: int,
+    unclean_election: bool,
+) -> OutOfRange:
+    """What a follower does when its leader says that it asked for an offset out of range.
+
+    Args:
+        log_end_offset: the follower's own.
+        unclean_election: unclean.leader.election.enable of the topic; decides before 2.0.1 only.
+
+    Source: ``ReplicaFetcherThread.handleOffsetOutOfRange``, ``AbstractFetcherThread.fetchOffsetAndTruncate``;
+    KAFKA-7414.
+    """
+    if leader_end_offset < log_end_offset:
+        if rules.exits_rather_than_truncates and not unclean_election:
+            return OutOfRange(log_end_offset, None, fatal=True)
+        return OutOfRange(leader_end_offset, leader_end_offset)
+    if leader_start_offset > log_end_offset:
+        return OutOfRange(leader_start_offset, leader_start_offset, fully=True)
+    return OutOfRange(log_end_offset, None)

@@ -1,0 +1,82 @@
+"""The follower side on Spark: the tables of the bundled slice are what the pure replay gives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.bronze.ingest import ingest
+from pipelines.config import load_config
+from pipelines.lake import Lake
+from pipelines.replay.context import Contexts
+from pipelines.replay.followers_stage import EVENT_TYPES, KEY, follower_events, replayed_followers
+from pipelines.replay.stage import collect_contexts
+from pipelines.silver.parse import parse
+from schemas import replicas as r
+from schemas import silver
+from schemas.table import TableSpec
+
+SLICE = Path(__file__).parents[1] / "data" / "slice"
+pytestmark = pytest.mark.spark
+
+
+def fact(spec: TableSpec, second: int, line_no: int, **values: Any) -> dict[str, Any]:
+    row = dict.fromkeys(spec.column_names)
+    place = {"cluster_id": "c", "broker_id": 3, "file_id": "f", "byte_offset": line_no, "line_no": line_no}
+    at = {"time": datetime.fromtimestamp(second, UTC), "topic": "ledger", "partition": 0}
+    return row | place | at | {"fact_no": 0} | values
+
+
+def test_the_slice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory):
+    lake = Lake(spark, tmp_path_factory.mktemp("followers"))
+    ingest(spark, lake, [SLICE], load_config(None).ingest, "run")
+    parse(lake)
+    contexts = collect_contexts(lake, 5_000_000)
+    events = follower_events(lake, contexts)
+    assert events is not None
+    assert events.columns == [*KEY, *EVENT_TYPES]
+    with replayed_followers(lake, contexts) as found:
+        for spec, rows in ((r.REPLICA_TRUNCATIONS, found.truncations), (r.FETCHER_TIMELINE, found.stays)):
+            lake.create([spec])
+            lake.replace(spec, rows, stamp="run")
+    truncations, stays = lake.read(r.REPLICA_TRUNCATIONS), lake.read(r.FETCHER_TIMELINE)
+    for spec, table in ((r.REPLICA_TRUNCATIONS, truncations), (r.FETCHER_TIMELINE, stays)):
+        assert table.count() == table.select(*spec.keys).distinct().count() > 0
+    lines = lake.read(silver.TRUNCATIONS).where("source IN ('log', 'no_effect')")
+    assert truncations.where("logged_time IS NOT NULL").count() == lines.count()
+    assert truncations.where("class = 'differs'").count() == 0
+    assert truncations.where("reply_source = 'logged'").count() > 0
+    assert stays.where("fetcher_id = predicted_fetcher_id").count() > 0
+    assert stays.where("fetcher_id <> predicted_fetcher_id").count() == 0
+
+
+def test_up_to_2_5_trace_lines_tell_the_high_watermark(spark: SparkSession, lake: Lake):
+    """A follower of 0.10.2 that truncates to its own high watermark, below what it has (KIP-101)."""
+    states, marks, cuts = silver.LEADER_AND_ISR, silver.HIGH_WATERMARKS, silver.TRUNCATIONS
+    rows = [
+        (states, fact(states, 1, 1, role="request", leader=1, leader_epoch=0)),
+        (states, fact(states, 9, 4, role="request", leader=2, leader_epoch=1)),
+        (marks, fact(marks, 8, 2, source="follower", log_end_offset=119, leader_high_watermark=118)),
+        (marks, fact(marks, 8, 3, source="follower", high_watermark=118)),
+        (cuts, fact(cuts, 9, 5, source="log", offset=118)),
+    ]
+    for spec in (states, marks, cuts):
+        lake.create([spec])
+        values = [tuple(row[name] for name in spec.column_names) for of, row in rows if of is spec]
+        lake.append_once(spec, spark.createDataFrame(values, spec.schema), "run")
+    with replayed_followers(lake, Contexts({("c", 3): "0.10.2.2"})) as found:
+        first, lost = found.truncations.orderBy("sequence").collect()
+        assert found.stays.count() == 0
+    assert (first["class"], first["missing"]) == ("unobservable", "own_high_watermark")
+    assert (lost["rule"], lost["log_end_offset"], lost["predicted_offset"]) == ("to_high_watermark", 119, 118)
+    assert (lost["class"], lost["records_removed"], lost["known_bug"]) == ("agrees", 1, "KIP-101")
+    assert lost["started_time"].timestamp() == 9
+
+
+def test_an_empty_lake(spark: SparkSession, lake: Lake):
+    with replayed_followers(lake, Contexts()) as found:
+        assert (found.truncations.count(), found.stays.count()) == (0, 0)
