@@ -11,9 +11,11 @@ FETCH: Final = "fetch"
 BATCH: Final = "batch"
 STABLE: Final = "stable"
 LEADER_END: Final = "leader_end"
+#: The high watermark moved: it completes followers' fetches in 2.4 and 2.5 (KIP-392).
+COMMITTED: Final = "committed"
 
 #: Order of events of one instant: what was there before it was asked for.
-RANK: Final = {LEADER_END: 0, BATCH: 1, STABLE: 2, FETCH: 3}
+RANK: Final = {LEADER_END: 0, BATCH: 1, COMMITTED: 2, STABLE: 3, FETCH: 4}
 
 
 class SessionEvent(NamedTuple):

@@ -115,8 +115,8 @@ class Asked:
         active: what the session asks for with it.
         entries: bytes beyond its offsets: (entry, partition, the partition's limit).
         moved: offsets that it asked from, of partitions that a later fetch has moved on.
-        ends: leaderships that ended: (earliest, latest, partition).
-        until_us: when the next fetch came.
+        ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
+        since_us, until_us: when the fetch before it was answered, and when the next one came.
     """
 
     fetch: SessionEvent
@@ -124,7 +124,8 @@ class Asked:
     partial: bool
     entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
     moved: dict[Key, int] = field(default_factory=dict)
-    ends: list[tuple[int, int, Key]] = field(default_factory=list)
+    ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
+    since_us: int = 0
     until_us: int = _UNBOUNDED
 
 
@@ -196,7 +197,7 @@ class FetchSession:
                 if not position.entries:
                     self._filled.discard(key)
             self._active.add(key)
-        asked = Asked(event, self._active, partial=not self._known)
+        asked = Asked(event, self._active, partial=not self._known, since_us=delivered_us)
         for key in self._filled:
             if key in self._active:
                 position = self._positions[key]
@@ -260,9 +261,11 @@ class FetchSession:
                 entry.lowest_us, entry.latest_us = event.time_us, event.latest_us
                 self._readable(key, position, entry)
         else:
+            cause = o.LEADERSHIP_LOST if event.kind == s.LEADER_END else o.HIGH_WATERMARK
             for asked in self._asked:
-                if key in asked.active:
-                    asked.ends.append((event.time_us, event.latest_us or event.time_us, key))
+                # The high watermark answers only what it was not told before (``DelayedFetch``, case H of 2.4 and 2.5).
+                if key in asked.active and (cause == o.LEADERSHIP_LOST or event.time_us >= asked.since_us):
+                    asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
 
     def _readable(self, key: Key, position: Position, entry: Entry) -> None:
         if entry.estimated or entry.base_offset >= position.offset:
@@ -286,16 +289,16 @@ def judged(asked: Asked, rules: Rules) -> FetchOutcome:
         return FetchOutcome(fetch, dequeued_us, handled_us, reason, _first_filled(fetch))
     expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
     best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
-    for lowest_us, latest_us, key in asked.ends:
+    for lowest_us, latest_us, key, cause in asked.ends:
         if latest_us >= dequeued_us and latest_us < (best.highest_us or 0):
-            best = FetchOutcome(
-                fetch, max(lowest_us, dequeued_us), max(latest_us, handled_us), o.LEADERSHIP_LOST, key, parked
-            )
+            best = FetchOutcome(fetch, max(lowest_us, dequeued_us), max(latest_us, handled_us), cause, key, parked)
     need = max(fetch.min_bytes or 0, 1)
     earliest = _reached(sorted((e.lowest_us, e.bytes_max, key, limit) for e, key, limit in asked.entries), need)
     proven = [(e.latest_us, e.bytes_min, key, limit) for e, key, limit in asked.entries if e.latest_us is not None]
     latest = _reached(sorted(proven), need)
-    if latest is not None and latest[0] <= (best.highest_us or 0):
+    # Bytes that came as the timer fired raced with it: what the response carries tells who won.
+    races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
+    if latest is not None and latest[0] <= (best.highest_us or 0) and not (races and not fetch.response_bytes):
         cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES
         lowest_us = max(earliest[0] if earliest is not None else 0, dequeued_us)
         best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)

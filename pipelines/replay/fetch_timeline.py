@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay import outcome as o
 from pipelines.replay.batches import BATCH, LEADER_END, STABLE
-from pipelines.replay.timeline import METADATA_TOPIC, operation_id
+from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
+from pipelines.replay.versions import rules_for
 from pipelines.silver.parse import topic_names
 from schemas import session_events as s
 from schemas import silver
@@ -65,11 +68,12 @@ _MARGIN_US = 1_000_000
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def fetch_timeline(lake: Lake, wakes: DataFrame) -> DataFrame | None:
+def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions) -> DataFrame | None:
     """Events of all connections: `KEY`, ``rank``, `EVENT_TYPES` and `ORIGIN_TYPES`; None where there are no fetches.
 
     Args:
         wakes: rows of `pipelines.replay.operator.WAKE_TYPES` with the key of the partition replay.
+        versions: Kafka version by (cluster, broker).
     """
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
@@ -77,7 +81,10 @@ def fetch_timeline(lake: Lake, wakes: DataFrame) -> DataFrame | None:
     requests = requests.where(
         f"NOT exists(partitions, p -> {_key('p')} IN ('{METADATA_TOPIC}', '{_METADATA_TOPIC_ID}'))"
     )
-    return _fetches(requests).unionByName(_wakes(wakes, _watches(lake, requests)))
+    watched = _watched(wakes, _watches(lake, requests))
+    events = _fetches(requests).unionByName(_wakes(watched))
+    moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
+    return events.unionByName(_commits(watched, moved)) if moved else events
 
 
 def _event(rows: DataFrame, kind: Column | str, **values: Column | str) -> DataFrame:
@@ -184,27 +191,30 @@ def _watches(lake: Lake, requests: DataFrame) -> DataFrame:
     return named.withColumn("topic", F.coalesce("topic", "name"))
 
 
-def _wakes(wakes: DataFrame, watches: DataFrame) -> DataFrame:
-    """Each wake once per connection that reads the partition, with the instants that matter to that reader."""
-    joined = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END)).join(
-        watches, ["cluster_id", "broker_id", "topic", "partition"]
-    )
+def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
+    """Each wake once per connection that reads its partition."""
+    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END))
+    return kinds.join(watches, ["cluster_id", "broker_id", "topic", "partition"])
+
+
+def _in_time(rows: DataFrame) -> DataFrame:
+    in_time = F.col("earliest_us").between(F.col("from_us") - _MARGIN_US, F.col("until_us"))
+    return rows.where(F.col("earliest_us").isNotNull() & in_time)
+
+
+def _wakes(watched: DataFrame) -> DataFrame:
+    """Wakes with the instants that matter to the reader: the log end to a follower, the high watermark to a consumer."""
     follower, batch = F.col("replica_id") >= 0, F.col("wake") == BATCH
     committed = batch & ~follower
-    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
     appended = F.when(F.col("carrier") == F.col("connection"), F.col("without_carrier_us")).otherwise(
         F.col("appended_highest_us")
     )
+    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
     latest = F.when(committed, F.col("committed_highest_us")).otherwise(appended)
     read_committed = ~follower & (F.col("isolation_level") == 1)
-    rows = (
-        joined.withColumn("earliest_us", earliest)
-        .where("earliest_us IS NOT NULL")
-        .where(F.col("earliest_us").between(F.col("from_us") - _MARGIN_US, F.col("until_us")))
-        .where((F.col("wake") != STABLE) | read_committed)
-    )
+    rows = _in_time(watched.withColumn("earliest_us", earliest))
     return _event(
-        rows,
+        rows.where((F.col("wake") != STABLE) | read_committed),
         F.col("wake"),
         time_us="earliest_us",
         latest_us=latest,
@@ -214,4 +224,18 @@ def _wakes(wakes: DataFrame, watches: DataFrame) -> DataFrame:
         size_bytes="wake_bytes",
         estimated="estimated",
         unstable=F.col("unstable") & read_committed,
+    )
+
+
+def _commits(watched: DataFrame, brokers: list[tuple[str, int]]) -> DataFrame:
+    """Moves of the high watermark for followers, at brokers whose version answers their fetches for it."""
+    at = [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in brokers]
+    rows = watched.where((F.col("replica_id") >= 0) & (F.col("wake") == BATCH) & reduce(lambda x, y: x | y, at))
+    return _event(
+        _in_time(rows.withColumn("earliest_us", F.col("committed_lowest_us"))),
+        s.COMMITTED,
+        time_us="earliest_us",
+        latest_us="committed_highest_us",
+        topic="session_topic",
+        partition="partition",
     )

@@ -78,7 +78,7 @@ def _produces(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Con
 
 
 def _fetches(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
-    events = fetches.fetch_timeline(lake, replayed.where("wake IS NOT NULL"))
+    events = fetches.fetch_timeline(lake, replayed.where("wake IS NOT NULL"), contexts.versions)
     if events is None:
         return None
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)

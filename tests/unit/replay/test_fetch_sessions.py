@@ -169,11 +169,16 @@ def test_a_leadership_that_ends_answers_what_waits():
     assert (fetch.cause, fetch.closing, interval(fetch)) == (o.LEADERSHIP_LOST, ("t", 0), (40, 45))
 
 
+def test_the_high_watermark_answers_a_follower_that_was_not_told_of_it():
+    """KIP-392, in 2.4 and 2.5: only brokers of these versions get such events."""
+    moved = SessionEvent(40 * MS, s.COMMITTED, 40 * MS + 200, topic="t", partition=0)
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=40, replica=2), moved, version="2.4.1")
+    assert (fetch.cause, interval(fetch)) == (o.HIGH_WATERMARK, (40, 40.2))
+
+
 def test_a_size_that_is_not_known_leaves_an_interval():
     """Where only a bound is known, the interval widens and says so."""
-    (fetch,) = replay(
-        asked(10, ("t", 0, 5), min_bytes=1_000, answered_ms=200), readable(40, "t", 0, 5, size=None)
-    )
+    (fetch,) = replay(asked(10, ("t", 0, 5), min_bytes=1_000, answered_ms=200), readable(40, "t", 0, 5, size=None))
     assert (fetch.cause, fetch.bytes_known) == (o.TIMER, False)
     assert interval(fetch) == (40, 511.1)
 

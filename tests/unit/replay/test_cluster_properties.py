@@ -1,0 +1,123 @@
+"""The kernel and the fetch sessions against a cluster that is simulated millisecond by millisecond."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.replay.batches import BATCH, Wake
+from pipelines.replay.fetch_sessions import FetchOutcome, FetchSession
+from pipelines.replay.judge import EXPLAINED, Tolerances, judge
+from pipelines.replay.kernel import State, finish, step
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.versions import rules_for
+from schemas import session_events as s
+from schemas.session_events import SessionEvent
+from tests.unit.replay.cluster import (
+    CONSUMER_CONNECTION,
+    FOLLOWER,
+    FOLLOWER_CONNECTION,
+    TOPIC,
+    Append,
+    Cluster,
+    Logged,
+    Reader,
+)
+from tests.unit.replay.histories import context
+
+UNTIL_MS = 400
+LIMITS = Tolerances(tolerance_us=0, late_us=100_000)
+#: Versions whose rules differ where such a history can show it.
+VERSIONS = ("0.10.2.2", "2.6.3", "3.9.1")
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Logged:
+    """What a healthy cluster logs, and what happened in it."""
+    appends = draw(
+        st.lists(
+            st.builds(Append, st.integers(1, UNTIL_MS), st.integers(0, 1), st.integers(1, 4), st.integers(50, 900)),
+            max_size=40,
+        )
+    )
+    pauses = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+    follower = Reader(FOLLOWER_CONNECTION, FOLLOWER, 1, 60, draw(pauses))
+    consumer = Reader(CONSUMER_CONNECTION, -1, draw(st.sampled_from((1, 400, 3_000))), 80, draw(pauses))
+    return Cluster(appends, follower, consumer, UNTIL_MS).run()
+
+
+def replay(logged: Logged, version: str) -> tuple[dict[str, PartitionOutcome], dict[int, list[Wake]]]:
+    outcomes, wakes = {}, {}
+    for partition, events in logged.partitions.items():
+        state = State(context(version))
+        given = [output for event in events for output in step(state, event)]
+        given += finish(state)
+        outcomes |= {output.request_id: output for output in given if isinstance(output, PartitionOutcome)}
+        wakes[partition] = [output for output in given if isinstance(output, Wake)]
+    return outcomes, wakes
+
+
+def sessions(logged: Logged, wakes: dict[int, list[Wake]], version: str) -> list[FetchOutcome]:
+    outcomes: list[FetchOutcome] = []
+    for connection, fetches in logged.fetches.items():
+        events = list(fetches)
+        for partition, given in wakes.items():
+            for wake in given:
+                follows = connection == FOLLOWER_CONNECTION
+                lowest = wake.appended_lowest_us if follows else wake.committed_lowest_us
+                highest = wake.appended_highest_us if follows else wake.committed_highest_us
+                if wake.kind == BATCH and lowest is not None:
+                    events.append(
+                        SessionEvent(
+                            lowest,
+                            s.BATCH,
+                            highest,
+                            topic=TOPIC,
+                            partition=partition,
+                            base_offset=wake.base_offset,
+                            size_bytes=wake.size_bytes,
+                        )
+                    )
+        session = FetchSession(rules_for(version))
+        for event in sorted(events, key=lambda event: (event.time_us, s.RANK[event.kind])):
+            outcomes += session.observe(event)
+        outcomes += session.finish()
+    return outcomes
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), st.sampled_from(VERSIONS))
+def test_every_fetch_is_answered_when_and_why_the_cluster_answered_it(logged: Logged, version: str) -> None:
+    _, wakes = replay(logged, version)
+    fetches = sessions(logged, wakes, version)
+    assert len(fetches) == sum(len(asked) for asked in logged.fetches.values())
+    for fetch in fetches:
+        answer = logged.answers.get(fetch.event.operation_id or "")
+        if answer is None:
+            continue  # the history ends before it
+        assert fetch.cause == answer.cause
+        assert fetch.lowest_us is not None and fetch.highest_us is not None
+        verdict = judge(
+            fetch.lowest_us,
+            fetch.highest_us,
+            answer.completed_us,
+            errors_agree=True,
+            missing=fetch.missing,
+            proven_early=False,
+            limits=LIMITS,
+        )
+        assert (verdict.operation_class, verdict.residual_us) == (EXPLAINED, 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), st.sampled_from(VERSIONS))
+def test_every_batch_is_committed_when_the_cluster_committed_it(logged: Logged, version: str) -> None:
+    outcomes, wakes = replay(logged, version)
+    for partition, given_wakes in wakes.items():
+        for wake in given_wakes:
+            if wake.kind == BATCH:
+                committed_us = logged.committed_us.get((partition, wake.base_offset or 0))
+                assert wake.committed_highest_us == committed_us
+                produced = outcomes[f"p{partition}-{wake.base_offset}"]
+                assert produced.highest_us == committed_us
+                assert not produced.proven_early
