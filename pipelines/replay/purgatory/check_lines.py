@@ -38,7 +38,8 @@ class CheckLine(NamedTuple):
             leader moved it to `high_watermark`. RECORDED is a follower's fetch. LEADER and FOLLOWER say that the broker
             started an epoch so; LEADER has its `high_watermark`, where the line says it.
         time_us: the line's time.
-        order: place of the line in its log; grows from line to line.
+        order: place of the line in its log; grows from line to line. LEADER and FOLLOWER come from another log than the
+            rest, and go before the lines of their millisecond.
         error_code: error of the status.
         partitions: of an INITIAL line, how many partitions the produce has, where that is known: one of several is also
             checked when something happens to the others.

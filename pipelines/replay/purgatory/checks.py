@@ -24,11 +24,8 @@ from __future__ import annotations
 
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.delayed_produce import ProduceStatus, check_status
 from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.log import LogOffset, ReplicaLog
-from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.replica import IsrState, Replica
+from pipelines.replay.purgatory.logged_partition import LoggedPartition
 from pipelines.replay.purgatory.rounds import Rounds
 from pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
 from pipelines.replay.versions import Rules
@@ -41,10 +38,8 @@ STALL_US = 100_000
 FORGET_US = 600_000_000
 _FORGET_BEYOND = 1_000
 #: How a check settles that finds no leader here (``DelayedProduce.tryComplete``, cases A and B).
-_NOT_LED = {int(error) for error in (Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION)} | {
-    int(Error.KAFKA_STORAGE_ERROR)
-}
-_COMMITTED = {int(Error.NONE), int(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)}
+_NOT_LED = {Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.KAFKA_STORAGE_ERROR}
+_COMMITTED = {Error.NONE, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 
 
 class Checker:
@@ -61,12 +56,11 @@ class Checker:
         self._timeout_us = timeout_min_ms * 1_000
         self._tells_statuses = False
         self._any_min_isr = min_isr is None or not rules.logs_progress
-        min_isr = 1 if min_isr is None or self._any_min_isr else min_isr
-        self._partition = PartitionState(rules, broker_id, ReplicaLog(rules), min_isr=min_isr, leader=broker_id)
-        self._partition.isr = IsrState(frozenset({broker_id}))
+        self._partition = LoggedPartition(rules, broker_id, min_isr)
         self._produces: dict[int, TrackedProduce] = {}
         self._watched: list[TrackedProduce] = []
         self._rounds = Rounds()
+        self._forget_beyond = _FORGET_BEYOND
         self._moved_us = self._now_us = self._order = -1
 
     def observe(self, line: CheckLine) -> list[CheckedProduce]:
@@ -82,13 +76,14 @@ class Checker:
             case c.EXPIRED:
                 self._expired(line)
             case c.ROUND_OVER:
-                self._round_over(line)
+                for produce in self._rounds.over(self._watched):
+                    self._not_checked(produce, line)
             case c.HIGH_WATERMARK:
                 self._high_watermark(line)
             case c.RECORDED if self._rules.every_fetch_checks_produces:
                 self._rounds.begin(line.order)
             case c.LEADER if line.time_us > self._moved_us:
-                self._partition.log.high_watermark = LogOffset(line.high_watermark or 0)
+                self._partition.starts_at(line.high_watermark or 0)
                 self._moved_us = line.time_us
             case c.FOLLOWER:
                 self._steps_down()
@@ -106,26 +101,29 @@ class Checker:
         self._watched.clear()
         return results
 
-    # --- produces -------------------------------------------------------------------------------------------------
-
     def _initial(self, line: CheckLine) -> list[CheckedProduce]:
         assert line.required_offset is not None
         self._tells_statuses = True
-        over = [produce for produce in self._produces.values() if self._is_over(produce, line)]
-        for produce in over:
-            del self._produces[produce.required_offset]
+        over = self._forget(line)
         appended = line.acks_pending is False
         status = line.status if appended and line.status is not None else PENDING
         produce = self._track(TrackedProduce(line, status, self._moved_us >= 0))
         if line.status != status or (appended and line.error_code == Error.NONE):
             produce.disagrees(c.STATUS, line)
-        return [produce.result() for produce in over]
+        return over
 
-    def _is_over(self, produce: TrackedProduce, line: CheckLine) -> bool:
-        if produce.required_offset == line.required_offset:
-            return True  # the offset was written again, after a truncation
-        forget = len(self._produces) > _FORGET_BEYOND and not produce.pending
-        return forget and line.time_us - produce.created_us > FORGET_US
+    def _forget(self, line: CheckLine) -> list[CheckedProduce]:
+        """Drop what no line can be about any more: this offset, written again after a truncation, and what is old."""
+        over = [produce for produce in (self._produces.pop(line.required_offset or 0, None),) if produce is not None]
+        if len(self._produces) >= self._forget_beyond:
+            old_us = line.time_us - FORGET_US
+            over += [
+                produce for produce in self._produces.values() if not produce.pending and produce.created_us < old_us
+            ]
+            for produce in over:
+                self._produces.pop(produce.required_offset, None)
+            self._forget_beyond = max(_FORGET_BEYOND, 2 * len(self._produces))
+        return [produce.result() for produce in over]
 
     def _find(self, line: CheckLine) -> TrackedProduce:
         assert line.required_offset is not None
@@ -145,7 +143,7 @@ class Checker:
         self._compare(produce, line)
         self._looked_at(produce, line)
         produce.open = line if produce.pending and self._rules.logs_progress else None
-        produce.committed_when_opened = self._partition.log.high_watermark.offset >= produce.required_offset
+        produce.committed_when_opened = self._partition.high_watermark >= produce.required_offset
         produce.raced_us = None
         if not self._rules.logs_progress and produce.pending:
             self._decide(produce, line)
@@ -164,19 +162,18 @@ class Checker:
         if produce.uncaused is not None:
             produce.disagrees(c.NO_TRIGGER, produce.uncaused)
         produce.open = produce.uncaused = None
-        self._take_isr(line)
+        self._partition.shows_isr(line)
         self._decide(produce, line)
         if not produce.pending and line.awaiting and produce.committed_when_opened:
             produce.disagrees(c.AWAITED_WHEN_COMMITTED, line)
 
     def _decide(self, produce: TrackedProduce, line: CheckLine) -> None:
         """A check of a leader, by the model."""
-        status = ProduceStatus(produce.required_offset, Error.REQUEST_TIMED_OUT, acks_pending=True)
-        check_status(status, self._partition)
-        if status.acks_pending:
+        settled = self._partition.check(produce.required_offset)
+        if settled is None:
             produce.raced_us = line.time_us
         else:
-            produce.status = (False, int(status.error))
+            produce.status = settled
 
     def _compare(self, produce: TrackedProduce, line: CheckLine) -> None:
         """The status that a line shows, with the one that the checks before it make of it."""
@@ -192,10 +189,9 @@ class Checker:
             agrees = error_code in _NOT_LED
         elif not produce.pending:
             agrees = self._any_min_isr and {produce.status[1], error_code} <= _COMMITTED
-        elif error_code in _NOT_LED:
-            agrees = not self._rules.logs_progress
         else:
-            agrees = produce.may_have_been_done(RACE_US)
+            committed = error_code in _COMMITTED and produce.may_have_been_done(RACE_US)
+            agrees = committed or (error_code in _NOT_LED and not self._rules.logs_progress)
         if not agrees:
             produce.disagrees(c.STATUS, line)
         produce.status = line.status
@@ -215,12 +211,9 @@ class Checker:
                 if produce.pending:
                     produce.status, produce.lost = NOT_LED, True
 
-    # --- rounds ---------------------------------------------------------------------------------------------------
-
     def _high_watermark(self, line: CheckLine) -> None:
         assert line.high_watermark is not None
-        log = self._partition.log
-        log.high_watermark = LogOffset(max(log.high_watermark.offset, line.high_watermark))
+        self._partition.moves_to(line.high_watermark)
         self._moved_us = line.time_us
         self._rounds.begin(line.order)
         for produce in self._watched:
@@ -239,10 +232,6 @@ class Checker:
         elif not self._rounds.comes_to(produce) and produce.alone and not self._rules.repeats_contended_checks:
             produce.uncaused = line
 
-    def _round_over(self, line: CheckLine) -> None:
-        for produce in self._rounds.over(self._watched):
-            self._not_checked(produce, line)
-
     def _not_checked(self, produce: TrackedProduce, line: CheckLine) -> None:
         """Nobody looked after the high watermark had passed: its last check had found that, or a wake-up is lost."""
         if produce.may_have_been_done(RACE_US):
@@ -254,15 +243,6 @@ class Checker:
         """Can its time have run out before the high watermark passed it, without a line that says so?"""
         told = self._rules.logs_expired_produces and self._tells_statuses
         return not told and produce.passed_us - produce.created_us >= self._timeout_us
-
-    def _take_isr(self, line: CheckLine) -> None:
-        """The ISR that a PROGRESS line shows: all that may be in it."""
-        positions = dict((*line.acked, *line.awaiting))
-        self._partition.isr = IsrState(frozenset(positions))
-        for replica_id, end_offset in positions.items():
-            if replica_id != self._partition.broker_id:
-                known = self._partition.replicas.setdefault(replica_id, Replica(replica_id))
-                known.end = LogOffset(end_offset if end_offset is not None else known.end.offset)
 
 
 def _when_done(produce: TrackedProduce, reason: str) -> str:

@@ -26,6 +26,7 @@ class FetchParams(NamedTuple):
         committed_only: isolation level read_committed.
         rack: a consumer that tells its rack, and so may read from followers.
         broker_epoch: the follower's, where the request has it.
+        referred: a consumer that the leader refers to a replica nearer to it, and gives no records.
     """
 
     replica_id: int = -1
@@ -35,6 +36,7 @@ class FetchParams(NamedTuple):
     committed_only: bool = False
     rack: bool = False
     broker_epoch: int | None = None
+    referred: bool = False
 
     @property
     def from_follower(self) -> bool:

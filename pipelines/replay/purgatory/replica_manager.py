@@ -82,6 +82,7 @@ class ReplicaManager(Broker):
             or any(error is not Error.NONE for error, _ in results.values())
             or any(info.diverging is not None for info in found)
             or wakes_follower
+            or (params.referred and self.rules.preferred_replica_answers_at_once)
         ):
             respond(_response(results))
             return
@@ -138,6 +139,8 @@ class ReplicaManager(Broker):
             except KafkaError as error:
                 results[fetch.key] = (error.error, None)
                 continue
+            if params.referred:
+                info = info._replace(at=UNKNOWN, size=0)
             if params.from_follower and self._throttles(partition, fetch.key, params.replica_id):
                 info = info._replace(size=0)
             min_one_message = min_one_message and info.size == 0

@@ -13,6 +13,7 @@ A follower's way into a new leadership, for ``rules.truncates_to_high_watermark`
     diverging_epoch(...)             the leader's answer to a FETCH that names the last epoch fetched
     truncation_for_reply(...)        what either answer makes the follower do; not complete: it asks, or fetches, again
     out_of_range(...)                what OFFSET_OUT_OF_RANGE makes it do
+    high_watermark_after(...)        a follower's high watermark after an answer to its fetch
 """
 
 from __future__ import annotations
@@ -220,3 +221,20 @@ def out_of_range(
     if leader_start_offset > log_end_offset:
         return OutOfRange(leader_start_offset, leader_start_offset, fully=True)
     return OutOfRange(log_end_offset, None)
+
+
+def high_watermark_after(
+    rules: Rules, high_watermark: int, leaders: int, log_end_offset: int, log_start_offset: int, diverging: bool
+) -> int:
+    """A follower's high watermark once it has processed an answer to its fetch, and before it truncates.
+
+    Args:
+        leaders: high watermark in the answer; the leader took it from before this fetch counted.
+        log_end_offset, log_start_offset: the follower's own, after the append.
+        diverging: the answer tells it to truncate, and has no records.
+
+    Source: ``ReplicaFetcherThread.processPartitionData``, ``UnifiedLog.maybeUpdateHighWatermark``; KAFKA-14704.
+    """
+    if diverging and not rules.processes_diverging_responses:
+        return high_watermark
+    return max(min(leaders, log_end_offset), log_start_offset)

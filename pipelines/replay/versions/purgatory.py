@@ -14,8 +14,8 @@ class PurgatoryRules(Versioned):
     def loses_contended_checks(self) -> bool:
         """Known bug: a check that finds another thread checking the same operation gives up, and is lost.
 
-        0.11.0 to 1.0.x (KAFKA-6653; ``DelayedOperation.maybeTryComplete``). Before, and since 2.7 (KAFKA-8334), it waits
-        for the lock; for what lies between see `repeats_contended_checks`.
+        0.11.0 to 1.0.x (KAFKA-6653; ``DelayedOperation.maybeTryComplete``). Before, and since 2.7 (KAFKA-8334), it
+        waits for the lock; for what lies between see `repeats_contended_checks`.
         """
         return (0, 11, 0) <= self.version < (1, 1, 0)
 

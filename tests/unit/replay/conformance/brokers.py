@@ -97,6 +97,7 @@ class Client:
         committed_only: bool = False,
         broker_epoch: int | None = None,
         rack: bool = False,
+        referred: bool = False,
     ) -> Fetched | None:
         """Fetch; returns the answer if it came at once. Answers say their bytes, or their error if there is one."""
 
@@ -106,9 +107,7 @@ class Client:
             self.details[name] = response
             self.answers.append((name, answer.size if answer.error is Error.NONE else answer.error))
 
-        params = FetchParams(
-            replica_id, min_bytes, 10_000, wait_ms, committed_only, rack=rack, broker_epoch=broker_epoch
-        )
+        params = FetchParams(replica_id, min_bytes, 10_000, wait_ms, committed_only, rack, broker_epoch, referred)
         self.broker.fetch(params, [FetchPartition(KEY, offset, bytes_max, epoch, last_fetched_epoch)], respond)
         return self.details[name][KEY] if name in self.details else None
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import pytest
 
 from pipelines.replay.purgatory.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
@@ -145,7 +143,9 @@ def a_fetch_that_fails_leaves_the_followers_position(rules: Rules) -> object:
 COUNTED = "ReplicaManagerTest.testFollowerStateNotUpdatedIfLogReadFails"
 
 
-def _diverging_position(rules: Rules) -> object:
+@TABLE.scenario(f"{COUNTED}, PartitionTest.testLastFetchedOffsetValidation", (EpochEnd(1, 4), -1), since="2.7.2")
+@TABLE.scenario(f"{COUNTED} (KAFKA-13141)", (EpochEnd(1, 4), 5), since="2.7.0", until="2.7.2")
+def a_fetch_that_diverges_is_told_so_and_counts_for_nothing(rules: Rules) -> object:
     """Epochs 1 from 0 and 2 from 4, then 4 offsets more; the follower says that 5 was still of epoch 1."""
     client = Client(rules)
     append(client.partition, 4)
@@ -154,12 +154,6 @@ def _diverging_position(rules: Rules) -> object:
     fetched = client.fetch("f", 5, FOLLOWER, epoch=2, last_fetched_epoch=1)
     assert fetched is not None
     return fetched.diverging, client.partition.replicas[FOLLOWER].end.offset
-
-
-@TABLE.scenario(f"{COUNTED}, PartitionTest.testLastFetchedOffsetValidation", (EpochEnd(1, 4), -1), since="2.7.2")
-@TABLE.scenario(f"{COUNTED} (KAFKA-13141)", (EpochEnd(1, 4), 5), since="2.7.0", until="2.7.2")
-def a_fetch_that_diverges_is_told_so_and_counts_for_nothing(rules: Rules) -> object:
-    return _diverging_position(rules)
 
 
 EPOCHS = "PartitionTest.testLeaderEpochValidationOnLeader"
@@ -333,49 +327,6 @@ def a_consumer_beyond_the_high_watermark_on_the_same_segment(rules: Rules) -> ob
     return operation.reason
 
 
-class Throttle:
-    """A quota that throttles everything, and is exceeded or not."""
-
-    def __init__(self, exceeded: bool) -> None:
-        self.exceeded = exceeded
-
-    def is_throttled(self, key: Hashable) -> bool:
-        return True
-
-    def is_exceeded(self) -> bool:
-        return self.exceeded
-
-
-QUOTAS = "ReplicaManagerQuotasTest.testCompleteInDelayedFetchWithReplicaThrottling"
-
-
-def _throttled(rules: Rules, in_sync: bool, exceeded: bool) -> list[tuple[str, object]]:
-    client = Client(rules, isr=(1, 2, 3) if in_sync else (1, 3))
-    client.broker.quota = Throttle(exceeded)
-    client.partition.ineligible.add(FOLLOWER)
-    client.partition.zookeeper_refuses = True
-    client.fetch("f", 0, FOLLOWER, wait_ms=5_000)
-    client.partition.isr = client.partition.isr._replace(proposal=None)
-    client.produce("p", acks=0)
-    return [answer for answer in client.answers if answer[0] == "f"]
-
-
-@TABLE.scenario(QUOTAS, [("f", 10)])
-def a_follower_below_its_quota_is_not_held_back(rules: Rules) -> object:
-    return _throttled(rules, in_sync=False, exceeded=False)
-
-
-@TABLE.scenario(QUOTAS, [])
-def a_follower_out_of_sync_is_held_back_beyond_its_quota(rules: Rules) -> object:
-    return _throttled(rules, in_sync=False, exceeded=True)
-
-
-@TABLE.scenario(QUOTAS, [("f", 10)], since="1.1.1")
-@TABLE.scenario(f"{QUOTAS} (KAFKA-6937)", [], until="1.1.1")
-def a_follower_in_sync_is_never_held_back(rules: Rules) -> object:
-    return _throttled(rules, in_sync=True, exceeded=True)
-
-
 @TABLE.scenario("ReplicaFetcherThreadTest (KAFKA-14334)", [("c", 10)], since="3.3.2")
 @TABLE.scenario("ReplicaFetcherThreadTest (KAFKA-14334)", [], since="2.4.0", until="3.3.2")
 def a_consumer_that_waits_at_a_follower_is_woken_by_its_high_watermark(rules: Rules) -> object:
@@ -392,6 +343,17 @@ def a_consumer_that_tells_no_rack_must_ask_the_leader(rules: Rules) -> object:
     client = Client(rules)
     client.broker.make_follower(KEY, state(2, leader=2))
     client.fetch("c", 0)
+    return client.answers
+
+
+REFERRED = "ReplicaManagerTest.testFetchShouldReturnImmediatelyWhenPreferredReadReplicaIsDefined"
+
+
+@TABLE.scenario(REFERRED, [("c", 0)], since="3.2.0")
+@TABLE.scenario(f"{REFERRED} (KAFKA-13767)", [], since="2.4.0", until="3.2.0")
+def a_consumer_that_is_referred_to_another_replica(rules: Rules) -> object:
+    client = Client(rules)
+    client.fetch("c", 0, rack=True, referred=True)
     return client.answers
 
 

@@ -11,6 +11,7 @@ from tests.unit.replay.conformance import (
     test_delayed_produce,
     test_partition_high_watermark,
     test_partition_isr,
+    test_throttling,
     test_timer,
     test_truncation,
 )
@@ -23,6 +24,7 @@ TABLES = [
         test_delayed_produce,
         test_partition_isr,
         test_partition_high_watermark,
+        test_throttling,
         test_timer,
         test_truncation,
     )

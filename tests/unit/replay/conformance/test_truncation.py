@@ -17,6 +17,7 @@ from pipelines.replay.purgatory.truncation import (
     diverging_epoch,
     end_offset_for,
     first_step,
+    high_watermark_after,
     out_of_range,
     restarts_fetcher,
     truncated_epochs,
@@ -231,6 +232,21 @@ def a_follower_whose_high_watermark_lags_keeps_its_acked_record(rules: Rules) ->
         return offset, min(119, offset)
     assert diverging_epoch(rules, leaders, 130, 0, step.offset, step.leader_epoch) is None
     return step.offset, 119
+
+
+PROCESSED = f"{FETCHER}.testTruncateOnFetchDoesNotProcessPartitionData"
+
+
+@TABLE.scenario(PROCESSED, [9, 5], since="3.4.1")
+@TABLE.scenario(f"{PROCESSED} (KAFKA-14704)", [9, 9], since="2.8.0", until="3.4.1")
+def an_answer_that_says_to_truncate_brings_no_high_watermark(rules: Rules) -> object:
+    """The leader's is 9, the follower's was 5; its log ends at 12."""
+    return [high_watermark_after(rules, 5, 9, 12, 0, diverging) for diverging in (False, True)]
+
+
+@TABLE.scenario("UnifiedLogTest.testMaybeUpdateHighWatermarkAsFollower", [12, 3])
+def a_followers_high_watermark_lies_within_its_log(rules: Rules) -> object:
+    return [high_watermark_after(rules, 5, leaders, 12, 3, diverging=False) for leaders in (20, 1)]
 
 
 @pytest.mark.parametrize(("scenario", "version"), TABLE.parameters())
