@@ -148,9 +148,10 @@ REQUEST_PHASES = TableSpec(
 REPLICA_BLAME = TableSpec(
     layer="gold",
     name="replica_blame",
-    comment="What acks=all produces waited for, per interval of log time: one row per replica that closed operations.",
+    comment="What acks=all appends waited for, per interval of log time: one row per replica that closed operations.",
     columns=(
         _CLUSTER,
+        required("kind", STRING, "produce: clients' acks=all produces; coordinator: what coordinators append"),
         required("interval_start", TIMESTAMP, "Start of the interval, by arrival of the request"),
         required("interval_s", INT, "Its length, seconds"),
         required("replica_id", INT, "Replica that was waited for; the leader where nobody else was; -1 unknown"),
@@ -161,12 +162,12 @@ REPLICA_BLAME = TableSpec(
         required("slow_wait_ms_total", DOUBLE, "The part of it beyond slow_ms per operation"),
         required("wait_ms_p50", DOUBLE, "Median wait"),
         required("wait_ms_p99", DOUBLE, "99th percentile of the wait"),
-        required("share_operations", DOUBLE, "Of all operations of the interval, 0 to 1"),
-        required("share_wait", DOUBLE, "Of all waiting time of the interval, 0 to 1"),
-        required("share_slow_wait", DOUBLE, "Of all waiting time beyond slow_ms of the interval, 0 to 1"),
-        required("singled_out", BOOLEAN, "It stands out: see pipelines.latency.blame"),
+        required("share_operations", DOUBLE, "Of all operations of that kind and interval, 0 to 1"),
+        required("share_wait", DOUBLE, "Of all waiting time of that kind and interval, 0 to 1"),
+        required("share_slow_wait", DOUBLE, "Of all waiting time beyond slow_ms of that kind and interval, 0 to 1"),
+        required("singled_out", BOOLEAN, "It stands out among its kind: see pipelines.latency.stage"),
     ),
-    keys=("cluster_id", "interval_start", "replica_id", "role"),
+    keys=("cluster_id", "kind", "interval_start", "replica_id", "role"),
     cluster_by=("cluster_id", "interval_start"),
 )
 

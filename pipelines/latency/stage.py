@@ -1,4 +1,4 @@
-"""The latency stage on Spark: where every request's time went, and whom acks=all produces waited for.
+"""The latency stage on Spark: where every request's time went, and whom acks=all appends waited for.
 
 Blame goes to the replica that held the high watermark back last (design section 5): a member of the ISR, a caught-up
 replica outside it, one whose leaving the ISR ended the wait, or the leader itself.
@@ -79,11 +79,15 @@ def _phase_columns() -> list[Column]:
 
 
 def replica_blame(operations: DataFrame, config: LatencyConfig) -> DataFrame:
-    """Rows of ``gold.replica_blame`` from ``gold.delayed_operations``: operations answered without error."""
+    """Rows of ``gold.replica_blame`` from ``gold.delayed_operations``: appends answered without error.
+
+    What clients produce and what coordinators append are told apart: each kind is counted, and stands out, on its own.
+    """
     slow = F.greatest(F.col("wait_ms") - config.slow_ms, F.lit(0.0))
     seconds = config.interval_s
-    blamed = operations.where("succeeded").select(
+    blamed = operations.where("operation = 'produce' AND succeeded").select(
         "cluster_id",
+        F.when(F.col("api") == "PRODUCE", "produce").otherwise("coordinator").alias("kind"),
         F.timestamp_seconds(F.floor(F.unix_seconds("arrival_time") / seconds) * seconds).alias("interval_start"),
         F.coalesce("closing_replica", F.when(F.col("closing_role") == "leader", F.col("broker_id")), F.lit(-1)).alias(
             "replica_id"
@@ -92,7 +96,7 @@ def replica_blame(operations: DataFrame, config: LatencyConfig) -> DataFrame:
         "wait_ms",
         slow.alias("slow_wait_ms"),
     )
-    totals = blamed.groupBy("cluster_id", "interval_start", "replica_id", "role").agg(
+    totals = blamed.groupBy("cluster_id", "kind", "interval_start", "replica_id", "role").agg(
         F.count("*").alias("operations"),
         F.sum((F.col("slow_wait_ms") > 0).cast("long")).alias("slow_operations"),
         # In whole microseconds: sums of fractions depend on the order of the rows.
@@ -101,8 +105,8 @@ def replica_blame(operations: DataFrame, config: LatencyConfig) -> DataFrame:
         F.percentile("wait_ms", F.lit(0.5)).alias("wait_ms_p50"),
         F.percentile("wait_ms", F.lit(0.99)).alias("wait_ms_p99"),
     )
-    interval = Window.partitionBy("cluster_id", "interval_start")
-    replica = Window.partitionBy("cluster_id", "interval_start", "replica_id")
+    interval = Window.partitionBy("cluster_id", "kind", "interval_start")
+    replica = Window.partitionBy("cluster_id", "kind", "interval_start", "replica_id")
     rows = totals.withColumn("interval_s", F.lit(seconds))
     for share, measure in (
         ("share_operations", "operations"),

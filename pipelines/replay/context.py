@@ -1,21 +1,81 @@
-"""What each broker's log says of its version and configuration, as the kernel needs it.
+"""What each broker's log says of its version and configuration, as time goes.
 
-Pure: built from small rows that the driver collects (one per distinct value and broker, never per log line).
+Pure: built from small rows that the driver collects (`pipelines.replay.context_stage`).
+
+Which value holds (KIP-226; ``DynamicBrokerConfig``, ``LogConfig.fromProps``): a topic's override; else the broker's own
+dynamic value; else the dynamic value for all brokers; else the static one. What tells them apart in a log:
+
+* a broker dumps all its values at start and after every dynamic change, the dynamic ones included: each dump is what
+  holds at the broker from then on;
+* lines about dynamic values and about a topic's overrides list *all* of them: what is not in the list is not set;
+* a KRaft broker lists the overrides of every topic again at each start (``DynamicConfigPublisher``: the first image has
+  no predecessor), so those that went while it was down are not listed. A ZooKeeper broker reads them at start without
+  a word, so what was known before holds on.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from pipelines.replay.kernel import Context
 from pipelines.replay.versions import rules_for
 
-LAG_TIME_MAX = "replica.lag.time.max.ms"
-MIN_ISR = "min.insync.replicas"
+LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
+MIN_ISR: Final = "min.insync.replicas"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+MESSAGE_MAX_BYTES: Final = "message.max.bytes"
+REPLICA_FETCHERS: Final = "num.replica.fetchers"
+PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
+OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions"
+TRANSACTIONS_PARTITIONS: Final = "transaction.state.log.num.partitions"
+
+#: Keys that a topic can override: the broker's name by the topic's (``ServerTopicConfigSynonyms``).
+TOPIC_KEYS: Final[Mapping[str, str]] = {
+    MIN_ISR: MIN_ISR,
+    UNCLEAN_ELECTION: UNCLEAN_ELECTION,
+    "max.message.bytes": MESSAGE_MAX_BYTES,
+}
+#: Keys that are kept, by the names of the broker's and of the topics' configuration.
+KEYS: Final = frozenset(
+    {LAG_TIME_MAX, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
+    | TOPIC_KEYS.keys()
+    | set(TOPIC_KEYS.values())
+)
+
+# What a `ConfigLine` is; but for the first, the scopes of ``silver.broker_configs``.
+STARTED: Final = "started"
+BROKER: Final = "broker"
+DYNAMIC: Final = "broker_dynamic"
+TOPIC: Final = "topic"
+LOG: Final = "log"
+LOG_ALL: Final = "log_all"
+#: Entity of dynamic values for all brokers.
+ALL_BROKERS: Final = "<default>"
 
 #: (instant in microseconds, value) in time order.
 History = tuple[tuple[int, str], ...]
+#: The same for an override; None from when it is not set any more.
+Overrides = tuple[tuple[int, str | None], ...]
+
+
+class ConfigLine(NamedTuple):
+    """One line of a broker's log that tells configuration, or that the broker starts.
+
+    Attributes:
+        time_us: when.
+        scope: one of the scopes above.
+        entity: topic; broker id or `ALL_BROKERS` (dynamic values); "kraft" or "zookeeper" (a start).
+        values: those of `KEYS` that the line gives.
+    """
+
+    time_us: int
+    scope: str
+    entity: str | None
+    values: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -24,42 +84,172 @@ class Contexts:
 
     Attributes:
         versions: Kafka version by (cluster, broker).
-        broker_configs: histories by (cluster, broker, key).
-        topic_configs: histories by (cluster, broker, topic, key).
+        broker_configs: what held at a broker where no topic overrides it, by (cluster, broker, key); a value of
+            instant 0 held from before the log began.
+        topic_configs: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's.
         settle_us: passed on to `Context`.
     """
 
     versions: Mapping[tuple[str, int], str] = field(default_factory=dict)
     broker_configs: Mapping[tuple[str, int, str], History] = field(default_factory=dict)
-    topic_configs: Mapping[tuple[str, int, str, str], History] = field(default_factory=dict)
+    topic_configs: Mapping[tuple[str, int, str, str], Overrides] = field(default_factory=dict)
     settle_us: int = 5_000_000
 
     def of(self, cluster_id: str, broker_id: int, topic: str) -> Context:
         """Context of a topic's partitions on a broker."""
         rules = rules_for(self.versions.get((cluster_id, broker_id)))
-        lag = _integers(self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ()))
-        minimum = _integers(self.broker_configs.get((cluster_id, broker_id, MIN_ISR), ()))
-        override = _integers(self.topic_configs.get((cluster_id, broker_id, topic, MIN_ISR), ()))
+        lag = self.lag_times_max_us(cluster_id, broker_id)
         return Context(
             broker_id=broker_id,
             rules=rules,
-            lag_time_max_us=(lag[-1][1] if lag else rules.lag_time_max_ms) * 1000,
-            min_insync_replicas=tuple(_merged(minimum, override)),
+            lag_time_max_us=lag[-1][1] if lag else rules.lag_time_max_ms * 1000,
+            min_insync_replicas=tuple(_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
             settle_us=self.settle_us,
         )
+
+    def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
+        """A topic's value as time goes, as a broker knew it: its override where it has one, else the broker's value.
+
+        Args:
+            key: the topic's name of it.
+
+        Returns:
+            The value from each instant on; empty before the first one, where nothing tells.
+        """
+        broker = self.broker_configs.get((cluster_id, broker_id, TOPIC_KEYS.get(key, key)), ())
+        topic_own = self.topic_configs.get((cluster_id, broker_id, topic, key), ())
+        found: list[tuple[int, str]] = []
+        for time_us in sorted({at for at, _ in broker} | {at for at, _ in topic_own}):
+            value = value_at(topic_own, time_us)
+            if value is None:
+                value = value_at(broker, time_us)
+            if value is not None and (not found or found[-1][1] != value):
+                found.append((time_us, value))
+        return tuple(found)
+
+    def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
+        """replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
+        told = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
+        return tuple((since_us, value * 1000) for since_us, value in _integers(told))
+
+    def setting(self, cluster_id: str, broker_id: int, key: str) -> str | None:
+        """The last value that a broker logged of one of `KEYS`; None where it logged none."""
+        told = self.broker_configs.get((cluster_id, broker_id, key), ())
+        return told[-1][1] if told else None
+
+    def settings(self, key: str) -> dict[tuple[str, int], History]:
+        """Histories of one of `KEYS`, by (cluster, broker)."""
+        return {(cluster, broker): told for (cluster, broker, name), told in self.broker_configs.items() if name == key}
+
+
+def value_at(history: History | Overrides, time_us: int) -> str | None:
+    """The value as of an instant; None before the first one, and while an override is not set."""
+    at = bisect_right(history, time_us, key=lambda entry: entry[0])
+    return history[at - 1][1] if at else None
+
+
+def contexts_of(
+    versions: Mapping[tuple[str, int], str],
+    lines: Mapping[tuple[str, int], Iterable[ConfigLine]],
+    settle_us: int,
+) -> Contexts:
+    """Contexts from what each broker logged.
+
+    Args:
+        versions: Kafka version by (cluster, broker).
+        lines: by (cluster, broker), in the order of the log; a line can come twice.
+        settle_us: passed on to `Context`.
+    """
+    broker_configs: dict[tuple[str, int, str], History] = {}
+    topic_configs: dict[tuple[str, int, str, str], Overrides] = {}
+    for (cluster_id, broker_id), told in lines.items():
+        book = _Book(str(broker_id))
+        for line in told:
+            book.take(line)
+        for key, history in book.broker.items():
+            broker_configs[cluster_id, broker_id, key] = tuple(history)
+        for (topic, key), overrides in book.topics.items():
+            topic_configs[cluster_id, broker_id, topic, key] = tuple(overrides)
+    return Contexts(versions, broker_configs, topic_configs, settle_us)
+
+
+class _Book:
+    """Folds the lines of one broker.
+
+    Attributes:
+        broker: histories by key.
+        topics: histories of overrides by (topic, key).
+    """
+
+    def __init__(self, broker_id: str) -> None:
+        self.broker: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self.topics: dict[tuple[str, str], list[tuple[int, str | None]]] = defaultdict(list)
+        self._broker_id = broker_id
+        self._static: dict[str, str] = {}
+        self._own: Mapping[str, str] = {}
+        self._all_brokers: Mapping[str, str] = {}
+        self._overrides: dict[str, Mapping[str, str]] = {}
+
+    def take(self, line: ConfigLine) -> None:
+        if line.scope == STARTED:
+            self._static, self._own, self._all_brokers = {}, {}, {}
+            if line.entity == "kraft":
+                for topic in list(self._overrides):
+                    self._override(line.time_us, topic, {})
+        elif line.scope == BROKER:
+            for key, value in line.values.items():
+                self._static.setdefault(key, value)
+                # The first dump is the configuration at start, so it held from before the log began.
+                self._set(0 if key not in self.broker else line.time_us, key, value)
+        elif line.scope == DYNAMIC:
+            self._dynamic(line)
+        elif line.entity is None:
+            return
+        elif line.scope in (TOPIC, LOG):
+            self._override(line.time_us, line.entity, _of_topics(line.values))
+        elif line.scope == LOG_ALL:
+            # Every property, so what is as at the broker is taken for the broker's, unless it was seen to be set.
+            kept = dict(self._overrides.get(line.entity, {}))
+            for key, value in _of_topics(line.values).items():
+                if kept.get(key) != value:
+                    kept.pop(key, None)
+                    if self._last(TOPIC_KEYS[key]) != value:
+                        kept[key] = value
+            self._override(line.time_us, line.entity, kept)
+
+    def _dynamic(self, line: ConfigLine) -> None:
+        before = {**self._all_brokers, **self._own}
+        if line.entity == ALL_BROKERS:
+            self._all_brokers = line.values
+        elif line.entity == self._broker_id:
+            self._own = line.values
+        else:
+            return  # every broker logs those of all
+        now = {**self._all_brokers, **self._own}
+        for key in before.keys() | now.keys():
+            value = now.get(key, self._static.get(key))
+            if value is not None:
+                self._set(line.time_us, key, value)
+
+    def _set(self, time_us: int, key: str, value: str) -> None:
+        if self._last(key) != value:
+            self.broker[key].append((time_us, value))
+
+    def _last(self, key: str) -> str | None:
+        told = self.broker.get(key)
+        return told[-1][1] if told else None
+
+    def _override(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
+        before = self._overrides.get(topic, {})
+        for key in before.keys() | values.keys():
+            if before.get(key) != values.get(key):
+                self.topics[topic, key].append((time_us, values.get(key)))
+        self._overrides[topic] = values
+
+
+def _of_topics(values: Mapping[str, str]) -> Mapping[str, str]:
+    return {key: value for key, value in values.items() if key in TOPIC_KEYS}
 
 
 def _integers(history: History) -> list[tuple[int, int]]:
     return [(since_us, int(value)) for since_us, value in history if value.strip().isdigit()]
-
-
-def _merged(broker: list[tuple[int, int]], topic: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """A topic's value as time goes: the broker's until a line tells the topic's own.
-
-    The first value of a broker is its configuration at start, so it held from before the log began.
-    """
-    first_own_us = topic[0][0] if topic else None
-    for index, (since_us, value) in enumerate(broker):
-        if first_own_us is None or index == 0 or since_us < first_own_us:
-            yield (0 if index == 0 else since_us, value)
-    yield from topic

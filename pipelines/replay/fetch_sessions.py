@@ -113,6 +113,7 @@ class Asked:
 
     Attributes:
         active: what the session asks for with it.
+        told: why the response itself shows that it could not wait; None if it may have waited.
         entries: bytes beyond its offsets: (entry, partition, the partition's limit).
         moved: offsets that it asked from, of partitions that a later fetch has moved on.
         ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
@@ -122,6 +123,7 @@ class Asked:
     fetch: SessionEvent
     active: set[Key]
     partial: bool
+    told: str | None = None
     entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
     moved: dict[Key, int] = field(default_factory=dict)
     ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
@@ -159,12 +161,12 @@ class FetchSession:
         elif not self._asked or self._asked[-1].fetch.operation_id != event.operation_id:
             self._take(event)  # the same line can stand in two overlapping files
         while self._asked and self._asked[0].until_us + _ORDER_SLACK_US < event.time_us:
-            yield judged(self._asked.popleft(), self._rules)
+            yield judged(self._asked.popleft())
 
     def finish(self) -> Iterator[FetchOutcome]:
         """No more events."""
         while self._asked:
-            yield judged(self._asked.popleft(), self._rules)
+            yield judged(self._asked.popleft())
 
     def _take(self, event: SessionEvent) -> None:
         """A new request: it says where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
@@ -198,8 +200,9 @@ class FetchSession:
                     self._filled.discard(key)
             self._active.add(key)
         asked = Asked(event, self._active, partial=not self._known, since_us=delivered_us)
+        asked.told = reason_told(event, self._rules)
         for key in self._filled:
-            if key in self._active:
+            if asked.told is None and key in self._active:
                 position = self._positions[key]
                 asked.entries += [(entry, key, position.max_bytes) for entry in position.entries]
         self._asked.append(asked)
@@ -274,19 +277,27 @@ class FetchSession:
         offset = position.offset
         for asked in reversed(self._asked):
             offset = asked.moved.get(key, offset)
-            if key in asked.active and (entry.estimated or entry.base_offset >= offset):
+            if asked.told is None and key in asked.active and (entry.estimated or entry.base_offset >= offset):
                 asked.entries.append((entry, key, position.max_bytes))
 
 
-def judged(asked: Asked, rules: Rules) -> FetchOutcome:
+def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
+    """Why a fetch that was answered at once could not wait, as far as request and response show it."""
+    handled_us = fetch.latest_us or fetch.time_us
+    reason = fetch.at_once_reason
+    if (fetch.completed_us or handled_us) - handled_us > _AT_ONCE_US:
+        return None
+    return reason if reason != o.BEYOND_END or rules.fetches_beyond_the_end_complete else None
+
+
+def judged(asked: Asked) -> FetchOutcome:
     """When the rules let a fetch be answered."""
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     parked = completed_us - handled_us > _AT_ONCE_US
-    reason = fetch.at_once_reason
-    if not parked and reason is not None and (reason != o.BEYOND_END or rules.fetches_beyond_the_end_complete):
-        return FetchOutcome(fetch, dequeued_us, handled_us, reason, _first_filled(fetch))
+    if asked.told is not None:
+        return FetchOutcome(fetch, dequeued_us, handled_us, asked.told, _first_filled(fetch))
     expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
     best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
     for lowest_us, latest_us, key, cause in asked.ends:

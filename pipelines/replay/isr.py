@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.replay import isr_outcome as o
-from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
+from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, IsrEvidence, commits_isr_unseen
+from pipelines.replay.isr_judge import IsrJudge
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_rules import Expected, IsrRules
 from pipelines.replay.state import Context
@@ -30,7 +31,7 @@ from schemas.events import Event
 
 __all__ = ["IsrWatch"]
 
-#: A change of the ISR can be logged before the fetch that caused it has been handled: how long that fetch is waited for.
+#: A change of the ISR can be logged before the fetch that caused it has been handled: how long to wait for that fetch.
 _SETTLE_US = 5_000_000
 _TICK_US = 1_000
 _NO_REPLICAS: frozenset[int] = frozenset()
@@ -57,15 +58,17 @@ class IsrWatch:
         self._joining: dict[int, Expected] = {}
         self._in_flight: dict[int, IsrOutcome] = {}
         self._settling: dict[int, IsrOutcome] = {}
-        self._flight_ended_us = 0
-        self._refused_us = 0
+        period_us = self._rules.period_us
+        self._judge = IsrJudge(self._evidence, period_us, asks_controller=context.rules.maximal_isr)
         self._due_us = 0
+        self._unseen = commits_isr_unseen(context.rules.version)
         self._done: list[IsrOutcome] = []
         self._handlers = {
             e.LEADER_START: self._leader_start,
             e.LEADER_END: self._leader_end,
             e.ISR_UPDATE: self._updated,
             e.ISR_PROPOSAL: self._told,
+            ISR_FROM: self._told,
             e.FETCH: self._fetched,
             e.PRODUCE: self._appended,
             ISR_SHRINK: self._shrinks,
@@ -82,6 +85,8 @@ class IsrWatch:
             self._look(event.time_us)
         if self._settling:
             self._settle(event)
+        if self._unseen and self._in_flight:
+            self._assume(event.time_us)
         handler(event)
         self._last_us = event.time_us
         if self._done:
@@ -123,7 +128,7 @@ class IsrWatch:
         self._due_us = 0
 
     def _told(self, event: Event) -> None:
-        """The kernel's event of a shrink line: the ISR that it starts from, where no line told that before."""
+        """The ISR that a line starts from, where no line told that before."""
         if self._leads is not False and event.isr is not None and self._rules.isr is None:
             self._rules.isr = frozenset(event.isr)
             self._due_us = 0
@@ -133,8 +138,8 @@ class IsrWatch:
         if outcome is None:
             return
         self._overdue.pop(outcome.replica_id, None)
-        self._rules.predict_shrink(outcome, event.time_us, self._refused_us, self._since_us)
-        self._explain(outcome)
+        self._rules.predict_shrink(outcome, event.time_us, self._judge.refused_us, self._since_us)
+        self._judge.explain(outcome)
 
     def _expands(self, event: Event) -> None:
         outcome = self._asked(event, o.EXPAND)
@@ -152,6 +157,8 @@ class IsrWatch:
             if known.end_offset_logged is None:
                 _note_logged(known, event)
             return None
+        if known is not None:
+            self._land(replica_id, event.time_us)
         together = [one for one in self._in_flight.values() if one.proposed_us == event.time_us]
         before = together[0].isr_before if together else tuple(self._rules.isr or ())
         if self._rules.isr is None:
@@ -162,16 +169,16 @@ class IsrWatch:
         outcome.proposed_us = event.time_us
         _note_logged(outcome, event)
         self._in_flight[replica_id] = outcome
-        if commits_isr_unseen(self._context.rules.version):
+        if self._unseen:
             self._rules.isr = frozenset(event.isr)
         return outcome
 
     def _refused(self, event: Event) -> None:
         asked = None if event.isr is None else tuple(sorted(event.isr))
-        self._refused_us = event.time_us
+        self._judge.refused_us = event.time_us
         for replica_id, outcome in list(self._in_flight.items()):
             if asked is None or outcome.isr_after == asked:
-                if commits_isr_unseen(self._context.rules.version):
+                if self._unseen:
                     self._rules.isr = frozenset(outcome.isr_before)
                 outcome.reason = outcome.reason or o.REFUSED
                 self._land(replica_id, event.time_us)
@@ -206,8 +213,8 @@ class IsrWatch:
         if event.kind == e.LEADER_START or event.controller:
             self._by_controller(outcome, event)
         else:
-            self._rules.predict_shrink(outcome, event.time_us, self._refused_us, self._since_us)
-            self._explain(outcome)
+            self._rules.predict_shrink(outcome, event.time_us, self._judge.refused_us, self._since_us)
+            self._judge.explain(outcome)
         self._done.append(outcome)
 
     def _joined(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
@@ -253,7 +260,7 @@ class IsrWatch:
                 self._rules.may_join(expected, replica_id, event, isr)
         elif replica_id in self._overdue:
             asked = self._rules.out_of_sync(replica_id, event.time_us)
-            if asked is None or asked[1] > event.time_us:
+            if asked is None or asked[1] >= event.time_us:
                 lowest_us, certain_us = self._overdue.pop(replica_id)
                 self._due_us = 0
                 self._missed(o.SHRINK, replica_id, lowest_us, certain_us, event.earliest_us, None)
@@ -272,7 +279,10 @@ class IsrWatch:
                 continue
             asked = self._rules.out_of_sync(replica_id, now_us)
             if asked is not None and asked[0] < now_us:
-                self._overdue[replica_id] = (max(asked[0], self._refused_us), max(asked[1], self._refused_us))
+                self._overdue[replica_id] = (
+                    max(asked[0], self._judge.refused_us),
+                    max(asked[1], self._judge.refused_us),
+                )
             else:
                 due_us = min(due_us, self._rules.due_us(replica_id, now_us))
         self._due_us = due_us
@@ -290,57 +300,45 @@ class IsrWatch:
                 continue
             self._judge_expansion(outcome)
 
+    def _assume(self, now_us: int) -> None:
+        """Where no line tells what is committed, what has not been refused for a while is."""
+        for replica_id, outcome in list(self._in_flight.items()):
+            if (outcome.proposed_us or 0) + _SETTLE_US < now_us:
+                self._land(replica_id, now_us)
+
     def _judge_expansion(self, outcome: IsrOutcome) -> None:
         replica_id = outcome.replica_id
         del self._settling[replica_id]
-        self._rules.predict_expansion(outcome, self._joining.get(replica_id), self._refused_us, self._since_us)
-        self._explain(outcome)
+        self._rules.predict_expansion(outcome, self._joining.get(replica_id), self._judge.refused_us, self._since_us)
+        self._judge.explain(outcome)
         if replica_id not in self._in_flight:
             self._joining.pop(replica_id, None)
+            if outcome.proposed_us is None and outcome.lowest_us is not None and outcome.committed_us is not None:
+                self._judge.landed(outcome.lowest_us, outcome.committed_us)
             self._done.append(outcome)
 
     def _land(self, replica_id: int, time_us: int) -> None:
         """A change under way is committed, refused or forgotten."""
         outcome = self._in_flight.pop(replica_id)
-        self._flight_ended_us = time_us
+        self._judge.landed(outcome.proposed_us or time_us, time_us)
         if replica_id in self._settling:
             return  # given when its fetch has been seen
         if outcome.change == o.EXPAND and outcome.reason != o.REFUSED:
             self._joining.pop(replica_id, None)
         self._done.append(outcome)
 
-    def _explain(self, outcome: IsrOutcome) -> None:
-        """Why an observed change lies outside of what was predicted, as far as the log shows."""
-        if outcome.class_ != o.LATE or outcome.reason is not None:
-            return
-        lowest_us, seen_us = outcome.lowest_us or 0, outcome.observed_us or 0
-        if self._evidence.silent_us(lowest_us, seen_us):
-            outcome.reason = o.LEADER_PAUSED
-        elif lowest_us <= self._refused_us <= seen_us:
-            outcome.reason = o.REFUSED
-        elif self._flight_ended_us > lowest_us:
-            outcome.reason = o.IN_FLIGHT
-
     def _missed(
         self, change: str, replica_id: int, lowest_us: int, certain_us: int, until_us: int, reason: str | None
     ) -> None:
         """The rule asked for a change until an instant, and it was not seen: a row, if that was long enough."""
-        held_us = until_us - certain_us - self._evidence.silent_us(certain_us, until_us)
-        if held_us <= self._rules.period_us or not self._evidence.logged(certain_us, until_us):
-            return
         before = tuple(self._rules.isr or ())
         leaves = change == o.SHRINK
         after = tuple(set(before) - {replica_id}) if leaves else (*before, replica_id)
         outcome = self._outcome(change, replica_id, before, after)
-        outcome.class_ = o.NOT_OBSERVED
         outcome.lowest_us = lowest_us
         outcome.highest_us = certain_us + (self._rules.period_us if leaves else 0)
-        if lowest_us <= self._refused_us <= until_us:
-            reason = o.REFUSED
-        elif self._in_flight or lowest_us < self._flight_ended_us <= until_us:
-            reason = o.IN_FLIGHT
-        outcome.reason = reason
-        self._done.append(outcome)
+        if self._judge.missed(outcome, certain_us, until_us, self._in_flight.values(), reason):
+            self._done.append(outcome)
 
     def _drop_expectations(self, reason: str) -> None:
         """A new epoch, or none: nothing that was asked for before it can happen any more."""

@@ -19,8 +19,10 @@ from typing import Final
 ISR_SHRINK: Final = "isr_shrink"
 #: The leader wants to add one (P2 ``Expanding ISR``, up to 2.7, or the DEBUG line of a pending expansion).
 ISR_EXPAND: Final = "isr_expand"
+#: The ISR that it starts from, in ``isr``: comes before the others of its line.
+ISR_FROM: Final = "isr_from"
 #: What it asked for was refused, or came too late.
 ISR_REFUSED: Final = "isr_refused"
 
 #: Before the ISR updates of the same instant, and after the start of a leadership.
-RANK: Final = {ISR_SHRINK: 1, ISR_EXPAND: 1, ISR_REFUSED: 1}
+RANK: Final = {ISR_FROM: 1, ISR_SHRINK: 1, ISR_EXPAND: 1, ISR_REFUSED: 1}

@@ -1,8 +1,8 @@
 """What the replay of a leader's ISR needs to know beside the events of the partition. Pure.
 
-A partition's own lines do not show everything that decides over its ISR: an incremental fetch session (KIP-227) asks for
-partitions that its requests do not list, the leader may have stood still, and the leader of a KRaft partition proposes
-no replica that is fenced or shuts down (KIP-841). All of it is on the clock of the leading broker.
+A partition's own lines do not show everything that decides over its ISR: an incremental fetch session (KIP-227) asks
+for partitions that its requests do not list, the leader may have stood still, and the leader of a KRaft partition
+proposes no replica that is fenced or shuts down (KIP-841). All of it is on the clock of the leading broker.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _ALWAYS: tuple[Span, ...] = ((0, NEVER_US),)
 def evaluation_period_us(version: Version, lag_time_max_us: int) -> int:
     """How often a leader looks for replicas to drop, microseconds.
 
-    The scheduled task "isr-expiration" of ``ReplicaManager.startup``: half of replica.lag.time.max.ms since 0.10.2, all of
-    it before.
+    The scheduled task "isr-expiration" of ``ReplicaManager.startup``: half of replica.lag.time.max.ms since 0.10.2, all
+    of it before.
     """
     return lag_time_max_us // 2 if version >= (0, 10, 2) else lag_time_max_us
 

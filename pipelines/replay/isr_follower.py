@@ -77,7 +77,7 @@ class Tracked:
     Attributes:
         end_offset: its log end offset; None before its first fetch of this leadership (the leader's lines say -1).
         caught_lowest_us, caught_highest_us: when it was last caught up; 0: never. None: before the log begins.
-        behind_us, behind_highest_us: (earliest, latest) when the leader's log grew beyond it; None while it is at the end.
+        behind_us, behind_highest_us: (earliest, latest) when the leader's log grew beyond it; None while at the end.
         member_since_us: when it last joined the ISR.
         moved_us, end_before: when its position last moved, and where from.
     """
@@ -144,7 +144,7 @@ class Tracked:
         elif offset >= self._leader_end_then and self.fetched_us:
             self._caught(self._fetched_earliest_us, self.fetched_us)
         if offset < log.offset and self.behind_us is None:
-            self.behind_us = self.behind_highest_us = event.time_us
+            self.behind_us = self.behind_highest_us = event.time_us if known is not None else 0
         self._note(event.earliest_us, event.time_us, log.offset)
         if offset != known:
             self.end_before, self.moved_us = known, event.time_us
@@ -170,9 +170,10 @@ class Tracked:
 
     def near_since(self, horizon_us: int) -> bool:
         """It can have been caught up at or after an instant."""
-        if self.behind_us is None or self.behind_us >= horizon_us:
+        if self.behind_us is None:
             return True
-        return (self.caught_highest_us or 0) >= horizon_us
+        last_us = max(self.behind_us, self.caught_highest_us or 0)
+        return last_us > 0 and last_us >= horizon_us
 
     def doubt(self, seen_us: int) -> None:
         """The leader judged this follower at an instant: a fetch just before it may not have counted yet."""

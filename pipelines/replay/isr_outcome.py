@@ -30,7 +30,10 @@ LEADERSHIP_ENDED: Final = "leadership_ended"
 LEADER_PAUSED: Final = "leader_paused"
 IN_FLIGHT: Final = "in_flight"
 REFUSED: Final = "refused"
+#: The leader's intent is not logged: what came late is the answer that it had to wait for.
+COMMIT_DELAYED: Final = "commit_delayed"
 ELIGIBILITY_NOT_LOGGED: Final = "eligibility_not_logged"
+#: Fenced (KRaft), or gone (ZooKeeper).
 CONTROLLER_FENCED: Final = "controller_fenced"
 CONTROLLER_SHUTDOWN: Final = "controller_shutdown"
 CONTROLLER_NEW_EPOCH: Final = "controller_new_epoch"

@@ -210,9 +210,13 @@ class IsrRules:
         lowest, highest = self._watermark(event.earliest_us - _TICK_US, isr)
         if offset < lowest:
             return
-        if expected.lowest_us is not None and self._needs_standing:
-            if self._evidence.barred_between(replica_id, expected.lowest_us, event.time_us):
-                expected.lowest_us = None
+        lowest_us = expected.lowest_us
+        if (
+            lowest_us is not None
+            and self._needs_standing
+            and self._evidence.barred_between(replica_id, lowest_us, event.time_us)
+        ):
+            expected.lowest_us = None
         standing = self._evidence.may_join(replica_id, event.time_us) if self._needs_standing else True
         if standing is False:
             if expected.waiting_us is None:
@@ -262,6 +266,8 @@ class IsrRules:
         span: tuple[int, int] | None = (waiting_us, waiting_us)
         if self._needs_standing and self._evidence.may_join(replica_id, waiting_us) is not True:
             span = self._evidence.joins_from(replica_id, waiting_us)
+            if not self._evidence.standing.get(replica_id):
+                outcome.lowest_us = waiting_us if outcome.lowest_us is None else outcome.lowest_us
         if span is None or span[0] > seen_us:
             return
         follower = self._follower(replica_id)
@@ -270,7 +276,7 @@ class IsrRules:
         outcome.highest_us = None if next_us is None else max(next_us, outcome.lowest_us)
 
     def _watermark(self, now_us: int, isr: frozenset[int]) -> tuple[int, int]:
-        """(at least, at most) the high watermark (``Partition.maybeIncrementLeaderHW``), at a moment just past or since."""
+        """(at least, at most) the high watermark since a moment just past (``Partition.maybeIncrementLeaderHW``)."""
         lowest, highest = self._log.at(now_us), self._log.offset
         for replica_id in isr:
             if replica_id != self._context.broker_id:

@@ -1,4 +1,4 @@
-"""What the replay of ISRs reads from silver, on Spark: the leader's own lines as events, and the evidence beside them."""
+"""What the replay of ISRs reads from silver, on Spark: the leader's own lines as events, and evidence beside them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,18 @@ _LOGGED_SLACK_US = 10_000_000
 
 _MOVED_ON = "already updated state|stale leader epoch|newer version"
 
-_STANDING = {
+#: How soon after an answer a follower's next fetch is there.
+_UNSEEN_US = 100_000
+
+_KRAFT_STANDING = {
     "broker_fenced": FENCED,
     "broker_registered": FENCED,  # a broker is fenced from its registration until it has caught up with the metadata
     "broker_unfenced": UNFENCED,
+    "controlled_shutdown": SHUTTING_DOWN,
+}
+_ZOOKEEPER_STANDING = {
+    "broker_failed": FENCED,
+    "broker_registered": UNFENCED,
     "controlled_shutdown": SHUTTING_DOWN,
 }
 
@@ -49,7 +57,11 @@ def isr_events(lake: Lake, tier_max: str = "T3") -> DataFrame | None:
     ranks = F.create_map(*[F.lit(part) for item in i.RANK.items() for part in item])
     # What comes too late for a state that has moved on was not refused.
     rows = rows.where("NOT (change = 'refused' AND coalesce(detail, '') RLIKE '" + _MOVED_ON + "')")
-    rows = rows.withColumn("kind", kind).withColumn("changed", F.explode(_changed()))
+    rows = rows.withColumn("kind", kind)
+    begun = rows.where("previous_isr IS NOT NULL AND change <> 'refused'").select(
+        *KEY, "time", F.lit(i.ISR_FROM).alias("kind"), F.col("previous_isr").alias("isr")
+    )
+    rows = rows.withColumn("changed", F.explode(_changed())).unionByName(begun, allowMissingColumns=True)
     values: dict[str, Column] = {
         "time_us": F.unix_micros("time"),
         "earliest_us": F.unix_micros("time"),
@@ -104,12 +116,11 @@ def _add_silences(lake: Lake, found: Evidences) -> None:
 
 
 def _add_fetches(lake: Lake, found: Evidences) -> None:
+    brokers = lake.read(bronze.LOG_FILES).where("broker_id IS NOT NULL").select(*_BROKER).distinct()
+    for row in brokers.collect():
+        key = row["cluster_id"], row["broker_id"]
+        found[key] = replace(found[key], fetches_logged=())
     if not lake.has_rows(silver.FETCH_REQUESTS):
-        for row in (
-            lake.read(silver.BROKER_LIFECYCLE).where("broker_id IS NOT NULL").select(*_BROKER).distinct().collect()
-        ):
-            key = row["cluster_id"], row["broker_id"]
-            found[key] = replace(found[key], fetches_logged=())
         return
     fetches = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL")
     logged = fetches.groupBy(*_BROKER).agg(
@@ -124,15 +135,20 @@ def _add_fetches(lake: Lake, found: Evidences) -> None:
         {
             "since_us": F.unix_micros("dequeued_time"),
             "handled_us": F.unix_micros("handled_time"),
+            "completed_us": F.unix_micros("completed_time"),
             "until_us": F.unix_micros(F.lead("arrival_time").over(connection)),
             "complete": F.lead("correlation_id").over(connection) == F.col("correlation_id") + 1,
         }
     )
     gaps = followers.where(F.col("until_us").isNull() | (F.col("until_us") - F.col("since_us") > FETCH_GAP_US))
     found_gaps: dict[tuple[str, int], dict[str, list[Gap]]] = defaultdict(lambda: defaultdict(list))
-    for row in gaps.select(*_BROKER, "connection", "since_us", "handled_us", "until_us", "complete").collect():
-        until_us = NEVER_US if row["until_us"] is None else row["until_us"]
-        gap = Gap(row["since_us"], row["handled_us"], until_us, row["complete"] is not False)
+    columns = ("connection", "since_us", "handled_us", "completed_us", "until_us", "complete")
+    for row in gaps.select(*_BROKER, *columns).collect():
+        if row["until_us"] is None:
+            # A follower asks again as soon as it is answered; if it is killed then, that fetch is logged nowhere.
+            gap = Gap(row["since_us"], row["completed_us"] + _UNSEEN_US, NEVER_US)
+        else:
+            gap = Gap(row["since_us"], row["handled_us"], row["until_us"], row["complete"])
         found_gaps[row["cluster_id"], row["broker_id"]][row["connection"]].append(gap)
     for key, by_connection in found_gaps.items():
         found[key] = replace(found[key], gaps={name: tuple(sorted(listed)) for name, listed in by_connection.items()})
@@ -147,13 +163,18 @@ def _add_standing(lake: Lake, found: Evidences) -> None:
     if not lake.has_rows(silver.CONTROLLER_EVENTS):
         return
     said = lake.read(silver.CONTROLLER_EVENTS).where(
-        F.col("broker_id").isNotNull() & F.col("subject_broker_id").isNotNull() & F.col("event").isin(*_STANDING)
+        F.col("broker_id").isNotNull()
+        & F.col("subject_broker_id").isNotNull()
+        & F.col("event").isin(*_KRAFT_STANDING, *_ZOOKEEPER_STANDING)
     )
     told: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     columns = (*_BROKER, "subject_broker_id", "event", F.unix_micros("time").alias("at_us"), "byte_offset")
     for row in sorted(said.select(*columns).collect(), key=lambda row: (row["at_us"], row["byte_offset"])):
-        history = told[row["cluster_id"], row["broker_id"]][row["subject_broker_id"]]
-        state = _STANDING[row["event"]]
+        key = row["cluster_id"], row["broker_id"]
+        history = told[key][row["subject_broker_id"]]
+        state = (_KRAFT_STANDING if found[key].kraft else _ZOOKEEPER_STANDING).get(row["event"])
+        if state is None:
+            continue
         if history and history[-1][0] == row["at_us"]:
             history.pop()  # a controller that starts replays what was, all at once: the last word counts
         if not history or history[-1][1] != state:

@@ -9,49 +9,40 @@ from typing import Any
 from pipelines.config import Config
 from pipelines.report.blame import blame
 from pipelines.report.figures import (
+    COORDINATOR,
+    COORDINATOR_APIS,
     PHASES,
+    PRODUCE,
     SPLIT,
-    WITHIN_MS,
     Collected,
     Rows,
-    count_by,
     from_ticks,
     only,
     share_of,
     to_ms,
 )
+from pipelines.report.measures import Latency, PhaseTimes, RequestLatency, TotalQuantiles
 from pipelines.report.model import (
-    UNKNOWN_BROKER,
     Broker,
     Coverage,
     InputFile,
-    Interval,
-    Latency,
-    Operations,
-    OperationsByKind,
-    PhaseTimes,
     Provenance,
     Report,
-    RequestLatency,
-    ResidualQuantiles,
     RunInfo,
     Tier,
-    TotalQuantiles,
     UnparsedTemplate,
-    WidthQuantiles,
     Window,
-    WorstOperation,
 )
+from pipelines.report.operations import operations_by_kind, timeline
 from pipelines.report.tiers import TIERS, Node, not_checkable, overall, tier_of
-from pipelines.report.values import iso_utc
+from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
-from schemas.gold import CLASSES
 
 _NOTES = (
     "The correctness rules are not run by this version: rules, violations and observations are empty. The verdict "
     "speaks of the replay of acks=all produces only.",
-    "Delayed fetches are not replayed by this version: operations.fetch is null.",
-    "blame and timeline take the time of an operation from its arrival to its completion; the response queue and "
+    "timeline and blame are of clients' acks=all produces, blame_coordinator of requests to group and transaction "
+    "coordinators. They take the time of an operation from its arrival to its completion; the response queue and "
     "sending the response come after that.",
     "Quantiles are of values rounded to 0.01 ms, with linear interpolation.",
 )
@@ -64,9 +55,9 @@ def assemble(
     tiers = _tiers(rows, config.replay.evidence_tier_max)
     brokers = _brokers(rows, tiers)
     coverage = _coverage(rows, brokers)
-    produce = _operations(rows)
+    operations = operations_by_kind(rows)
     problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
-    verdict, reasons = decide(produce, coverage.lines, coverage.share_parsed, problems)
+    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems)
     return Report(
         verdict=verdict,
         inconclusive=reasons,
@@ -75,11 +66,12 @@ def assemble(
         window=Window(since=_instant(since_us), until=_instant(until_us)),
         brokers=brokers,
         coverage=coverage,
-        operations=OperationsByKind(produce=produce),
+        operations=operations,
         latency=_latency(rows),
         slow_ms=config.latency.slow_ms,
-        blame=blame(rows),
-        timeline=_timeline(rows),
+        blame=blame(rows, PRODUCE),
+        blame_coordinator=blame(rows, COORDINATOR),
+        timeline=timeline(rows),
         provenance=Provenance(
             run_id=run.run_id,
             code_version=run.code_version,
@@ -194,91 +186,25 @@ def _coverage(rows: Collected, brokers: Sequence[Broker]) -> Coverage:
     )
 
 
-# ------------------------------------------------------------------ operations
-
-
-def _operations(rows: Collected) -> Operations:
-    groups, quantiles = rows.groups, rows.quantiles
-    classes = count_by(groups, "class")
-    observed = sum(classes.values())
-    succeeded = sum(row["operations"] for row in groups if row["succeeded"])
-    width = [from_ticks(value) for value in quantiles["width"] or (None,) * 2]
-    distance = [from_ticks(value) for value in quantiles["distance"] or (None,) * 4]
-    return Operations(
-        observed=observed,
-        replayed=observed - classes.get("unobservable", 0),
-        explained=classes.get("explained", 0),
-        jitter=classes.get("jitter", 0),
-        late=classes.get("late", 0),
-        unobservable=classes.get("unobservable", 0),
-        contradicted=classes.get("contradicted", 0),
-        interval_width_ms=WidthQuantiles(p50=width[0], p99=width[1]),
-        by_cause=count_by(groups, "cause"),
-        residual_ms=ResidualQuantiles(
-            p50=distance[0], p95=distance[1], p99=distance[2], p999=distance[3], max=to_ms(quantiles["distance_max"])
-        ),
-        within_ms={
-            str(n): share_of(sum(row[f"within_{n}"] for row in groups), succeeded) if succeeded else None
-            for n in WITHIN_MS
-        },
-        succeeded=succeeded,
-        with_error=observed - succeeded,
-        late_reasons=count_by(groups, "class_reason", lambda row: row["class"] == "late"),
-        unobservable_reasons=count_by(groups, "class_reason", lambda row: row["class"] == "unobservable"),
-        known_bugs=count_by(groups, "known_bug"),
-        worst=tuple(_worst(row) for row in rows.worst),
-    )
-
-
-def _worst(row: Mapping[str, Any]) -> WorstOperation:
-    return WorstOperation(
-        broker_id=row["broker_id"],
-        client_id=row["client_id"],
-        correlation_id=row["correlation_id"],
-        arrival_time=iso_utc(row["arrival_us"]),
-        wait_ms=round(row["wait_ms"], 3),
-        residual_ms=to_ms(row["residual_ms"]),
-        topic=row["closing_topic"],
-        partition=row["closing_partition"],
-        cause=row["cause"],
-        closing_replica=row["closing_replica"],
-        closing_role=row["closing_role"],
-        operation_class=row["class"],
-        class_reason=row["class_reason"],
-    )
-
-
-def _timeline(rows: Collected) -> tuple[Interval, ...]:
-    counts = (*CLASSES, "observed", "with_error", "slow")
-    return tuple(
-        Interval(
-            time=iso_utc(row["start_s"] * 1_000_000),
-            interval_s=rows.interval_s,
-            total_ms_p99=from_ticks(only(row["total_p99"])),
-            **{name: row[name] for name in counts},
-        )
-        for row in sorted(rows.timeline, key=lambda row: int(row["start_s"]))
-    )
-
-
 # --------------------------------------------------------------------- latency
 
 
 def _latency(rows: Collected) -> Latency:
     requests = sum(row["requests"] for row in rows.latency.values())
     within = sum(row["within_1"] for row in rows.latency.values())
+    produces = rows.quantiles_of(PRODUCE)
     split = {
-        name: PhaseTimes(
-            mean=to_ms(rows.quantiles[f"mean_{name}"]), p99=from_ticks(only(rows.quantiles[f"p99_{name}"]))
-        )
+        name: PhaseTimes(mean=to_ms(produces.get(f"mean_{name}")), p99=from_ticks(only(produces.get(f"p99_{name}"))))
         for name in SPLIT
     }
+    asked = {api.lower(): _kind(rows.latency[api.lower()]) for api in COORDINATOR_APIS if api.lower() in rows.latency}
     return Latency(
-        produce_acks_all=_kind(rows.latency.get("produce_acks_all"), split, rows.quantiles["split"]),
+        produce_acks_all=_kind(rows.latency.get("produce_acks_all"), split, produces.get("split", 0)),
         produce_acks_1=_kind(rows.latency.get("produce_acks_1")),
         fetch_follower=_kind(rows.latency.get("fetch_follower")),
         fetch_consumer=_kind(rows.latency.get("fetch_consumer")),
         phases_within_1_ms=share_of(within, requests) if requests else None,
+        **asked,
     )
 
 

@@ -1,17 +1,20 @@
-"""Whom acks=all produces waited for. Pure."""
+"""Whom acks=all produces, and requests of coordinators, waited for. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from pipelines.report.figures import Collected, Rows, count_by, from_ticks, only, share_of
-from pipelines.report.model import UNKNOWN_BROKER, Blame
+from pipelines.report.measures import Blame
 from pipelines.report.tiers import Node
+from pipelines.report.values import UNKNOWN_BROKER
 
 
-def blame(rows: Collected) -> tuple[Blame, ...]:
-    """One row per broker, worst first: by its waiting beyond ``slow_ms``, then by all its waiting."""
-    groups = [row for row in rows.groups if row["succeeded"]]
+def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
+    """Of the operations of one kind: a row per broker, worst first: by its waiting beyond ``slow_ms``, then by all."""
+    groups = [row for row in rows.groups_of(kind) if row["succeeded"]]
+    quantiles = rows.quantiles_of(kind)
+    singled_out = rows.singled_out.get(kind, frozenset())
     all_wait = sum(row["wait_ms"] for row in groups)
     all_slow_wait = sum(row["slow_wait_ms"] for row in groups)
     by_node: dict[Node, Rows] = defaultdict(list)
@@ -28,15 +31,15 @@ def blame(rows: Collected) -> tuple[Blame, ...]:
             operations=sum(row["operations"] for row in own),
             share=share_of(slow_wait, all_slow_wait) if all_slow_wait > 0 else share_of(wait, all_wait),
             wait_ms_total=round(wait, 3),
-            wait_ms_p99=from_ticks(only(rows.quantiles.get(f"wait_{place}"))),
-            p99_ms_actual=from_ticks(only(rows.quantiles["actual"])),
-            p99_ms_without=from_ticks(only(rows.quantiles.get(f"without_{place}"))),
+            wait_ms_p99=from_ticks(only(quantiles.get(f"wait_{place}"))),
+            p99_ms_actual=from_ticks(only(quantiles.get("actual"))),
+            p99_ms_without=from_ticks(only(quantiles.get(f"without_{place}"))),
             cluster_id=node[0],
             role=count_by(own, "role"),
             operations_slow=sum(row["slow"] for row in own),
             slow_wait_ms_total=round(slow_wait, 3),
             share_wait=share_of(wait, all_wait),
-            singled_out=node in rows.singled_out,
+            singled_out=node in singled_out,
         )
 
     def worst_first(row: Blame) -> tuple[bool, float, float, str, int]:

@@ -12,9 +12,10 @@ from pipelines.config import Config
 from pipelines.lake import Lake, concurrently
 from pipelines.report import queries
 from pipelines.report.assemble import assemble
-from pipelines.report.figures import Collected
-from pipelines.report.model import UNKNOWN_BROKER, Report, RunInfo
+from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
+from pipelines.report.model import Report, RunInfo
 from pipelines.report.tiers import Node
+from pipelines.report.values import UNKNOWN_BROKER
 from schemas.bronze import LOG_FILES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
@@ -62,23 +63,28 @@ def collect_report(
     rows = _run(spark, first)
 
     blamed = _most_blamed(rows["groups"])
-    interval_s = _interval_s(rows["groups"], config.report.timeline_interval_s)
-    second = {
-        "quantiles": queries.quantiles(operations, blamed),
-        "timeline": queries.timeline(operations, interval_s),
-        "worst": queries.worst(operations),
-    }
-    # Without operations only the row of quantiles is needed, for its nulls.
-    rows |= _run(spark, second if rows["groups"] else {"quantiles": second["quantiles"]})
+    produces = [row for row in rows["groups"] if row["kind"] == PRODUCE]
+    interval_s = _interval_s(produces, config.report.timeline_interval_s)
+    second: dict[str, DataFrame] = {}
+    if rows["groups"]:
+        second |= {"quantiles": queries.quantiles(operations, blamed), "worst": queries.worst(operations)}
+    if produces:
+        second["timeline"] = queries.timeline(operations, interval_s)
+    rows |= _run(spark, second)
     return assemble(
         Collected(
             groups=rows["groups"],
-            quantiles=rows["quantiles"][0],
+            quantiles={row["kind"]: row for row in rows.get("quantiles", [])},
             blamed=tuple(blamed),
-            singled_out=frozenset((row["cluster_id"], row["replica_id"]) for row in rows["singled_out"]),
+            singled_out={
+                kind: frozenset(
+                    (row["cluster_id"], row["replica_id"]) for row in rows["singled_out"] if row["kind"] == kind
+                )
+                for kind in (PRODUCE, COORDINATOR)
+            },
             timeline=rows.get("timeline", []),
             interval_s=interval_s,
-            worst=rows.get("worst", []),
+            worst=sorted(rows.get("worst", []), key=lambda row: int(row["place"])),
             latency={row["kind"]: row for row in rows["latency"]},
             files=rows["files"],
             coverage=rows["coverage"],
@@ -123,17 +129,20 @@ def _micros(time: datetime | None) -> int | None:
     return (since_epoch.days * 86_400 + since_epoch.seconds) * 1_000_000 + since_epoch.microseconds
 
 
-def _most_blamed(groups: list[dict[str, Any]]) -> list[Node]:
-    """Cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`."""
-    waits: dict[Node, tuple[float, float]] = {}
-    for row in groups:
-        if row["succeeded"] and row["blamed"] != UNKNOWN_BROKER:
-            slow, wait = waits.get((row["cluster_id"], row["blamed"]), (0.0, 0.0))
-            waits[row["cluster_id"], row["blamed"]] = (slow + row["slow_wait_ms"], wait + row["wait_ms"])
-    return sorted(waits, key=lambda node: (-waits[node][0], -waits[node][1], node))[:BLAMED_MAX]
+def _most_blamed(groups: Rows) -> list[Node]:
+    """Cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`; of produces before those of coordinators."""
+    nodes: dict[Node, None] = {}
+    for kind in (PRODUCE, COORDINATOR):
+        waits: dict[Node, tuple[float, float]] = {}
+        for row in groups:
+            if row["kind"] == kind and row["succeeded"] and row["blamed"] != UNKNOWN_BROKER:
+                slow, wait = waits.get((row["cluster_id"], row["blamed"]), (0.0, 0.0))
+                waits[row["cluster_id"], row["blamed"]] = (slow + row["slow_wait_ms"], wait + row["wait_ms"])
+        nodes |= dict.fromkeys(sorted(waits, key=lambda node: (-waits[node][0], -waits[node][1], node)))
+    return list(nodes)[:BLAMED_MAX]
 
 
-def _interval_s(groups: list[dict[str, Any]], configured_s: int) -> int:
+def _interval_s(groups: Rows, configured_s: int) -> int:
     """The configured interval, doubled until the timeline has at most `TIMELINE_MAX` intervals."""
     if not groups:
         return configured_s

@@ -12,6 +12,19 @@ from pipelines.report.tiers import Node
 Rows = list[dict[str, Any]]
 
 WITHIN_MS = (1, 5, 20)
+#: Kinds of operations: clients' acks=all produces, requests of coordinators that wait for replication alike, fetches.
+PRODUCE, COORDINATOR, FETCH = "produce", "coordinator", "fetch"
+#: Requests to coordinators that append a record; each is a kind of request in ``latency`` by its name in lower case.
+COORDINATOR_APIS = (
+    "OFFSET_COMMIT",
+    "TXN_OFFSET_COMMIT",
+    "SYNC_GROUP",
+    "INIT_PRODUCER_ID",
+    "ADD_PARTITIONS_TO_TXN",
+    "ADD_OFFSETS_TO_TXN",
+    "END_TXN",
+    "WRITE_TXN_MARKERS",
+)
 #: Parts of an acks=all wait: name in the report, column of gold.delayed_operations.
 SPLIT = {
     "wait_for_fetch": "wait_for_fetch_ms",
@@ -41,11 +54,11 @@ class Collected:
 
     Attributes:
         groups: counts of operations per combination of their columns with few values.
-        quantiles: one row of all quantiles of operations.
+        quantiles: a row of all quantiles per kind of operation.
         blamed: brokers that ``quantiles`` has figures of; the position is part of the column names.
-        singled_out: brokers that stood out in some interval.
-        timeline, interval_s: counts per interval, and its length.
-        worst: operations worth looking at, in order.
+        singled_out: brokers that stood out in some interval, per kind of operation.
+        timeline, interval_s: counts of acks=all produces per interval, and its length.
+        worst: operations worth looking at, of each kind in order.
         latency: a row per kind of request; None: other APIs.
         files: a row per input file.
         coverage: a row per broker.
@@ -56,9 +69,9 @@ class Collected:
     """
 
     groups: Rows
-    quantiles: dict[str, Any]
+    quantiles: Mapping[str, dict[str, Any]]
     blamed: tuple[Node, ...]
-    singled_out: frozenset[Node]
+    singled_out: Mapping[str, frozenset[Node]]
     timeline: Rows
     interval_s: int
     worst: Rows
@@ -69,6 +82,14 @@ class Collected:
     configs: Rows
     lifecycle: Rows
     delta_versions: dict[str, int]
+
+    def groups_of(self, kind: str) -> Rows:
+        """Counts of the operations of one kind."""
+        return [row for row in self.groups if row["kind"] == kind]
+
+    def quantiles_of(self, kind: str) -> Mapping[str, Any]:
+        """Quantiles of the operations of one kind; empty without any."""
+        return self.quantiles.get(kind, {})
 
 
 def from_ticks(value: float | None) -> float | None:

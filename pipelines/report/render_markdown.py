@@ -13,7 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipelines.report import plain
 from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.model import UNKNOWN_BROKER, Report
+from pipelines.report.model import Report
+from pipelines.report.values import UNKNOWN_BROKER
 
 #: Input files listed; report.json has all.
 INPUTS_MAX = 100
@@ -26,6 +27,13 @@ HEADER_LABELS = {
     "response_queue": "Response queue",
     "send": "Sending",
     "unaccounted": "Unaccounted",
+}
+#: The others are requests of one API, and have its name.
+KIND_LABELS = {
+    "produce_acks_all": "Produce, acks=all",
+    "produce_acks_1": "Produce, other acks",
+    "fetch_follower": "Fetch of followers",
+    "fetch_consumer": "Fetch of consumers",
 }
 SPLIT_LABELS = {
     "wait_for_fetch": "(1) No fetch of the replica was there: until it came",
@@ -51,6 +59,8 @@ def render_markdown(report: Report) -> str:
     text = template.render(
         report=report,
         produce=produce,
+        fetch=report.operations.fetch,
+        coordinator=report.operations.coordinator,
         configured=sorted(keys),
         tallies=(
             ("Cause of completion", produce.by_cause),
@@ -58,12 +68,7 @@ def render_markdown(report: Report) -> str:
             ("Reason of being unobservable", produce.unobservable_reasons),
             ("Signature of a known bug", produce.known_bugs),
         ),
-        kinds=(
-            ("Produce, acks=all", latency.produce_acks_all),
-            ("Produce, other acks", latency.produce_acks_1),
-            ("Fetch of followers", latency.fetch_follower),
-            ("Fetch of consumers", latency.fetch_consumer),
-        ),
+        kinds=[(KIND_LABELS.get(name, name.upper()), kind) for name, kind in latency.by_kind.items()],
         header_phases=[(name, HEADER_LABELS[name]) for name in PHASES],
         split_phases=[(name, SPLIT_LABELS[name]) for name in SPLIT],
         inputs_max=INPUTS_MAX,

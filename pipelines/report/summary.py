@@ -5,8 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.report.model import UNKNOWN_BROKER, Operations, Report
+from pipelines.report.measures import CoordinatorOperations, FetchOperations, Judged, Operations
+from pipelines.report.model import Report
 from pipelines.report.plain import count, ms, plain, share
+from pipelines.report.values import UNKNOWN_BROKER
 
 WIDTH = 100
 #: Of a list that may be long only so many entries are shown.
@@ -14,7 +16,7 @@ SHOWN_MAX = 5
 
 
 def summary_text(report: Report) -> str:
-    """What one wants to know first: verdict, brokers, coverage, operations, blame."""
+    """What one wants to know first: verdict, brokers, coverage, operations, blame of produces."""
     return "\n".join(_lines(report))
 
 
@@ -46,21 +48,64 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _list("input: ", report.problems)
     yield ""
     yield from _operations(report.operations.produce)
+    if report.operations.coordinator.observed:
+        yield from _coordinators(report.operations.coordinator)
+    if report.operations.fetch.observed:
+        yield ""
+        yield from _fetches(report.operations.fetch)
     if report.blame:
         yield ""
         yield from _blame(report)
 
 
 def _operations(produce: Operations) -> Iterator[str]:
-    classes = ("explained", "jitter", "late", "unobservable", "contradicted")
-    counted = ", ".join(f"{name} {count(getattr(produce, name))}" for name in classes)
-    yield from _wrapped(f"acks=all produces: {count(produce.observed)} ({counted})")
+    yield from _wrapped(f"acks=all produces: {_counted(produce)}")
     if produce.succeeded:
-        near = ", ".join(f"{n} ms {share(value)}" for n, value in produce.within_ms.items())
-        yield from _wrapped(f"answered within n ms of the predicted interval: {near}")
+        yield from _wrapped(f"answered within n ms of the predicted interval: {_near(produce)}")
     if produce.known_bugs:
         bugs = ", ".join(f"{plain(bug)} {count(number)}" for bug, number in produce.known_bugs.items())
         yield from _wrapped(f"signatures of known bugs: {bugs}")
+
+
+def _coordinators(requests: CoordinatorOperations) -> Iterator[str]:
+    near = f", within 5 ms {share(requests.within_ms['5'])}" if requests.succeeded else ""
+    yield from _wrapped(f"coordinators' requests: {_counted(requests)}{near}")
+
+
+def _fetches(fetches: FetchOperations) -> Iterator[str]:
+    yield from _wrapped(f"fetches: {_counted(fetches)}; cause known {share(fetches.cause_known)}")
+    if fetches.parked.observed:
+        yield from _wrapped(f"that waited: {count(fetches.parked.observed)}, within n ms: {_near(fetches.parked)}")
+    yield from _table(
+        ("reader", "min.bytes", "isolation", "fetches", "waited", "within 5 ms", "jitter", "late", "unobservable"),
+        [
+            (
+                group.reader,
+                count(group.min_bytes),
+                group.isolation_level or "-",
+                count(group.observed),
+                count(group.parked),
+                share(group.within_ms["5"]),
+                count(group.jitter),
+                count(group.late),
+                count(group.unobservable),
+            )
+            for group in fetches.groups[:SHOWN_MAX]
+        ],
+        left={0, 2},
+    )
+    if len(fetches.groups) > SHOWN_MAX:
+        yield f"  and {len(fetches.groups) - SHOWN_MAX} more kinds of readers, see the report"
+
+
+def _counted(operations: Judged) -> str:
+    classes = ("explained", "jitter", "late", "unobservable", "contradicted")
+    counted = ", ".join(f"{name} {count(getattr(operations, name))}" for name in classes)
+    return f"{count(operations.observed)} ({counted})"
+
+
+def _near(operations: Judged) -> str:
+    return ", ".join(f"{n} ms {share(value)}" for n, value in operations.within_ms.items())
 
 
 def _blame(report: Report) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pipelines.report.model import UNKNOWN_BROKER, NotCheckable, Tier
+from pipelines.report.model import NotCheckable, Tier
+from pipelines.report.values import UNKNOWN_BROKER
 
 TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3")
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+#: ``broker_id`` where nothing tells which broker it was.
+UNKNOWN_BROKER = -1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -25,3 +28,9 @@ Text = Annotated[str, BeforeValidator(_storable)]
 Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
+
+
+class Part(BaseModel):
+    """A part of the report: read-only, and nothing but what it declares."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

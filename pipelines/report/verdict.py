@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Operations, Verdict
+from pipelines.report.measures import Operations
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Verdict
 
 #: Below this share of understood records too much may have gone unseen.
 SHARE_PARSED_MIN = 0.95

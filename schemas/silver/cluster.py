@@ -64,7 +64,8 @@ BROKER_LIFECYCLE = silver_table(
         STRING,
         "starting, version, started, shutting_down, controlled_shutdown, shut_down, registered, "
         "fenced, unfenced, zookeeper_connected, zookeeper_expired, log_dir_failure, state_change, "
-        "fatal, signal, log_loading, high_watermarks_loaded",
+        "fatal, signal, log_loading, high_watermarks_loaded, stopping_replicas (it begins to stop hosting replicas; "
+        "which ones, leader_and_isr says under the role stopped)",
     ),
     column("kafka_version", STRING, "Kafka version"),
     column("mode", STRING, "zookeeper or kraft"),
@@ -73,14 +74,18 @@ BROKER_LIFECYCLE = silver_table(
 
 BROKER_CONFIGS = silver_table(
     "broker_configs",
-    "One configuration value: the dump at start, topic overrides, values changed at run time.",
+    "One configuration value: the dump at start, topic overrides, values changed at run time. A line that lists all "
+    "overrides of an entity gives rows that share file_id and byte_offset: a key that is not among them is not set any "
+    "more; an empty list gives one row with an empty key.",
     required(
         "scope",
         STRING,
-        "broker: dump at start; topic: override; broker_dynamic: changed at run time; "
-        "log: properties a log was created with",
+        "broker: dump of all values, at start and after each change (dynamic values included); topic: all overrides of "
+        "a topic; broker_dynamic: all dynamic values of a broker, or of <default>; log: all overrides with which a log "
+        "was created; log_all: all properties with which a log was created, defaults included (up to 2.8.0); "
+        "topic_record, broker_record: one value as the controller replays it, no statement of what a broker applies",
     ),
-    column("entity", STRING, "Topic, or broker"),
-    required("key", STRING, "Configuration key"),
+    column("entity", STRING, "Topic, or broker; <default> for all brokers"),
+    required("key", STRING, "Configuration key; empty where a line says that there are no overrides"),
     column("value", STRING, "Value as logged; secrets are logged as [hidden] by Kafka itself"),
 )

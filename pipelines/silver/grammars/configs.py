@@ -15,6 +15,7 @@ _PUBLISHER = ("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManag
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.
 _PAIR = re.compile(r"(?:^|, ?)([a-z][\w.]*)(?: -> |=)", re.ASCII)
+_ARROW_PAIR = re.compile(r"[a-z][\w.]* -> ", re.ASCII)
 
 #: Keys by which a dump says whose it is: KRaft's first.
 _IDENTITY = ("node.id", "broker.id")
@@ -61,9 +62,11 @@ def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact,
 
 
 def _created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """2.8 and later print overrides only, older versions every property."""
+    """2.8.1 and later print the topic's overrides, older versions every property, defaults among them."""
     topic, _ = partition_of(match[1])
-    return _rows("log", topic, _pairs(match[2]))
+    if _ARROW_PAIR.match(match[2]):
+        return _rows("log_all", topic, _pairs(match[2]))
+    return _overrides("log", topic, match[2])
 
 
 def _topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -89,13 +92,17 @@ def _node(match: re.Match[str], context: Context, record: Record) -> tuple[Fact,
 
 
 def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """One value at the controller; a value of null is a removed override."""
+    """One value at the controller; a value of null is a removed override.
+
+    The metadata log is replayed at every start, values long overwritten among them, and a broker applies a value when
+    its publisher says so: hence scopes of their own.
+    """
     kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
     if kind not in ("TOPIC", "BROKER"):
         return ()
     topic = entity if kind == "TOPIC" else None
     row = {
-        "scope": "topic" if kind == "TOPIC" else "broker_dynamic",
+        "scope": "topic_record" if kind == "TOPIC" else "broker_record",
         "entity": entity or "<default>",
         "key": key,
         "value": value,
@@ -131,7 +138,7 @@ TEMPLATES = (
         "configs.log_created",
         ("LogManager",),
         rf"Created log for partition ({PARTITION}) in .*? with properties \{{(.*)\}}\.?",
-        "LogManager.getOrCreateLog; overrides only since 2.8",
+        "LogManager.getOrCreateLog; overrides only since 2.8.1",
         _created_log,
     ),
     Template(

@@ -110,6 +110,10 @@ def _named_id(match: re.Match[str], context: Context, record: Record) -> tuple[F
     return topic_fact(topic, topic_id_of(match["id"]))
 
 
+def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (Fact("broker_lifecycle", {"event": "stopping_replicas", "detail": match[0]}),)
+
+
 _STATE = r"(?:partition state|partition registration) (?P<state>\w+\(.*?\))(?: and isNew=\w+)?"
 
 TEMPLATES = (
@@ -259,7 +263,8 @@ TEMPLATES = (
         "leadership.deleting",
         _LOGGERS,
         r"Deleting \d+ partition\(s\)\.",
-        "ReplicaManager.applyDelta, KRaft",
+        "ReplicaManager.applyDelta, KRaft: which ones the log manager says, when it renames their directories",
+        _stopping,
     ),
     Template(
         "leadership.delete_failed",

@@ -78,6 +78,16 @@ def _cached(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     return (Fact("leader_and_isr", row),)
 
 
+def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (Fact("broker_lifecycle", {"event": "stopping_replicas", "detail": match[0]}),)
+
+
+def _stopped(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The replica is deleted, and what waited for it has been answered (since 2.4, KAFKA-9198)."""
+    topic, partition = partition_of(match["tp"])
+    return (Fact("leader_and_isr", {"topic": topic, "partition": partition, "role": "stopped"}),)
+
+
 _FROM = r"from controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+)"
 
 TEMPLATES = (
@@ -152,8 +162,15 @@ TEMPLATES = (
     Template(
         "leadership.handling",
         _LOGGERS,
-        r"Handling (?:LeaderAndIsr|StopReplica) request correlationId -?\d+ from controller -?\d+ for \d+ partitions",
-        "ReplicaManager.becomeLeaderOrFollower / stopReplicas, 2.6 and later",
+        r"Handling LeaderAndIsr request correlationId -?\d+ from controller -?\d+ for \d+ partitions",
+        "ReplicaManager.becomeLeaderOrFollower, 2.6 and later",
+    ),
+    Template(
+        "leadership.stopping",
+        _LOGGERS,
+        r"Handling StopReplica request correlationId -?\d+ from controller -?\d+ for \d+ partitions",
+        "ReplicaManager.stopReplicas, ZooKeeper, 2.6 and later: which are deleted the log manager says",
+        _stopping,
     ),
     Template(
         "leadership.transition_started",
@@ -219,10 +236,24 @@ TEMPLATES = (
         "ReplicaManager.stopReplicas, ZooKeeper; TRACE",
     ),
     Template(
+        "leadership.stopping_one",
+        _LOGGERS,
+        rf"[Hh]andling stop replica \(delete=true\) for partition {PARTITION}",
+        "ReplicaManager.stopReplica, up to 2.5; TRACE",
+        _stopping,
+    ),
+    Template(
+        "leadership.stopped_one",
+        _LOGGERS,
+        rf"[Ff]inished handling stop replica \(delete=true\) for partition (?P<tp>{PARTITION})",
+        "ReplicaManager.stopReplica, up to 2.5; TRACE",
+        _stopped,
+    ),
+    Template(
         "leadership.stop_replica_old",
         _LOGGERS,
-        rf"(?:[Ff]inished )?[Hh]andling stop replica \(delete=\w+\) for partition {PARTITION}",
-        "ReplicaManager.stopReplica, up to 2.5",
+        rf"(?:[Ff]inished )?[Hh]andling stop replica \(delete=false\) for partition {PARTITION}",
+        "ReplicaManager.stopReplica, up to 2.5; TRACE: the replica stays, its fetcher stops",
     ),
     Template(
         "leadership.stop_replica_old_controller",

@@ -56,6 +56,12 @@ def _loading(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return (Fact("broker_lifecycle", {"event": "log_loading", "detail": match[0][:_MAX_DETAIL]}),)
 
 
+def _renamed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The replica is gone from this broker: its topic was deleted, or the partition was moved away."""
+    topic, partition = partition_of(match["tp"])
+    return (Fact("leader_and_isr", {"topic": topic, "partition": partition, "role": "stopped"}),)
+
+
 def _log_dir_failure(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
 
@@ -122,9 +128,15 @@ TEMPLATES = (
     Template(
         "log.renamed",
         _MANAGER,
-        rf"Log for partition {PARTITION} is (?:renamed to .* and is scheduled for deletion|marked as stray and "
-        r"renamed to .*)",
-        "LogManager.asyncDelete",
+        rf"Log for partition (?P<tp>{PARTITION}) is renamed to .* and is scheduled for deletion",
+        "LogManager.asyncDelete, 0.10.2 and later; also for a move between directories that was given up (1.1)",
+        _renamed,
+    ),
+    Template(
+        "log.marked_stray",
+        _MANAGER,
+        rf"Log for partition {PARTITION} is marked as stray and renamed to .*",
+        "LogManager.asyncDelete, 3.7 and later",
     ),
     Template(
         "log.deleted",

@@ -1,32 +1,146 @@
+"""Which configuration held, from the lines that tell it."""
+
 from __future__ import annotations
 
-from pipelines.replay.context import Contexts
+from pipelines.replay.context import (
+    ALL_BROKERS,
+    BROKER,
+    DYNAMIC,
+    LAG_TIME_MAX,
+    LOG,
+    LOG_ALL,
+    MIN_ISR,
+    PROTOCOL_VERSION,
+    REPLICA_FETCHERS,
+    STARTED,
+    TOPIC,
+    ConfigLine,
+    Contexts,
+    contexts_of,
+)
 
-BROKER = ("c", 1, "min.insync.replicas")
-TOPIC = ("c", 1, "orders", "min.insync.replicas")
+KEY = ("c", 1, MIN_ISR)
 
 
-def minimum(contexts: Contexts, time_us: int, topic: str = "orders") -> int:
-    return contexts.of("c", 1, topic).min_isr_at(time_us)
+def told(*lines: ConfigLine) -> Contexts:
+    return contexts_of({}, {("c", 1): lines}, 0)
 
 
-def test_the_brokers_value_holds_until_the_topic_gets_its_own():
-    contexts = Contexts(broker_configs={BROKER: ((50, "2"),)}, topic_configs={TOPIC: ((100, "3"), (200, "2"))})
-    assert [minimum(contexts, at) for at in (10, 60, 150, 250)] == [2, 2, 3, 2]
-    assert minimum(contexts, 150, "other") == 2
+def line(time_us: int, scope: str, entity: str | None = None, **values: str) -> ConfigLine:
+    """A line; ``min_isr`` stands for min.insync.replicas."""
+    return ConfigLine(
+        time_us, scope, entity, {{"min_isr": MIN_ISR}.get(key, key): text for key, text in values.items()}
+    )
+
+
+def minimum(contexts: Contexts, *times_us: int, topic: str = "orders") -> list[int]:
+    return [contexts.of("c", 1, topic).min_isr_at(time_us) for time_us in times_us]
+
+
+def test_the_brokers_value_holds_until_the_topic_gets_its_own_and_again_when_it_is_removed():
+    contexts = told(
+        line(50, BROKER, min_isr="2"),
+        line(100, TOPIC, "orders", min_isr="3"),
+        line(200, TOPIC, "orders", **{"max.message.bytes": "1000"}),
+        line(300, TOPIC, "orders"),
+    )
+    assert minimum(contexts, 10, 60, 150, 250, 350) == [2, 2, 3, 2, 2]
+    assert minimum(contexts, 150, topic="other") == [2]
+    assert contexts.topic_configs["c", 1, "orders", MIN_ISR] == ((100, "3"), (200, None))
+    assert contexts.history("c", 1, "orders", "max.message.bytes") == ((200, "1000"),)
 
 
 def test_without_any_line_one_replica_is_enough():
-    assert minimum(Contexts(), 10) == 1
+    assert minimum(Contexts(), 10) == [1]
 
 
-def test_lag_time_and_version_come_from_the_log_or_from_the_version():
-    told = Contexts({("c", 1): "2.4.1"}, {("c", 1, "replica.lag.time.max.ms"): ((5, "6000"),)})
-    assert told.of("c", 1, "orders").lag_time_max_us == 6_000_000
+def test_dynamic_values_of_the_broker_come_before_those_of_all_brokers_and_both_before_static_ones():
+    contexts = told(
+        line(0, STARTED, "zookeeper"),
+        line(1, BROKER, min_isr="1"),
+        line(100, DYNAMIC, ALL_BROKERS, min_isr="2"),
+        line(200, DYNAMIC, "1", min_isr="3"),
+        line(250, DYNAMIC, "2", min_isr="9"),  # of another broker
+        line(300, DYNAMIC, ALL_BROKERS, min_isr="4"),
+        line(400, DYNAMIC, "1"),
+        line(500, DYNAMIC, ALL_BROKERS),
+    )
+    assert minimum(contexts, 50, 150, 250, 350, 450, 550) == [1, 2, 3, 3, 4, 1]
+
+
+def test_a_dump_tells_what_holds_dynamic_values_included():
+    contexts = told(
+        line(0, STARTED, "zookeeper"),
+        line(1, BROKER, min_isr="1"),
+        line(2, BROKER, min_isr="2"),  # after the dynamic values were read
+        line(100, DYNAMIC, ALL_BROKERS),
+        line(101, BROKER, min_isr="1"),
+    )
+    assert minimum(contexts, 50, 150) == [2, 1]
+
+
+def test_a_value_that_is_first_told_by_a_change_did_not_hold_before():
+    assert minimum(told(line(100, DYNAMIC, ALL_BROKERS, min_isr="3")), 50, 150) == [1, 3]
+
+
+def test_a_restart_reads_the_static_values_again():
+    contexts = told(
+        line(0, STARTED, "zookeeper"),
+        line(1, BROKER, **{LAG_TIME_MAX: "8000"}),
+        line(100, STARTED, "zookeeper"),
+        line(101, BROKER, **{LAG_TIME_MAX: "6000"}),
+    )
+    assert contexts.lag_times_max_us("c", 1) == ((0, 8_000_000), (101, 6_000_000))
+    assert contexts.of("c", 1, "orders").lag_time_max_us == 6_000_000
+
+
+def test_overrides_survive_restarts_and_kraft_lists_them_again():
+    before = [line(1, BROKER, min_isr="1"), line(10, TOPIC, "orders", min_isr="3")]
+    assert minimum(told(*before, line(100, STARTED, "zookeeper")), 150) == [3]
+    listed = told(*before, line(100, STARTED, "kraft"), line(101, TOPIC, "orders", min_isr="3"))
+    assert minimum(listed, 150) == [3]
+    assert minimum(told(*before, line(100, STARTED, "kraft")), 150) == [1]
+
+
+def test_a_log_is_created_with_all_overrides_of_its_topic():
+    contexts = told(
+        line(1, BROKER, min_isr="1"), line(10, LOG, "orders", min_isr="2"), line(100, LOG, "orders")
+    )  # deleted, and created again without any
+    assert minimum(contexts, 50, 150) == [2, 1]
+
+
+def test_among_all_properties_of_a_log_those_unlike_the_brokers_are_overrides():
+    contexts = told(
+        line(1, BROKER, min_isr="1"),
+        line(10, LOG_ALL, "orders", min_isr="1"),
+        line(10, LOG_ALL, "payments", min_isr="2"),
+        line(50, TOPIC, "clicks", min_isr="1"),
+        line(60, LOG_ALL, "clicks", min_isr="1"),
+        line(100, DYNAMIC, ALL_BROKERS, min_isr="3"),
+    )
+    assert [minimum(contexts, 150, topic=topic) for topic in ("orders", "payments", "clicks")] == [[3], [2], [1]]
+
+
+def test_a_line_that_comes_twice_changes_nothing():
+    lines = [line(1, BROKER, min_isr="1"), line(10, TOPIC, "orders", min_isr="3"), line(20, TOPIC, "orders")]
+    twice = [each for each in lines for _ in range(2)]
+    assert told(*twice) == told(*lines)
+
+
+def test_lag_time_comes_from_the_log_or_from_the_version():
+    contexts = Contexts({("c", 1): "2.4.1"}, {("c", 1, LAG_TIME_MAX): ((5, "6000"),)})
+    assert contexts.of("c", 1, "orders").lag_time_max_us == 6_000_000
     assert Contexts({("c", 1): "2.4.1"}).of("c", 1, "orders").lag_time_max_us == 10_000_000
     assert Contexts().of("c", 1, "orders").lag_time_max_us == 30_000_000
 
 
 def test_values_that_are_no_numbers_are_passed_over():
-    contexts = Contexts(broker_configs={BROKER: ((0, "2"), (5, "[hidden]"))})
-    assert minimum(contexts, 10) == 2
+    contexts = Contexts(broker_configs={KEY: ((0, "2"), (5, "[hidden]"))})
+    assert minimum(contexts, 10) == [2]
+
+
+def test_settings_are_the_last_values_told():
+    contexts = told(line(1, BROKER, **{REPLICA_FETCHERS: "1"}), line(9, BROKER, **{REPLICA_FETCHERS: "4"}))
+    assert contexts.setting("c", 1, REPLICA_FETCHERS) == "4"
+    assert contexts.setting("c", 1, PROTOCOL_VERSION) is None
+    assert contexts.settings(REPLICA_FETCHERS) == {("c", 1): ((0, "1"), (9, "4"))}

@@ -3,32 +3,39 @@
 from typing import Any
 
 from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.model import (
+from pipelines.report.measures import (
+    ApiOperations,
     Blame,
-    Broker,
-    Coverage,
-    InputFile,
+    CoordinatorOperations,
+    FetchOperations,
     Interval,
+    Judged,
     Latency,
-    NotCheckable,
     Operations,
     OperationsByKind,
     PhaseTimes,
-    Provenance,
-    Report,
+    ReaderGroup,
     RequestLatency,
     ResidualQuantiles,
     TotalQuantiles,
-    UnparsedTemplate,
     WidthQuantiles,
-    Window,
     WorstOperation,
+)
+from pipelines.report.model import (
+    Broker,
+    Coverage,
+    InputFile,
+    NotCheckable,
+    Provenance,
+    Report,
+    UnparsedTemplate,
+    Window,
 )
 
 TIME = "2026-11-20T14:05:00.000Z"
 
 
-def produce(**changes: Any) -> Operations:
+def judged(**changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = {
         "observed": 1000,
         "replayed": 990,
@@ -46,9 +53,52 @@ def produce(**changes: Any) -> Operations:
         "late_reasons": {"lost_wake_up": 3},
         "unobservable_reasons": {"fetch_not_logged": 10},
         "known_bugs": {"KAFKA-13091": 3},
-        "worst": (worst(),),
     }
-    return Operations(**values | changes)
+    return values | changes
+
+
+def produce(**changes: Any) -> Operations:
+    return Operations(**judged(worst=(worst(),)) | changes)
+
+
+def reader(**changes: Any) -> ReaderGroup:
+    values: dict[str, Any] = {
+        "reader": "consumer",
+        "min_bytes": 65536,
+        "isolation_level": "read_committed",
+        "observed": 1000,
+        "parked": 900,
+        "explained": 980,
+        "jitter": 7,
+        "late": 3,
+        "unobservable": 10,
+        "within_ms": {"1": 0.97, "5": 0.98, "20": 0.985},
+        "by_cause": {"bytes": 900, "timer": 100},
+    }
+    return ReaderGroup(**values | changes)
+
+
+def fetch(**changes: Any) -> FetchOperations:
+    causes = {"bytes": 900, "timer": 100}
+    values = judged(by_cause=causes) | {
+        "worst": (worst(cause="bytes", api="FETCH", closing_replica=None, closing_role=None),),
+        "parked": Judged(**judged(by_cause=causes)),
+        "cause_known": 0.999,
+        "groups": (reader(reader="follower", min_bytes=None, isolation_level=None), reader()),
+    }
+    return FetchOperations(**values | changes)
+
+
+def coordinator(**changes: Any) -> CoordinatorOperations:
+    names = ("observed", "explained", "jitter", "late", "unobservable", "contradicted", "within_ms")
+    api = ApiOperations(**{name: judged()[name] for name in names})
+    values = judged() | {"worst": (worst(api="END_TXN"),), "by_api": {"END_TXN": api}}
+    return CoordinatorOperations(**values | changes)
+
+
+def operations(**changes: Any) -> OperationsByKind:
+    values: dict[str, Any] = {"produce": produce(), "fetch": fetch(), "coordinator": coordinator()}
+    return OperationsByKind(**values | changes)
 
 
 def worst(**changes: Any) -> WorstOperation:
@@ -66,6 +116,7 @@ def worst(**changes: Any) -> WorstOperation:
         "closing_role": "left_isr",
         "operation_class": "late",
         "class_reason": "lost_wake_up",
+        "api": "PRODUCE",
     }
     return WorstOperation(**values | changes)
 
@@ -131,7 +182,7 @@ def report(**changes: Any) -> Report:
             not_checkable=(NotCheckable(rule_id="delayed-operations", reason="broker 3: no request log", needs="cmd"),),
             top_unparsed=(UnparsedTemplate(template="odd <n>", logger="kafka.Odd", count=10),),
         ),
-        "operations": OperationsByKind(produce=produce()),
+        "operations": operations(),
         "latency": Latency(
             produce_acks_all=latency((*PHASES, *SPLIT), split=990),
             produce_acks_1=latency(),
@@ -142,10 +193,12 @@ def report(**changes: Any) -> Report:
                 phases_ms={name: PhaseTimes(mean=None, p99=None) for name in PHASES},
                 phases_within_1_ms=None,
             ),
+            end_txn=latency(),
             phases_within_1_ms=0.9995,
         ),
         "slow_ms": 20,
         "blame": (blame(), blame(-1, p99_ms_without=None, singled_out=False)),
+        "blame_coordinator": (blame(3, operations=70, singled_out=False),),
         "timeline": (
             Interval(
                 time=TIME,
@@ -188,15 +241,18 @@ def hostile(text: str) -> Report:
             not_checkable=(NotCheckable(rule_id="delayed-operations", reason=text, needs=text),),
             top_unparsed=(UnparsedTemplate(template=text, logger=text, count=1),),
         ),
-        operations=OperationsByKind(
+        operations=operations(
             produce=produce(
                 by_cause={text: 1},
                 late_reasons={text: 1},
                 known_bugs={text: 1},
                 worst=(worst(client_id=text, topic=text, class_reason=text, closing_role=text, cause=text),),
-            )
+            ),
+            fetch=fetch(groups=(reader(by_cause={text: 1}),)),
+            coordinator=coordinator(by_api={}),
         ),
         blame=(blame(role={text: 1}),),
+        blame_coordinator=(blame(role={text: 1}),),
         provenance=Provenance(
             run_id=text,
             code_version=text,

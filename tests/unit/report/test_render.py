@@ -20,6 +20,11 @@ from tests.unit.report import sample
 
 QUANTILES = ["p50", "p95", "p99", "p999"]
 HEADER = ["request_queue", "local", "remote", "throttle", "response_queue", "send", "unaccounted"]
+JUDGED = [
+    *("observed", "replayed", "explained", "jitter", "late", "unobservable", "contradicted", "interval_width_ms"),
+    *("by_cause", "residual_ms", "within_ms", "succeeded", "with_error", "late_reasons", "unobservable_reasons"),
+    "known_bugs",
+]
 SPLIT = ["wait_for_fetch", "carry", "follower", "closing_fetch", "completion", "isr_change"]
 
 
@@ -31,8 +36,8 @@ def test_json_has_the_contracts_names_in_order() -> None:
     document = orjson.loads(render_json(sample.report()))
     assert keys(document) == [
         *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
-        *("rules", "violations", "observations", "operations", "latency", "slow_ms", "blame", "timeline"),
-        *("provenance", "notes", "problems"),
+        *("rules", "violations", "observations", "operations", "latency", "slow_ms", "blame", "blame_coordinator"),
+        *("timeline", "provenance", "notes", "problems"),
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
     assert keys(document["brokers"][0]) == [
@@ -58,19 +63,29 @@ def test_json_has_the_contracts_names_in_order() -> None:
 
 def test_json_of_operations_latency_blame_and_timeline() -> None:
     document = orjson.loads(render_json(sample.report()))
-    assert keys(document["operations"]) == ["produce", "fetch"]
-    assert document["operations"]["fetch"] is None
+    assert keys(document["operations"]) == ["produce", "fetch", "coordinator"]
     produce = document["operations"]["produce"]
-    assert keys(produce) == [
-        *("observed", "replayed", "explained", "jitter", "late", "unobservable", "contradicted", "interval_width_ms"),
-        *("by_cause", "residual_ms", "within_ms", "succeeded", "with_error", "late_reasons", "unobservable_reasons"),
-        *("known_bugs", "worst"),
+    assert keys(produce) == [*JUDGED, "worst"]
+    assert keys(produce["worst"][0]) == [
+        *("broker_id", "client_id", "correlation_id", "arrival_time", "wait_ms", "residual_ms", "topic", "partition"),
+        *("cause", "closing_replica", "closing_role", "operation_class", "class_reason", "api"),
     ]
     assert keys(produce["interval_width_ms"]) == ["p50", "p99"]
     assert keys(produce["residual_ms"]) == [*QUANTILES, "max"]
     assert keys(produce["within_ms"]) == ["1", "5", "20"]
+    fetch, coordinator = document["operations"]["fetch"], document["operations"]["coordinator"]
+    assert keys(fetch) == [*JUDGED, "worst", "parked", "cause_known", "groups"]
+    assert keys(fetch["parked"]) == JUDGED
+    classes = ["explained", "jitter", "late", "unobservable"]
+    assert keys(fetch["groups"][0]) == [
+        *("reader", "min_bytes", "isolation_level", "observed", "parked", *classes, "within_ms", "by_cause"),
+    ]
+    assert keys(coordinator) == [*JUDGED, "worst", "by_api"]
+    assert keys(coordinator["by_api"]["END_TXN"]) == ["observed", *classes, "contradicted", "within_ms"]
     latency = document["latency"]
     kinds = ["produce_acks_all", "produce_acks_1", "fetch_follower", "fetch_consumer"]
+    # Of requests to coordinators only those kinds that there are.
+    kinds.append("end_txn")
     assert keys(latency) == [*kinds, "phases_within_1_ms"]
     for kind in kinds:
         assert keys(latency[kind]) == ["requests", "total_ms", "phases_ms", "phases_within_1_ms", "split"]
@@ -81,6 +96,7 @@ def test_json_of_operations_latency_blame_and_timeline() -> None:
         *("broker_id", "operations", "share", "wait_ms_total", "wait_ms_p99", "p99_ms_actual", "p99_ms_without"),
         *("cluster_id", "role", "operations_slow", "slow_wait_ms_total", "share_wait", "singled_out"),
     ]
+    assert keys(document["blame_coordinator"][0]) == keys(document["blame"][0])
     assert keys(document["timeline"][0]) == [
         *("time", "interval_s", "observed", "explained", "jitter", "late", "unobservable", "contradicted"),
         *("with_error", "slow", "total_ms_p99"),
@@ -100,7 +116,16 @@ def test_markdown_says_it_in_order() -> None:
     assert "within 1 ms of the predicted interval" in text
     assert "unobservable ones count as not within" in text
     assert "| 2 | 700 | 30 | 91.00% | 123,457 | 5,800 | 52.2 | 6.50 | yes | isr\\_member 690, left\\_isr 10 |" in text
+    assert (
+        "| consumer | 65,536 | read\\_committed | 1,000 | 900 | 98.00% | 980 | 7 | 3 | 10 | bytes 900, timer 100 |"
+        in text
+    )
+    assert "| follower | - | - | 1,000 |" in text
+    assert "Requests to group and transaction coordinators" in text
+    assert "waited for broker 3 (70 operations, 91.00%).\n" in text
+    assert "| END\\_TXN | 1,000 |" in text
     assert "\n\n\n" not in text
+    assert not re.search(r"[^|\n]\n\|", text), "a table needs an empty line before it"
     assert text.endswith("|\n")
 
 
@@ -109,9 +134,18 @@ def test_parts_without_anything_are_left_out() -> None:
         window=Window(),
         brokers=(),
         blame=(),
-        operations={"produce": sample.produce(observed=0, succeeded=0, worst=(), known_bugs={}).model_dump()},
+        blame_coordinator=(),
+        operations=sample.operations(
+            produce=sample.produce(observed=0, succeeded=0, worst=(), known_bugs={}),
+            fetch=sample.fetch(observed=0, groups=()),
+            coordinator=sample.coordinator(observed=0),
+        ),
     )
     text = render_markdown(empty)
+    assert "Fetches were replayed" not in text
+    assert "coordinators" not in text
+    assert "fetches" not in summary_text(empty)
+    assert "coordinators" not in summary_text(empty)
     assert "## Worst operations" not in text
     assert not re.search(r"[^\n]\n## ", text)
     assert "Configuration that brokers logged" not in text
@@ -206,6 +240,9 @@ def test_summary() -> None:
     assert "coverage: 990 of 1,000 log records (99.00%)" in text
     assert "input: and 2 more, see the report" in text
     assert "KAFKA-13091 3" in text
+    assert "coordinators' requests: 1,000 (explained 980" in text
+    assert "fetches: 1,000 (explained 980" in text
+    assert re.search(r"^follower +- +- +1,000 +900 +98\.00% +7 +3 +10$", text, re.MULTILINE)
     assert re.search(r"^ +2 +700 +30 +91\.00% +123\.5 .*stands out$", text, re.MULTILINE)
     assert re.search(r"^ +\? +700", text, re.MULTILINE)
 

@@ -135,7 +135,7 @@ def test_dumps_of_other_things_are_known() -> None:
             "kafka.log.LogManager",
             "Created log for partition orders-4 in /d/orders-4 with properties {compression.type -> producer, "
             "min.insync.replicas -> 2, cleanup.policy -> [compact, delete], message.format.version -> 2.7-IV2}.",
-            "log",
+            "log_all",
             "orders",
             {
                 "compression.type": "producer",
@@ -204,7 +204,7 @@ def test_value_replayed_by_a_kraft_controller() -> None:
         "configuration min.insync.replicas to 3"
     )
     assert fact(logger, line, "broker_configs") == {
-        "scope": "topic",
+        "scope": "topic_record",
         "entity": "ops.orders",
         "key": "min.insync.replicas",
         "value": "3",
@@ -212,6 +212,59 @@ def test_value_replayed_by_a_kraft_controller() -> None:
     assert fact(logger, line, "controller_events") == {"event": "config_changed", "topic": "ops.orders"}
 
 
-def test_a_log_without_overrides_is_known() -> None:
-    parsed = parse("kafka.log.LogManager", "Created log for partition orders-5 in /d/orders-5 with properties {}")
-    assert (parsed.template, parsed.outcome) == ("configs.log_created", "known")
+def test_a_log_without_overrides_says_that_there_are_none() -> None:
+    line = "Created log for partition orders-5 in /d/orders-5 with properties {}"
+    assert fact("kafka.log.LogManager", line) == {"scope": "log", "entity": "orders", "key": ""}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Broker id=1] Deleting 2 partition(s).",
+        "[Broker id=3] Handling StopReplica request correlationId 25 from controller 1 for 19 partitions",
+        "[Broker id=1] Handling stop replica (delete=true) for partition ledger-0",  # from source
+        "Broker 1 handling stop replica (delete=true) for partition ledger-0",  # from source
+    ],
+)
+def test_a_broker_begins_to_stop_replicas(line: str) -> None:
+    assert facts("state.change.logger", line) == [("broker_lifecycle", {"event": "stopping_replicas"})]
+
+
+@pytest.mark.parametrize(
+    ("logger", "line", "topic"),
+    [
+        (
+            "kafka.log.LogManager",
+            "Log for partition scratch-1-0 is renamed to "
+            "/var/lib/kafka/broker-2/scratch-1-0.104b0f62ad0540bb8f735987d42bfe13-delete and is scheduled for deletion",
+            "scratch-1",
+        ),
+        (
+            "state.change.logger",
+            "[Broker id=1] Finished handling stop replica (delete=true) for partition ledger-0",  # from source
+            "ledger",
+        ),
+        (
+            "state.change.logger",
+            "Broker 1 finished handling stop replica (delete=true) for partition ledger-0",  # from source
+            "ledger",
+        ),
+    ],
+)
+def test_a_broker_stopped_hosting_a_replica(logger: str, line: str, topic: str) -> None:
+    assert facts(logger, line) == [("leader_and_isr", {"topic": topic, "partition": 0, "role": "stopped"})]
+
+
+@pytest.mark.parametrize(
+    ("logger", "line"),
+    [
+        ("state.change.logger", "[Broker id=1] Finished handling stop replica (delete=false) for partition ledger-0"),
+        (
+            "kafka.log.LogManager",
+            "Log for partition a-0 is marked as stray and renamed to /d/a-0.104b0f62ad0540bb8f735987d42bfe13-stray",
+        ),
+    ],
+)
+def test_lines_about_replicas_that_say_nothing_of_hosting(logger: str, line: str) -> None:
+    parsed = parse(logger, line)
+    assert (parsed.outcome, parsed.facts) == ("known", ())
