@@ -37,6 +37,7 @@ class SessionEvent(NamedTuple):
         session_epoch: of the request: 0 opens a session, -1 asks for all that it lists, else it names only changes.
         min_bytes, max_wait_ms: of the request.
         topics, partitions, offsets, max_bytes: partitions that the request lists, in its order.
+        leader_epoch: the highest currentLeaderEpoch that the request names; None or -1 if it names none.
         forgotten_topics, forgotten_partitions: those that leave the session.
         completed_us: answered, as observed.
         error_codes: distinct error codes of the response, but 0.
@@ -67,6 +68,7 @@ class SessionEvent(NamedTuple):
     partitions: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
     max_bytes: tuple[int, ...] = ()
+    leader_epoch: int | None = None
     forgotten_topics: tuple[str, ...] = ()
     forgotten_partitions: tuple[int, ...] = ()
     completed_us: int | None = None

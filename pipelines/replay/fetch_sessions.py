@@ -144,6 +144,7 @@ class FetchSession:
         self._active: set[Key] = set()
         self._filled: set[Key] = set()
         self._known = True
+        self._names_epochs = False
         self._asked: deque[Asked] = deque()
         self._last_us: int | None = None
 
@@ -201,6 +202,7 @@ class FetchSession:
             self._active.add(key)
         asked = Asked(event, self._active, partial=not self._known, since_us=delivered_us)
         asked.told = reason_told(event, self._rules)
+        self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
         for key in self._filled:
             if asked.told is None and key in self._active:
                 position = self._positions[key]
@@ -264,11 +266,17 @@ class FetchSession:
                 entry.lowest_us, entry.latest_us = event.time_us, event.latest_us
                 self._readable(key, position, entry)
         else:
-            cause = o.LEADERSHIP_LOST if event.kind == s.LEADER_END else o.HIGH_WATERMARK
+            cause = self._cause_of_end(event)
             for asked in self._asked:
                 # The high watermark answers only what it was not told before (``DelayedFetch``, case H of 2.4 and 2.5).
-                if key in asked.active and (cause == o.LEADERSHIP_LOST or event.time_us >= asked.since_us):
+                if key in asked.active and (cause != o.HIGH_WATERMARK or event.time_us >= asked.since_us):
                     asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
+
+    def _cause_of_end(self, event: SessionEvent) -> str:
+        """An epoch in the request is compared first, so whoever names one is fenced (KIP-320, since 2.1)."""
+        if event.kind == s.COMMITTED:
+            return o.HIGH_WATERMARK
+        return o.FENCED_EPOCH if self._names_epochs and self._rules.fences_leader_epochs else o.LEADERSHIP_LOST
 
     def _readable(self, key: Key, position: Position, entry: Entry) -> None:
         if entry.estimated or entry.base_offset >= position.offset:

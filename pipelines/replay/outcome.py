@@ -24,6 +24,7 @@ NO_PARTITIONS = "no_partitions"
 NO_WAIT = "no_wait"
 SESSION_ERROR = "session_error"
 DIVERGING_EPOCH = "diverging_epoch"
+FENCED_EPOCH = "fenced_epoch"
 PREFERRED_REPLICA = "preferred_replica"
 BEYOND_END = "beyond_end"
 

@@ -169,6 +169,13 @@ def test_a_leadership_that_ends_answers_what_waits():
     assert (fetch.cause, fetch.closing, interval(fetch)) == (o.LEADERSHIP_LOST, ("t", 0), (40, 45))
 
 
+@pytest.mark.parametrize(("version", "cause"), [("2.8.2", o.FENCED_EPOCH), ("2.0.1", o.LEADERSHIP_LOST)])
+def test_who_names_an_epoch_is_fenced_when_it_ends(version: str, cause: str):
+    ended = SessionEvent(40 * MS, s.LEADER_END, 45 * MS, topic="t", partition=0)
+    fetch = asked(10, ("t", 0, 5), answered_ms=44)._replace(leader_epoch=3)
+    assert [outcome.cause for outcome in replay(fetch, ended, version=version)] == [cause]
+
+
 def test_the_high_watermark_answers_a_follower_that_was_not_told_of_it():
     """KIP-392, in 2.4 and 2.5: only brokers of these versions get such events."""
     moved = SessionEvent(40 * MS, s.COMMITTED, 40 * MS + 200, topic="t", partition=0)
