@@ -10,8 +10,9 @@ from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.followers_stage import replayed_followers
 from pipelines.replay.late import tell_late_apart
-from pipelines.replay.stage import collect_contexts, replayed_operations
+from pipelines.replay.stage import collect_contexts, replayed
 from schemas import gold, replicas, silver
+from schemas.isr import ISR_TIMELINE
 from schemas.table import TableSpec
 
 #: Written by every audit, and stamped with its id.
@@ -20,6 +21,7 @@ ANSWERS = (
     gold.REQUEST_PHASES,
     gold.REPLICA_BLAME,
     gold.COVERAGE,
+    ISR_TIMELINE,
     replicas.REPLICA_TRUNCATIONS,
     replicas.FETCHER_TIMELINE,
 )
@@ -36,11 +38,13 @@ def refresh(lake: Lake, config: Config, run_id: str) -> None:
     contexts = collect_contexts(lake, config.replay.settle_ms * 1000)
 
     def operations() -> None:
-        if has_requests(lake):
-            with replayed_operations(lake, config.replay, contexts) as rows:
-                lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
+        if has_requests(lake) or lake.has_rows(silver.LEADER_AND_ISR):
+            with replayed(lake, config.replay, contexts) as made:
+                lake.replace(gold.DELAYED_OPERATIONS, made.operations, stamp=run_id)
+                lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
         else:
-            lake.replace(gold.DELAYED_OPERATIONS, _none(lake, gold.DELAYED_OPERATIONS), stamp=run_id)
+            for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE):
+                lake.replace(spec, _none(lake, spec), stamp=run_id)
         blame = replica_blame(lake.read(gold.DELAYED_OPERATIONS), config.latency)
         lake.replace(gold.REPLICA_BLAME, blame.coalesce(1), stamp=run_id)
 

@@ -50,7 +50,7 @@ def fetch_values(outcome: FetchOutcome, limits: Tolerances) -> tuple[Any, ...]:
     handled_us = fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     predicted = _PREDICTED.get(outcome.cause)
-    # A broker that is told of the change before its partition has changed answers NOT_LEADER; a log may have no response.
+    # A broker that is told of the change before its partition has changed answers NOT_LEADER.
     expected = {predicted, _PREDICTED[o.LEADERSHIP_LOST]} if predicted is not None else set()
     judgement = judge(
         outcome.lowest_us,

@@ -205,7 +205,7 @@ def _in_time(rows: DataFrame) -> DataFrame:
 
 
 def _wakes(watched: DataFrame) -> DataFrame:
-    """Wakes with the instants that matter to the reader: the log end to a follower, the high watermark to a consumer."""
+    """Wakes with the instants that matter: of the log end to a follower, of the high watermark to a consumer."""
     follower, batch = F.col("replica_id") >= 0, F.col("wake") == BATCH
     committed = batch & ~follower
     appended = F.when(F.col("carrier") == F.col("connection"), F.col("without_carrier_us")).otherwise(

@@ -28,12 +28,14 @@ class Expected:
     Attributes:
         lowest_us: its first fetch that may have qualified.
         highest_us: its first fetch that certainly did.
+        reached_us: its first fetch that certainly did, but for its standing with the controller.
         waiting_us: when its position would have qualified, had it fetched, or not been fenced or shutting down.
     """
 
     lowest_us: int | None = None
     highest_us: int | None = None
     waiting_us: int | None = None
+    reached_us: int | None = None
 
 
 class IsrRules:
@@ -216,7 +218,7 @@ class IsrRules:
             and self._needs_standing
             and self._evidence.barred_between(replica_id, lowest_us, event.time_us)
         ):
-            expected.lowest_us = None
+            expected.lowest_us = expected.reached_us = None
         standing = self._evidence.may_join(replica_id, event.time_us) if self._needs_standing else True
         if standing is False:
             if expected.waiting_us is None:
@@ -228,8 +230,10 @@ class IsrRules:
                 # It went on fetching, at the same offset, while it waited to be let in.
                 span = self._evidence.joins_from(replica_id, expected.waiting_us)
                 expected.lowest_us = min(event.earliest_us, span[0]) if span else event.earliest_us
-        if standing and offset >= highest:
-            expected.highest_us = event.time_us
+        if offset >= highest:
+            expected.reached_us = event.time_us if expected.reached_us is None else expected.reached_us
+            if standing:
+                expected.highest_us = event.time_us
 
     def predict_expansion(self, outcome: IsrOutcome, expected: Expected | None, refused_us: int, since_us: int) -> None:
         """What the rule says of an expansion that was seen."""
@@ -240,8 +244,9 @@ class IsrRules:
             return
         if expected is not None:
             outcome.lowest_us, outcome.highest_us = expected.lowest_us, expected.highest_us
-            if expected.highest_us is None and expected.waiting_us is not None:
-                self._predict_unlisted(outcome, expected.waiting_us)
+            from_us = expected.reached_us if expected.waiting_us is None else expected.waiting_us
+            if expected.highest_us is None and from_us is not None:
+                self._predict_unlisted(outcome, from_us)
         if outcome.highest_us is not None and outcome.highest_us < refused_us <= seen_us:
             outcome.highest_us = refused_us + FETCH_GAP_US
         outcome.judge(self.period_us)

@@ -49,6 +49,9 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
     Raises:
         ValueError: the event lies before the one that was folded last.
     """
+    handler = _HANDLERS.get(event.kind)
+    if handler is None:  # of the ISR's replay alone
+        return ()
     last = state.last
     if last is not None:
         if event.time_us < last.time_us:
@@ -57,7 +60,7 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
             return ()
     state.last = event
     expire(state, event.time_us)
-    _HANDLERS[event.kind](state, event)
+    handler(state, event)
     settle_us = state.context.settle_us
     oldest = state.waiting[0].base_offset if state.waiting else None
     released = state.decided.release(event.time_us - settle_us, settle_us, state.required, oldest)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
+import orjson
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from pipelines.replay.batches import Wake
 from pipelines.replay.context import Contexts
+from pipelines.replay.isr import IsrWatch
+from pipelines.replay.isr_evidence import IsrEvidence
+from pipelines.replay.isr_outcome import IsrOutcome, isr_row
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.timeline import EVENT_TYPES, KEY
 from schemas.events import Event
+
+Output = PartitionOutcome | Wake | IsrOutcome
 
 _EVENT_COLUMNS = list(EVENT_TYPES)
 
@@ -58,8 +64,10 @@ WAKE_TYPES = {
     "carrier": "string",
     "without_carrier_us": "long",
 }
+#: A change of the ISR: a row of ``gold.isr_timeline`` as JSON, its instants in microseconds; null for anything else.
+ISR_CHANGE = "isr_change"
 REPLAY_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, " + ", ".join(
-    f"{name} {type_}" for name, type_ in (OUTCOME_TYPES | WAKE_TYPES).items()
+    f"{name} {type_}" for name, type_ in (OUTCOME_TYPES | WAKE_TYPES | {ISR_CHANGE: "string"}).items()
 )
 
 
@@ -69,8 +77,9 @@ class PartitionReplay(StatefulProcessor):
     The rows of a key must come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not.
     """
 
-    def __init__(self, contexts: Contexts) -> None:
+    def __init__(self, contexts: Contexts, evidence: Mapping[tuple[str, int], IsrEvidence]) -> None:
         self._contexts = contexts
+        self._evidence = evidence
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Nothing lives on between batches yet: a batch holds the whole history of its keys."""
@@ -82,12 +91,16 @@ class PartitionReplay(StatefulProcessor):
         timerValues: Any,
     ) -> Iterator[pd.DataFrame]:
         cluster_id, topic, _, broker_id = key
-        state = State(self._contexts.of(cluster_id, broker_id, topic))
+        context = self._contexts.of(cluster_id, broker_id, topic)
+        state, watch = State(context), IsrWatch(context, self._evidence.get((cluster_id, broker_id)))
         for frame in rows:
-            given = [output for event in events(frame) for output in step(state, event)]
+            given: list[Output] = []
+            for event in events(frame):
+                given += step(state, event)
+                given += watch.observe(event)
             if given:
                 yield _frame(key, given)
-        given = list(finish(state))
+        given = [*finish(state), *watch.finish()]
         if given:
             yield _frame(key, given)
 
@@ -110,12 +123,22 @@ def events(frame: pd.DataFrame) -> Iterator[Event]:
     return map(Event._make, zip(*columns, strict=True))
 
 
-def _frame(key: Any, given: list[PartitionOutcome | Wake]) -> pd.DataFrame:
-    rows = [_NO_OUTCOME + output if isinstance(output, Wake) else outcome_values(output) + _NO_WAKE for output in given]
-    frame = pd.DataFrame(rows, columns=[*OUTCOME_TYPES, *WAKE_TYPES], dtype=object)
+def _frame(key: Any, given: list[Output]) -> pd.DataFrame:
+    rows = [_values(key, output) for output in given]
+    frame = pd.DataFrame(rows, columns=[*OUTCOME_TYPES, *WAKE_TYPES, ISR_CHANGE], dtype=object)
     for name, value in zip(reversed(KEY), reversed(key), strict=True):
         frame.insert(0, name, value)
     return frame
+
+
+def _values(key: Any, output: Output) -> tuple[Any, ...]:
+    if isinstance(output, Wake):
+        return (*_NO_OUTCOME, *output, None)
+    if isinstance(output, IsrOutcome):
+        cluster_id, topic, partition, broker_id = key
+        row = isr_row(output, cluster_id=cluster_id, broker_id=int(broker_id), topic=topic, partition=int(partition))
+        return (*_NO_OUTCOME, *_NO_WAKE, orjson.dumps(row).decode())
+    return (*outcome_values(output), *_NO_WAKE, None)
 
 
 _NO_OUTCOME = (None,) * len(OUTCOME_TYPES)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from pipelines.config import ReplayConfig
 from pipelines.lake import Lake
@@ -16,12 +18,14 @@ from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context import LAG_TIME_MAX, MIN_ISR, Contexts, History
 from pipelines.replay.fetch_operator import FETCH_SCHEMA, SessionReplay
+from pipelines.replay.isr_stage import collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
 from pipelines.replay.operator import OUTCOME_TYPES, REPLAY_SCHEMA, PartitionReplay
 from pipelines.replay.timeline import KEY, ORDER, operation_id, timeline
 from pipelines.silver.parse import topic_names
 from schemas import gold, silver
+from schemas.isr import ISR_TIMELINE
 
 _BROKER = ("cluster_id", "broker_id")
 #: Columns of a request that gold repeats as they are.
@@ -41,48 +45,74 @@ _COPIED = (
 )
 
 
-@contextmanager
-def replayed_operations(lake: Lake, config: ReplayConfig, contexts: Contexts) -> Iterator[DataFrame]:
-    """Rows of ``gold.delayed_operations``: every delayed produce and every fetch in silver.
+class Replayed(NamedTuple):
+    """Rows of ``gold.delayed_operations`` and of ``gold.isr_timeline``."""
 
-    Lazy: nothing is computed before the rows are asked for. The replay of the partitions, which both kinds of operation
-    need, is kept until the block ends.
+    operations: DataFrame
+    isr_changes: DataFrame
+
+
+@contextmanager
+def replayed(lake: Lake, config: ReplayConfig, contexts: Contexts) -> Iterator[Replayed]:
+    """Every delayed produce and every fetch in silver, and every change of an ISR.
+
+    Lazy: nothing is computed before rows are asked for, but for small evidence per broker. The replay of the
+    partitions, which all of it needs, is kept until the block ends.
     """
-    replayed = replay_partitions(lake, contexts, config.evidence_tier_max).persist()
+    partitions = replay_partitions(lake, contexts, config.evidence_tier_max).persist()
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
-        rows = _produces(lake, replayed, limits, contexts)
-        asked = _fetches(lake, replayed, limits, contexts)
-        yield rows if asked is None else rows.unionByName(asked)
+        kinds = (_produces(lake, partitions, limits, contexts), _fetches(lake, partitions, limits, contexts))
+        operations = [rows for rows in kinds if rows is not None]
+        nothing = lake.spark.createDataFrame([], gold.DELAYED_OPERATIONS.worker_schema)
+        yield Replayed(reduce(DataFrame.unionByName, operations or [nothing]), _isr_changes(partitions))
     finally:
-        replayed.unpersist()
+        partitions.unpersist()
 
 
 def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
     """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
     events = timeline(lake, tier_max, contexts.versions)
+    isr_lines = isr_events(lake, tier_max)
+    if isr_lines is not None:
+        events = events.unionByName(isr_lines)
     ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
     return ordered.groupBy(*KEY).transformWithStateInPandas(
-        PartitionReplay(contexts), REPLAY_SCHEMA, outputMode="append", timeMode="none"
+        PartitionReplay(contexts, collect_evidence(lake)), REPLAY_SCHEMA, outputMode="append", timeMode="none"
     )
 
 
-def _produces(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame:
-    outcomes = replayed.where("wake IS NULL")
+def _isr_changes(partitions: DataFrame) -> DataFrame:
+    types = {field.name: field.dataType for field in ISR_TIMELINE.worker_schema.fields}
+    told = StructType([StructField(n, LongType() if t == TimestampType() else t) for n, t in types.items()])
+    rows = partitions.where("isr_change IS NOT NULL").select(F.from_json("isr_change", told).alias("row"))
+    return rows.select(
+        *[
+            (F.timestamp_micros(f"row.{name}") if type_ == TimestampType() else F.col(f"row.{name}")).alias(name)
+            for name, type_ in types.items()
+        ]
+    )
+
+
+def _produces(lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
+    requests = _requests(lake)
+    if requests is None:
+        return None
+    outcomes = partitions.where("request_id IS NOT NULL")
     by_request = outcomes.groupBy("cluster_id", "broker_id", F.col("request_id").alias("operation_id")).agg(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
-    joined = _requests(lake).join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
+    joined = requests.join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
     return joined.mapInArrow(_operations(limits, dict(contexts.versions)), gold.DELAYED_OPERATIONS.worker_schema)
 
 
-def _fetches(lake: Lake, replayed: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
-    events = fetches.fetch_timeline(lake, replayed.where("wake IS NOT NULL"), contexts.versions)
+def _fetches(lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
+    events = fetches.fetch_timeline(lake, partitions.where("wake IS NOT NULL"), contexts.versions)
     if events is None:
         return None
-    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    ordered = events.repartition(partitions, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
+    number = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    ordered = events.repartition(number, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
     judged = ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
         SessionReplay(limits, dict(contexts.versions)), FETCH_SCHEMA, outputMode="append", timeMode="none"
     )
@@ -141,7 +171,7 @@ def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
     return Contexts(versions, broker, topic, settle_us)
 
 
-def _requests(lake: Lake) -> DataFrame:
+def _requests(lake: Lake) -> DataFrame | None:
     """Requests whose answer waits in the produce purgatory: acks=all produces, and those of coordinators."""
     kinds = []
     if lake.has_rows(silver.PRODUCE_REQUESTS):
@@ -150,7 +180,7 @@ def _requests(lake: Lake) -> DataFrame:
         requests = lake.read(silver.REQUESTS)
         marking = requests.where("api = 'WRITE_TXN_MARKERS' AND broker_id IS NOT NULL AND size(partitions) > 0")
         kinds += [coordinators.records(requests, coordinators.partition_counts(lake)), marking]
-    return reduce(DataFrame.unionByName, [_waiting(rows) for rows in kinds])
+    return reduce(DataFrame.unionByName, [_waiting(rows) for rows in kinds]) if kinds else None
 
 
 def _waiting(rows: DataFrame) -> DataFrame:

@@ -65,7 +65,8 @@ BROKER_LIFECYCLE = silver_table(
         "starting, version, started, shutting_down, controlled_shutdown, shut_down, registered, "
         "fenced, unfenced, zookeeper_connected, zookeeper_expired, log_dir_failure, state_change, "
         "fatal, signal, log_loading, high_watermarks_loaded, stopping_replicas (it begins to stop hosting replicas; "
-        "which ones, leader_and_isr says under the role stopped)",
+        "which ones, leader_and_isr says under the role stopped), stepped_down (as it shuts down, it has let go of the "
+        "replicas whose leaders are elsewhere by now)",
     ),
     column("kafka_version", STRING, "Kafka version"),
     column("mode", STRING, "zookeeper or kraft"),

@@ -23,7 +23,12 @@ UNPARSED_LINES = silver_table(
     column("logger", STRING, "Logger"),
     column("level", STRING, "Level"),
     required("template", STRING, "Text with numbers, ids and partitions masked: what it is counted by"),
-    required("reason", STRING, "no_grammar, layout, binary, half_line, oversized, bad_json, bad_value, continuation"),
+    required(
+        "reason",
+        STRING,
+        "no_grammar, layout, binary, half_line, oversized, bad_json, bad_value, continuation; of request logs that are "
+        "text also bad_header, bad_times, bad_struct, unknown_api",
+    ),
     column("problem", STRING, "What the grammar choked on"),
     column("message", STRING, "The record; cut at 4,000 characters"),
 )

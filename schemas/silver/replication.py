@@ -91,7 +91,7 @@ REPLICA_FETCHES = silver_table(
     column("handled_time", TIMESTAMP, "dequeued + localTimeMs: the leader has seen the offset by now"),
     column("completed_time", TIMESTAMP, "handled + remoteTimeMs: the response was ready"),
     column("sent_time", TIMESTAMP, "Response sent"),
-    column("response_error_code", INT, "Error code for the partition; 0 also where the response omits it"),
+    column("response_error_code", INT, "Error code; 0 where the response omits it, null without one"),
     column("response_high_watermark", LONG, "High watermark in the response"),
     column("response_bytes", LONG, "Records in the response, in bytes"),
     column("diverging_epoch", INT, "divergingEpoch.epoch of the response"),

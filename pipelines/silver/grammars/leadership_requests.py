@@ -82,6 +82,11 @@ def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[F
     return (Fact("broker_lifecycle", {"event": "stopping_replicas", "detail": match[0]}),)
 
 
+def _stepped_down(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A broker that shuts down lets go of the partitions that were moved away from it (``stopPartitions``)."""
+    return (Fact("broker_lifecycle", {"event": "stepped_down", "detail": match[0]}),)
+
+
 def _stopped(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The replica is deleted, and what waited for it has been answered (since 2.4, KAFKA-9198)."""
     topic, partition = partition_of(match["tp"])
@@ -203,6 +208,13 @@ TEMPLATES = (
         _LOGGERS,
         r"Error while processing LeaderAndIsr request .*",
         "ReplicaManager.makeLeaders / makeFollowers",
+    ),
+    Template(
+        "leadership.stepped_down",
+        _LOGGERS,
+        r"Stopped fetchers as part of controlled shutdown for \d+ partitions",
+        "ReplicaManager.applyLocalFollowersDelta, KRaft, 3.4 and later: what waited for them has been answered",
+        _stepped_down,
     ),
     Template(
         "leadership.fetchers_stopped",

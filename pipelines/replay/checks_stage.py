@@ -1,0 +1,295 @@
+"""The check of T3 on Spark: silver becomes ``gold.purgatory_checks``.
+
+One group per partition and broker: the lines that the broker logged of the partition's purgatory, in the order of its
+log. They stream through `pipelines.replay.purgatory.checks.Checker`; of a group only what waits is kept in memory,
+and the lines of its leadership, a few per leader epoch.
+
+**Order.** Lines of one millisecond have an order that only their places tell: the file, then the offset in it. Files
+of a broker follow each other by the time of their first line, so the same log in other pieces gives the same rows.
+Leadership is in ``state-change.log`` since 2.2; those lines are merged in by time, before the others of their
+millisecond (`log_order`).
+
+**Partitions of a produce** are known by its request, where that is logged; no line of the purgatory tells. What is
+lost where it is not (coordinators' appends, produces that were never answered, logs below T1): a check that no event
+accounts for cannot be called ``no_trigger``, because what happened to another partition may account for it. Guessing
+from initial statuses that stand side by side would turn two threads that log at once into disagreements.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pipelines.lake import Lake
+from pipelines.replay.context import Contexts
+from pipelines.replay.purgatory import check_lines as c
+from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
+from pipelines.replay.purgatory.checks import Checker
+from pipelines.replay.timeline import with_topic_names
+from schemas import bronze, silver
+from schemas.checks import PURGATORY_CHECKS
+from schemas.table import TableSpec
+
+KEY = ("cluster_id", "topic", "partition", "broker_id")
+_REPLICAS = "array<struct<replica_id: int, log_end_offset: bigint>>"
+#: `LogRow` as columns, in its order.
+ROW_TYPES = {
+    "placed": "boolean",
+    "file_no": "int",
+    "byte_offset": "long",
+    "kind": "string",
+    "time_us": "long",
+    "required_offset": "long",
+    "start_offset": "long",
+    "acks_pending": "boolean",
+    "error_code": "int",
+    "high_watermark": "long",
+    "acked": _REPLICAS,
+    "awaiting": _REPLICAS,
+    "partitions": "int",
+}
+#: Order of the rows of a group, as `log_order` takes them. No line gives two of them.
+ORDER = ("placed", "apart_us", "file_no", "byte_offset")
+
+#: Lines by `silver.delayed_operation_checks.step`.
+_STEPS = {
+    "initial": c.INITIAL,
+    "check": c.CHECK,
+    "progress": c.PROGRESS,
+    "expired": c.EXPIRED,
+    "unblocked": c.ROUND_OVER,
+}
+_ROLES = {"leader_start": c.LEADER, "follower_start": c.FOLLOWER}
+
+
+class LogRow(NamedTuple):
+    """A row of a group; see `pipelines.replay.purgatory.check_lines.CheckLine` for what is not said here.
+
+    Attributes:
+        placed: its place among the others is that in their log; False where it comes from a log of its own
+            (``state-change.log``), and only its time tells.
+        file_no: number of the file among those of its broker.
+        byte_offset: place within the file.
+        acked, awaiting: as Arrow gives them, or null.
+    """
+
+    placed: bool
+    file_no: int
+    byte_offset: int
+    kind: str
+    time_us: int
+    required_offset: int | None = None
+    start_offset: int | None = None
+    acks_pending: bool | None = None
+    error_code: int | None = None
+    high_watermark: int | None = None
+    acked: list[dict[str, Any]] | None = None
+    awaiting: list[dict[str, Any]] | None = None
+    partitions: int | None = None
+
+
+def checked_produces(lake: Lake, contexts: Contexts) -> DataFrame | None:
+    """Rows of ``gold.purgatory_checks``, lazily; None where no broker logged its checks (T0 to T2), without a job.
+
+    Args:
+        contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
+    """
+    rows = log_rows(lake)
+    if rows is None:
+        return None
+    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    ordered = rows.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
+    return ordered.groupBy(*KEY).applyInArrow(_check(contexts), PURGATORY_CHECKS.worker_schema)
+
+
+def log_rows(lake: Lake) -> DataFrame | None:
+    """Lines of all purgatories, in no order: `KEY`, `ROW_TYPES` and what `ORDER` needs; None where there are none."""
+    if not lake.has_rows(silver.DELAYED_OPERATION_CHECKS):
+        return None
+    files = _files(lake)
+    checks = _rows(lake, silver.DELAYED_OPERATION_CHECKS, files, F.col("operation") == "produce")
+    initial = _with_partitions(lake, checks.where("step = 'initial'"))
+    others = checks.where(F.col("step").isin(*_STEPS.keys() - {"initial"}))
+    same = ("required_offset", "start_offset", "acks_pending", "error_code", "acked", "awaiting")
+    parts = [
+        _lines(initial, c.INITIAL, "partitions", *same),
+        _lines(others, _named(_STEPS, "step"), *same),
+    ]
+    # Followers' fetches check produces up to 0.11 only; later, they still tell that the log goes on.
+    for spec, wanted, kind, *names in (
+        (silver.HIGH_WATERMARKS, F.col("source") == "updated", c.HIGH_WATERMARK, "high_watermark"),
+        (silver.REPLICA_FETCHES, F.col("source") == "recorded", c.RECORDED),
+        (silver.LEADER_AND_ISR, F.col("role").isin(*_ROLES), _named(_ROLES, "role"), "high_watermark"),
+    ):
+        if lake.has_rows(spec):
+            parts.append(_lines(_rows(lake, spec, files, wanted), kind, *names))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _files(lake: Lake) -> DataFrame:
+    """The files of each broker in their order: ``file_id``, ``file_no``, ``placed``.
+
+    A file whose whole time lies within another one of its kind holds the same lines again (a log that was collected
+    twice while it grew). As lines of one millisecond can be equal, no line could be told from its copy later.
+    """
+    files = lake.read(bronze.LOG_FILES).where("first_time IS NOT NULL")
+    by_start = (F.col("first_time"), F.desc("last_time"), F.desc("record_count"), F.col("file_id"))
+    alike = Window.partitionBy("cluster_id", "broker_id", "kind").orderBy(*by_start)
+    until = F.max("last_time").over(alike.rowsBetween(Window.unboundedPreceding, -1))
+    # Pieces of a log that follow each other within a millisecond are no copies.
+    copy = (F.col("last_time") <= until) & (F.col("last_time") > F.col("first_time"))
+    in_order = Window.partitionBy("cluster_id", "broker_id").orderBy("first_time", "last_time", "file_id")
+    distinct = files.withColumn("copy", F.coalesce(copy, F.lit(False))).where("NOT copy")
+    return distinct.select(
+        "file_id", F.row_number().over(in_order).alias("file_no"), (F.col("kind") != "state-change").alias("placed")
+    )
+
+
+def _rows(lake: Lake, spec: TableSpec, files: DataFrame, wanted: Column) -> DataFrame:
+    rows = lake.read(spec).where(F.col("broker_id").isNotNull() & wanted)
+    return rows.join(F.broadcast(files), "file_id")
+
+
+def _with_partitions(lake: Lake, initial: DataFrame) -> DataFrame:
+    """How many partitions the request has whose batch starts there: ``partitions``, null where no line tells."""
+    requests = None
+    if lake.has_rows(silver.PRODUCE_REQUESTS):
+        requests = with_topic_names(lake, lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"))
+    if requests is None:
+        return initial.withColumn("partitions", F.lit(None).cast("int"))
+    place = (*KEY, "start_offset")
+    appended = requests.withColumn("start_offset", F.col("part.base_offset")).where("start_offset >= 0")
+    # An offset can be written again after a truncation: alone is what is so each time.
+    sizes = appended.groupBy(*place).agg(F.max(F.size("partitions")).alias("partitions"))
+    return initial.join(sizes, list(place), "left")
+
+
+def _named(names: dict[str, str], column: str) -> Column:
+    return F.create_map(*[F.lit(part) for item in names.items() for part in item])[F.col(column)]
+
+
+def _lines(rows: DataFrame, kind: Column | str, *names: str) -> DataFrame:
+    chosen: dict[str, Column] = {
+        "kind": F.lit(kind) if isinstance(kind, str) else kind,
+        "time_us": F.unix_micros("time"),
+    }
+    chosen |= {name: F.col(name) for name in ("placed", "file_no", "byte_offset", *names)}
+    columns = [chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in ROW_TYPES.items()]
+    apart = F.when(~F.col("placed"), F.unix_micros("time"))
+    return rows.select(*KEY, *columns, apart.alias("apart_us"))
+
+
+def log_order(rows: Iterable[LogRow]) -> Iterator[CheckLine]:
+    """One group's lines as its broker logged them.
+
+    Args:
+        rows: first those that stand apart, by time; then the others, in the order of their log.
+
+    Raises:
+        ValueError: the rows come in another order.
+    """
+    apart: deque[LogRow] = deque()
+    now_us, place, order = -1, (-1, -1), 0
+    for row in rows:
+        if not row.placed:
+            if now_us >= 0 or (apart and apart[-1].time_us > row.time_us):
+                raise ValueError(f"line out of order: {row}")
+            apart.append(row)
+            continue
+        if (row.file_no, row.byte_offset) < place:
+            raise ValueError(f"line out of order: {row}")
+        place = (row.file_no, row.byte_offset)
+        now_us = max(now_us, row.time_us)
+        while apart and apart[0].time_us <= now_us:
+            yield _line(apart.popleft(), order)
+            order += 1
+        yield _line(row, order)
+        order += 1
+    for row in apart:
+        yield _line(row, order)
+        order += 1
+
+
+def _line(row: LogRow, order: int) -> CheckLine:
+    return CheckLine(
+        row.kind,
+        row.time_us,
+        order,
+        row.required_offset,
+        row.start_offset,
+        row.acks_pending,
+        row.error_code,
+        row.high_watermark,
+        _positions(row.acked),
+        _positions(row.awaiting),
+        row.partitions,
+    )
+
+
+def _positions(replicas: list[dict[str, Any]] | None) -> Positions:
+    return tuple((replica["replica_id"], replica["log_end_offset"]) for replica in replicas or ())
+
+
+def _check(
+    contexts: Contexts,
+) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema = to_arrow_schema(PURGATORY_CHECKS.worker_schema, timezone="UTC")
+
+    def check(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        cluster_id, topic, partition, broker_id = (part.as_py() for part in key)
+        # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells
+        # may be wrong; without it, either error of a committed produce agrees.
+        checker = Checker(contexts.of(cluster_id, broker_id, topic).rules, broker_id)
+        shared = dict(zip(KEY, (cluster_id, topic, partition, broker_id), strict=True))
+        for found in _found(checker, (row for batch in batches for row in _log_rows(batch))):
+            yield pa.RecordBatch.from_pylist([shared | _columns(produce) for produce in found], schema=schema)
+
+    return check
+
+
+#: Rows of the result that go back to Spark at once.
+_BATCH = 1_000
+
+
+def _found(checker: Checker, rows: Iterable[LogRow]) -> Iterator[list[CheckedProduce]]:
+    """What the checker gives, some at a time."""
+    found: list[CheckedProduce] = []
+    for line in log_order(rows):
+        found += checker.observe(line)
+        if len(found) >= _BATCH:
+            yield found
+            found = []
+    found += checker.finish()
+    if found:
+        yield found
+
+
+def _log_rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
+    columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in ROW_TYPES]
+    return map(LogRow._make, zip(*columns, strict=True))
+
+
+def _columns(produce: CheckedProduce) -> dict[str, Any]:
+    """Its columns after the key."""
+    predicted, logged = produce.predicted or (None, None), produce.logged or (None, None)
+    return {
+        "required_offset": produce.required_offset,
+        "created_time": produce.created_us,
+        "start_offset": produce.start_offset,
+        "checks": produce.checks,
+        "done": produce.done,
+        "agrees": produce.agrees,
+        "reason": produce.reason,
+        "disagreed_time": produce.time_us,
+        "predicted_pending": predicted[0],
+        "predicted_error_code": predicted[1],
+        "logged_pending": logged[0],
+        "logged_error_code": logged[1],
+    }

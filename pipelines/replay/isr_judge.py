@@ -1,0 +1,75 @@
+"""Why a change of an ISR was not made when the rules asked for it, as far as the log shows. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from pipelines.replay import isr_outcome as o
+from pipelines.replay.isr_evidence import IsrEvidence, Span
+from pipelines.replay.isr_outcome import IsrOutcome
+
+#: Earlier changes can explain a delay only as far as delays go back.
+_FLIGHTS_KEPT = 16
+
+
+class IsrJudge:
+    """What held changes of one leadership's ISR up.
+
+    Attributes:
+        refused_us: when a change was last refused; 0: never.
+    """
+
+    def __init__(self, evidence: IsrEvidence, period_us: int, asks_controller: bool) -> None:
+        self._evidence = evidence
+        self._period_us = period_us
+        self._asks_controller = asks_controller
+        self._flights: deque[Span] = deque(maxlen=_FLIGHTS_KEPT)
+        self.refused_us = 0
+
+    def landed(self, from_us: int, until_us: int) -> None:
+        """A change was under way: no other was looked for meanwhile."""
+        self._flights.append((from_us, until_us))
+
+    def explain(self, outcome: IsrOutcome) -> None:
+        """Give an observed change that is late its reason."""
+        if outcome.class_ != o.LATE or outcome.reason is not None:
+            return
+        lowest_us, seen_us = outcome.lowest_us or 0, outcome.observed_us or 0
+        if self._evidence.silent_us(lowest_us, seen_us):
+            outcome.reason = o.LEADER_PAUSED
+        elif lowest_us <= self.refused_us <= seen_us:
+            outcome.reason = o.REFUSED
+        elif self._blocked(lowest_us, seen_us, ()):
+            outcome.reason = o.IN_FLIGHT
+        elif outcome.proposed_us is None and self._asks_controller:
+            outcome.reason = o.COMMIT_DELAYED
+
+    def missed(
+        self, outcome: IsrOutcome, certain_us: int, until_us: int, under_way: Iterable[IsrOutcome], reason: str | None
+    ) -> bool:
+        """Judge a change that the rule asked for until an instant, and that was not seen.
+
+        Args:
+            certain_us: from when on the rule certainly asked.
+            under_way: changes that are not settled.
+            reason: why it can be seen no more.
+
+        Returns:
+            Whether it ought to have been seen: the evaluation cannot have missed it.
+        """
+        blocked = self._blocked(certain_us, until_us, under_way)
+        held_us = until_us - certain_us - self._evidence.silent_us(certain_us, until_us)
+        if held_us <= self._period_us * (1 + blocked) or not self._evidence.logged(certain_us, until_us):
+            return False
+        outcome.class_ = o.NOT_OBSERVED
+        if (outcome.lowest_us or 0) <= self.refused_us <= until_us:
+            outcome.reason = o.REFUSED
+        else:
+            outcome.reason = o.IN_FLIGHT if blocked else reason
+        return True
+
+    def _blocked(self, from_us: int, until_us: int, under_way: Iterable[IsrOutcome]) -> int:
+        """How often, within a span, another change was under way: an evaluation then passes the partition over."""
+        ended = sum(since_us < until_us and from_us <= ended_us for since_us, ended_us in self._flights)
+        return ended + sum((one.proposed_us or until_us) < until_us for one in under_way)

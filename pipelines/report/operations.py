@@ -1,0 +1,221 @@
+"""From collected rows to the figures of operations. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pipelines.replay import outcome as o
+from pipelines.report.figures import (
+    COORDINATOR,
+    FETCH,
+    PRODUCE,
+    WITHIN_MS,
+    Collected,
+    Rows,
+    count_by,
+    from_ticks,
+    only,
+    share_of,
+    to_ms,
+)
+from pipelines.report.measures import (
+    ApiOperations,
+    CoordinatorOperations,
+    FetchOperations,
+    Interval,
+    Judged,
+    Operations,
+    OperationsByKind,
+    ReaderGroup,
+    ResidualQuantiles,
+    WidthQuantiles,
+    WorstOperation,
+)
+from pipelines.report.values import iso_utc
+from schemas.gold import CLASSES
+
+#: Groups of fetches told apart; what is beyond them is summed.
+GROUPS_MAX = 20
+#: Reasons of a fetch's class that say that the logs do not show what completed it.
+_CAUSE_NOT_SHOWN = (o.APPEND_NOT_LOGGED, o.SESSION_NOT_LOGGED)
+
+#: Reader, min.bytes, isolation level.
+_Reader = tuple[Literal["follower", "consumer"], int | None, Literal["read_uncommitted", "read_committed"] | None]
+
+
+def operations_by_kind(rows: Collected) -> OperationsByKind:
+    """How each kind of operation was answered."""
+    produces = rows.groups_of(PRODUCE)
+    return OperationsByKind(
+        produce=Operations(
+            **_judged(produces, rows.quantiles_of(PRODUCE), _succeeded(produces)), worst=_worst(rows, PRODUCE)
+        ),
+        fetch=_fetches(rows),
+        coordinator=_coordinators(rows),
+    )
+
+
+def _fetches(rows: Collected) -> FetchOperations:
+    groups, quantiles = rows.groups_of(FETCH), rows.quantiles_of(FETCH)
+    waited = [row for row in groups if row["parked"]]
+    known = [row for row in groups if row["cause"] != o.UNKNOWN and row["class_reason"] not in _CAUSE_NOT_SHOWN]
+    observed = _count(groups)
+    return FetchOperations(
+        **_judged(groups, quantiles, observed),
+        worst=_worst(rows, FETCH),
+        parked=Judged(**_judged(waited, quantiles, _count(waited), "parked_")),
+        cause_known=share_of(_count(known), observed) if observed else None,
+        groups=_readers(groups),
+    )
+
+
+def _readers(groups: Rows) -> tuple[ReaderGroup, ...]:
+    """Fetches by kind of reader, the largest first."""
+    by_reader: dict[_Reader, Rows] = defaultdict(list)
+    for row in groups:
+        if row["by_follower"]:
+            by_reader["follower", None, None].append(row)
+        else:
+            isolation: Literal["read_uncommitted", "read_committed"]
+            isolation = "read_committed" if row["read_committed"] else "read_uncommitted"
+            by_reader["consumer", row["min_bytes"], isolation].append(row)
+    largest = sorted(
+        by_reader, key=lambda reader: (-_count(by_reader[reader]), reader[0], reader[1] or 0, reader[2] or "")
+    )
+    readers = [_reader(*reader, by_reader[reader]) for reader in largest[:GROUPS_MAX]]
+    if len(largest) > GROUPS_MAX:
+        readers.append(_reader("other", None, None, [row for rest in largest[GROUPS_MAX:] for row in by_reader[rest]]))
+    return tuple(readers)
+
+
+def _reader(
+    reader: Literal["follower", "consumer", "other"],
+    min_bytes: int | None,
+    isolation_level: Literal["read_uncommitted", "read_committed"] | None,
+    own: Rows,
+) -> ReaderGroup:
+    classes = count_by(own, "class")
+    waited = [row for row in own if row["parked"]]
+    return ReaderGroup(
+        reader=reader,
+        min_bytes=min_bytes,
+        isolation_level=isolation_level,
+        observed=_count(own),
+        parked=_count(waited),
+        explained=classes.get("explained", 0),
+        jitter=classes.get("jitter", 0),
+        late=classes.get("late", 0),
+        unobservable=classes.get("unobservable", 0),
+        within_ms=_within(waited, _count(waited)),
+        by_cause=count_by(own, "cause"),
+    )
+
+
+def _coordinators(rows: Collected) -> CoordinatorOperations:
+    groups = rows.groups_of(COORDINATOR)
+    return CoordinatorOperations(
+        **_judged(groups, rows.quantiles_of(COORDINATOR), _succeeded(groups)),
+        worst=_worst(rows, COORDINATOR),
+        by_api={api: _api([row for row in groups if row["api"] == api]) for api in count_by(groups, "api")},
+    )
+
+
+def _api(own: Rows) -> ApiOperations:
+    classes = count_by(own, "class")
+    return ApiOperations(
+        observed=_count(own),
+        explained=classes.get("explained", 0),
+        jitter=classes.get("jitter", 0),
+        late=classes.get("late", 0),
+        unobservable=classes.get("unobservable", 0),
+        contradicted=classes.get("contradicted", 0),
+        within_ms=_within(own, _succeeded(own)),
+    )
+
+
+def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:
+    """The fields of `Judged`.
+
+    Args:
+        groups: counts of the operations.
+        quantiles: theirs, in columns that begin with ``prefix``.
+        measured: of how many ``within_ms`` is a share.
+    """
+    classes = count_by(groups, "class")
+    observed, succeeded = _count(groups), _succeeded(groups)
+    width = [from_ticks(value) for value in quantiles.get(f"{prefix}width") or (None,) * 2]
+    distance = [from_ticks(value) for value in quantiles.get(f"{prefix}distance") or (None,) * 4]
+    farthest = to_ms(quantiles.get(f"{prefix}distance_max"))
+
+    def of_class(name: str) -> Callable[[Mapping[str, Any]], bool]:
+        return lambda row: row["class"] == name
+
+    return {
+        "observed": observed,
+        "replayed": observed - classes.get("unobservable", 0),
+        **{name: classes.get(name, 0) for name in CLASSES},
+        "interval_width_ms": WidthQuantiles(p50=width[0], p99=width[1]),
+        "by_cause": count_by(groups, "cause"),
+        "residual_ms": ResidualQuantiles(
+            p50=distance[0], p95=distance[1], p99=distance[2], p999=distance[3], max=farthest
+        ),
+        "within_ms": _within(groups, measured),
+        "succeeded": succeeded,
+        "with_error": observed - succeeded,
+        "late_reasons": count_by(groups, "class_reason", of_class("late")),
+        "unobservable_reasons": count_by(groups, "class_reason", of_class("unobservable")),
+        "known_bugs": count_by(groups, "known_bug"),
+    }
+
+
+def _count(groups: Rows) -> int:
+    return sum(row["operations"] for row in groups)
+
+
+def _succeeded(groups: Rows) -> int:
+    return sum(row["operations"] for row in groups if row["succeeded"])
+
+
+def _within(groups: Rows, measured: int) -> dict[str, float | None]:
+    return {
+        str(n): share_of(sum(row[f"within_{n}"] for row in groups), measured) if measured else None for n in WITHIN_MS
+    }
+
+
+def _worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
+    return tuple(
+        WorstOperation(
+            broker_id=row["broker_id"],
+            client_id=row["client_id"],
+            correlation_id=row["correlation_id"],
+            arrival_time=iso_utc(row["arrival_us"]),
+            wait_ms=round(row["wait_ms"], 3),
+            residual_ms=to_ms(row["residual_ms"]),
+            topic=row["closing_topic"],
+            partition=row["closing_partition"],
+            cause=row["cause"],
+            closing_replica=row["closing_replica"],
+            closing_role=row["closing_role"],
+            operation_class=row["class"],
+            class_reason=row["class_reason"],
+            api=row["api"],
+        )
+        for row in rows.worst
+        if row["kind"] == kind
+    )
+
+
+def timeline(rows: Collected) -> tuple[Interval, ...]:
+    """Acks=all produces per interval, in order of time."""
+    counts = (*CLASSES, "observed", "with_error", "slow")
+    return tuple(
+        Interval(
+            time=iso_utc(row["start_s"] * 1_000_000),
+            interval_s=rows.interval_s,
+            total_ms_p99=from_ticks(only(row["total_p99"])),
+            **{name: row[name] for name in counts},
+        )
+        for row in sorted(rows.timeline, key=lambda row: int(row["start_s"]))
+    )

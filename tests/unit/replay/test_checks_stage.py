@@ -1,0 +1,59 @@
+"""The lines of one partition on one broker, merged from its two logs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.replay.checks_stage import LogRow, log_order
+from pipelines.replay.purgatory import check_lines as c
+
+
+def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:
+    return LogRow(True, file_no, byte_offset, c.CHECK, time_us, required_offset=byte_offset)
+
+
+def apart(time_us: int, high_watermark: int | None = None) -> LogRow:
+    return LogRow(False, 9, time_us, c.LEADER, time_us, high_watermark=high_watermark)
+
+
+def test_leadership_goes_before_the_lines_of_its_millisecond():
+    lines = list(log_order([apart(1), apart(20), apart(99), placed(5, 10), placed(6, 20), placed(7, 20)]))
+    assert [(line.kind, line.time_us) for line in lines] == [
+        (c.LEADER, 1),
+        (c.CHECK, 10),
+        (c.LEADER, 20),
+        (c.CHECK, 20),
+        (c.CHECK, 20),
+        (c.LEADER, 99),
+    ]
+    assert [line.order for line in lines] == list(range(6))
+
+
+def test_places_count_not_times():
+    """Threads wait for the appender with a time that they took before."""
+    lines = list(log_order([apart(20), placed(5, 30), placed(6, 10), placed(0, 5, file_no=2)]))
+    assert [line.time_us for line in lines] == [20, 30, 10, 5]
+
+
+def test_values_come_along():
+    replicas = [{"replica_id": 1, "log_end_offset": 7}, {"replica_id": 2, "log_end_offset": None}]
+    row = LogRow(True, 1, 0, c.PROGRESS, 10, required_offset=7, acked=replicas, partitions=2)
+    first, line = log_order([apart(10, high_watermark=3), row])
+    assert first.high_watermark == 3
+    assert (line.required_offset, line.acked, line.awaiting) == (7, ((1, 7), (2, None)), ())
+    assert line.partitions == 2
+    assert line.status is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [placed(5, 10), placed(4, 10)],
+        [placed(5, 10, file_no=2), placed(6, 10)],
+        [apart(10), apart(9)],
+        [placed(5, 10), apart(10)],
+    ],
+)
+def test_rows_in_another_order_are_refused(rows: list[LogRow]):
+    with pytest.raises(ValueError, match="out of order"):
+        list(log_order(rows))

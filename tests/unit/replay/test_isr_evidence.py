@@ -1,0 +1,71 @@
+"""What the log of a broker shows beside a partition's own lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.replay.isr_evidence import FENCED, NEVER_US, UNFENCED, Gap, IsrEvidence
+
+S = 1_000_000
+EVIDENCE = IsrEvidence(
+    fetches_logged=((0, 100 * S),),
+    silences=((10 * S, 20 * S), (30 * S, 31 * S)),
+    gaps={
+        "c": (Gap(10 * S, 10 * S + 5, 20 * S), Gap(50 * S, 50 * S + 5, NEVER_US)),
+        "holed": (Gap(10 * S, 10 * S, 20 * S, False),),
+    },
+    standing={2: ((0, UNFENCED), (40 * S, FENCED), (60 * S, UNFENCED))},
+)
+
+
+@pytest.mark.parametrize(
+    ("connection", "before", "expected"),
+    [
+        ("c", 15 * S, (10 * S, 10 * S + 5)),
+        ("c", 20 * S + 10, (10 * S, 20 * S + 10)),
+        ("c", 40 * S, (39 * S, 40 * S)),
+        ("c", 90 * S, (50 * S, 50 * S + 5)),
+        ("holed", 15 * S, (10 * S, 15 * S)),
+        ("unknown", 15 * S, (14 * S, 15 * S)),
+        ("unknown", 70 * S, (60 * S, 60 * S)),
+    ],
+)
+def test_the_last_fetch_before_an_instant(connection: str, before: int, expected: tuple[int, int]) -> None:
+    assert EVIDENCE.last_fetch(connection, before, 60 * S) == expected
+
+
+def test_the_next_fetch_after_an_instant() -> None:
+    assert EVIDENCE.next_fetch("c", 15 * S, 60 * S) == 20 * S
+    assert EVIDENCE.next_fetch("c", 25 * S, 60 * S) == 26 * S
+    assert EVIDENCE.next_fetch("c", 55 * S, 60 * S) is None
+    assert EVIDENCE.next_fetch("unknown", 61 * S, 60 * S) is None
+
+
+def test_silence_is_counted_within_a_span() -> None:
+    assert EVIDENCE.silent_us(15 * S, 40 * S) == 6 * S
+    assert EVIDENCE.silent_us(0, 5 * S) == 0
+
+
+def test_logged_means_all_of_the_span() -> None:
+    assert EVIDENCE.logged(0, 100 * S)
+    assert not EVIDENCE.logged(50 * S, 101 * S)
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [(20 * S, True), (40 * S, None), (41 * S, None), (45 * S, False), (60 * S, None), (70 * S, True)],
+)
+def test_whether_a_replica_may_join_is_open_around_the_controllers_lines(at: int, expected: bool | None) -> None:
+    assert EVIDENCE.may_join(2, at) is expected
+
+
+def test_a_replica_without_a_word_of_the_controller_is_open() -> None:
+    assert EVIDENCE.may_join(3, 20 * S) is None
+    assert EVIDENCE.joins_from(3, 20 * S) is None
+
+
+def test_when_a_fenced_replica_comes_back() -> None:
+    assert EVIDENCE.joins_from(2, 45 * S) == (59.5 * S, 61.5 * S)
+    assert EVIDENCE.barred_between(2, 20 * S, 70 * S)
+    assert not EVIDENCE.barred_between(2, 0, 30 * S)
+    assert EVIDENCE.standing_at(2, 40 * S) == FENCED
