@@ -8,10 +8,13 @@ from pyspark.sql import functions as F
 from pipelines.config import Config
 from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.replay.checks_stage import checked_produces
+from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.followers_stage import replayed_followers
 from pipelines.replay.late import tell_late_apart
-from pipelines.replay.stage import collect_contexts, replayed
+from pipelines.replay.stage import replayed
 from schemas import gold, replicas, silver
+from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
 from schemas.table import TableSpec
 
@@ -22,6 +25,7 @@ ANSWERS = (
     gold.REPLICA_BLAME,
     gold.COVERAGE,
     ISR_TIMELINE,
+    PURGATORY_CHECKS,
     replicas.REPLICA_TRUNCATIONS,
     replicas.FETCHER_TIMELINE,
 )
@@ -61,7 +65,12 @@ def refresh(lake: Lake, config: Config, run_id: str) -> None:
             lake.replace(replicas.REPLICA_TRUNCATIONS, found.truncations, stamp=run_id)
             lake.replace(replicas.FETCHER_TIMELINE, found.stays, stamp=run_id)
 
-    concurrently([operations, phases, followers, coverage])
+    def checks() -> None:
+        logged = checked_produces(lake, contexts) if config.replay.evidence_tier_max == "T3" else None
+        rows = logged if logged is not None else _none(lake, PURGATORY_CHECKS)
+        lake.replace(PURGATORY_CHECKS, rows, stamp=run_id)
+
+    concurrently([operations, phases, followers, checks, coverage])
     tell_late_apart(lake, run_id)
 
 

@@ -6,7 +6,7 @@ and the lines of its leadership, a few per leader epoch.
 
 **Order.** Lines of one millisecond have an order that only their places tell: the file, then the offset in it. Files
 of a broker follow each other by the time of their first line, so the same log in other pieces gives the same rows.
-Leadership is in ``state-change.log`` since 2.2; those lines are merged in by time, before the others of their
+Leadership is in ``state-change.log`` since 2.6; those lines are merged in by time, before the others of their
 millisecond (`log_order`).
 
 **Partitions of a produce** are known by its request, where that is logged; no line of the purgatory tells. What is

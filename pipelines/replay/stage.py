@@ -16,7 +16,8 @@ from pipelines.config import ReplayConfig
 from pipelines.lake import Lake
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
-from pipelines.replay.context import LAG_TIME_MAX, MIN_ISR, Contexts, History
+from pipelines.replay.context import Contexts
+from pipelines.replay.context_stage import collect_contexts as collect_contexts
 from pipelines.replay.fetch_operator import FETCH_SCHEMA, SessionReplay
 from pipelines.replay.isr_stage import collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
@@ -142,33 +143,6 @@ def _fetch_columns(judged: DataFrame) -> list[Column]:
         made.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
         for field in gold.DELAYED_OPERATIONS.worker_schema.fields
     ]
-
-
-def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
-    """Versions and configuration by broker: small, whatever the size of the logs."""
-    versions: dict[tuple[str, int], str] = {}
-    if lake.has_rows(silver.BROKER_LIFECYCLE):
-        told = lake.read(silver.BROKER_LIFECYCLE).where("kafka_version IS NOT NULL AND broker_id IS NOT NULL")
-        for row in told.groupBy(*_BROKER).agg(F.max_by("kafka_version", "time").alias("version")).collect():
-            versions[row["cluster_id"], row["broker_id"]] = row["version"]
-    broker: dict[tuple[str, int, str], History] = {}
-    topic: dict[tuple[str, int, str, str], History] = {}
-    if lake.has_rows(silver.BROKER_CONFIGS):
-        told = lake.read(silver.BROKER_CONFIGS).where(
-            F.col("key").isin(LAG_TIME_MAX, MIN_ISR) & F.col("broker_id").isNotNull() & F.col("value").isNotNull()
-        )
-        changes = told.groupBy(*_BROKER, "scope", "entity", "key", "value", F.unix_micros("time").alias("at")).agg(
-            F.count("*").alias("n")
-        )
-        for row in sorted(changes.collect(), key=lambda row: (row["at"], row["value"])):
-            at = ((row["at"], row["value"]),)
-            if row["scope"] in ("topic", "log"):
-                key = (row["cluster_id"], row["broker_id"], row["entity"], row["key"])
-                topic[key] = topic.get(key, ()) + at
-            else:
-                own = (row["cluster_id"], row["broker_id"], row["key"])
-                broker[own] = broker.get(own, ()) + at
-    return Contexts(versions, broker, topic, settle_us)
 
 
 def _requests(lake: Lake) -> DataFrame | None:

@@ -18,6 +18,7 @@ SPARK_SHELLS = {
     "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
+    "pipelines.replay.checks_stage",
     "pipelines.replay.context_stage",
     "pipelines.replay.coordinators",
     "pipelines.replay.fetch_operator",
