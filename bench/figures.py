@@ -4,7 +4,8 @@
 
 For each folder of logs one line per figure: how many acks=all produces were predicted, how closely, what became of the
 rest, whether the replica that closed an operation is one that the leader itself logged as awaited, whether derived
-required offsets are those that it logged, whether phases add up, and how much of the logs was understood.
+required offsets are those that it logged, whether phases add up, and how much of the logs was understood. Then the same
+of fetches, and of the requests to coordinators that wait for replication as a produce does. Three tables end it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -22,11 +24,19 @@ from pipelines import gold as gold_stage
 from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
 from pipelines.lake import Lake
+from pipelines.replay import outcome as o
 from pipelines.session import build_session
 from pipelines.silver.parse import parse
 from schemas import gold
 
-SHARES = ("within_1_ms", "within_5_ms", "within_20_ms", "isr_inferred", "closer", "required", "phases", "understood")
+Figures = dict[str, float | int | None]
+
+SHARES = (
+    *("within_1_ms", "within_5_ms", "within_20_ms", "isr_inferred", "closer", "required", "phases", "understood"),
+    *("cause_known", "parked_within_1_ms", "parked_within_5_ms", "min_bytes_within_5_ms", "read_committed_within_5_ms"),
+)
+#: Reasons of a fetch's class that say that the logs do not show what completed it.
+CAUSE_NOT_SHOWN = (o.APPEND_NOT_LOGGED, o.SESSION_NOT_LOGGED)
 
 
 def main(arguments: list[str]) -> None:
@@ -37,7 +47,7 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     config = load_config(None, {"replay.evidence_tier_max": given.tier})
     spark = build_session(config, "figures")
-    rows: dict[str, dict[str, float | int | None]] = {}
+    rows: dict[str, dict[str, Figures]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for corpus in given.corpora:
             if not (corpus / "broker-1").is_dir():
@@ -48,10 +58,10 @@ def main(arguments: list[str]) -> None:
             parse(lake)
             refresh(lake, config)
             print(f"\n## {corpus.name} ({given.tier}), {time.monotonic() - started:.0f} s")
-            made = figures(lake)
-            if made["succeeded"]:
-                rows[corpus.name] = made
-    print_table(rows)
+            rows[corpus.name] = figures(lake)
+    print_produces({name: made["produce"] for name, made in rows.items() if made["produce"]["succeeded"]})
+    print_fetches({name: made["fetch"] for name, made in rows.items() if made["fetch"]["completed"]})
+    print_coordinators({name: made["coordinator"] for name, made in rows.items() if made["coordinator"]["succeeded"]})
     spark.stop()
 
 
@@ -59,26 +69,63 @@ def refresh(lake: Lake, config: Config) -> None:
     gold_stage.refresh(lake, config, f"figures {config.config_hash}")
 
 
-def figures(lake: Lake) -> dict[str, float | int | None]:
-    """Print the figures of one lake, and give those of the table."""
+def figures(lake: Lake) -> dict[str, Figures]:
+    """Print the figures of one lake, and give those of the tables, by kind of operation."""
     operations = lake.read(gold.DELAYED_OPERATIONS).cache()
-    made = _closeness(operations) | _ground_truth(operations)
+    produces = operations.where("operation = 'produce' AND api = 'PRODUCE'")
+    made = _closeness(produces) | _ground_truth(produces)
     phases = lake.read(gold.REQUEST_PHASES).agg(_share(F.abs("unaccounted_ms") <= 1).alias("phases")).first()
     understood = lake.read(gold.COVERAGE).agg(
         (F.sum(F.when(F.col("outcome") != "unparsed", F.col("line_count"))) / F.sum("line_count")).alias("understood")
     )
     for row in (phases, understood.first()):
         made |= row.asDict() if row is not None else {}
-    for name, value in made.items():
-        print(f"{name:>24}  {value:.4%}" if name in SHARES and value is not None else f"{name:>24}  {value}")
     by = ("succeeded", "class", "class_reason", "known_bug", "cause")
+    _print("clients' produces", made, produces, by)
+    fetches = operations.where("operation = 'fetch'")
+    of_fetches = _fetches(fetches)
+    _print("fetches", of_fetches, fetches, ("parked", *by))
+    appends = operations.where("operation = 'produce' AND api <> 'PRODUCE'")
+    of_appends = _closeness(appends) | _ground_truth(appends)
+    _print("requests to coordinators", of_appends, appends, ("api", *by))
+    operations.unpersist()
+    return {"produce": made, "fetch": of_fetches, "coordinator": of_appends}
+
+
+def _print(kind: str, made: Figures, operations: DataFrame, by: Sequence[str]) -> None:
+    print(f"\n{kind}:")
+    for name, value in made.items():
+        print(f"{name:>28}  {value:.4%}" if name in SHARES and value is not None else f"{name:>28}  {value}")
     for row in operations.groupBy(*by).count().orderBy(F.desc("count"), *by).collect():
         print("  ", *[f"{name}={value}" for name, value in row.asDict().items() if value is not None])
-    operations.unpersist()
-    return made
 
 
-def _closeness(operations: DataFrame) -> dict[str, float | int | None]:
+def _fetches(operations: DataFrame) -> Figures:
+    """How near the predictions of fetches are: of those that waited, for the others have nothing to be late for."""
+    parked, close = F.col("parked"), F.abs("residual_ms") <= 5
+    shown = (F.col("cause") != o.UNKNOWN) & ~F.coalesce(F.col("class_reason").isin(*CAUSE_NOT_SHOWN), F.lit(False))
+    # An unobservable fetch counts as not within.
+    replayed = F.col("class") != "unobservable"
+    consumer = parked & (F.col("replica_id") < 0)
+    readers = {
+        "min_bytes": consumer & (F.col("min_bytes") > 1),
+        "read_committed": consumer & (F.col("isolation_level") == 1),
+    }
+    row = operations.agg(
+        F.count("*").alias("completed"),
+        _share(shown).alias("cause_known"),
+        F.count_if(parked).alias("parked"),
+        *[_share(replayed & (F.abs("residual_ms") <= n), parked).alias(f"parked_within_{n}_ms") for n in (1, 5)],
+        F.percentile(F.when(parked, F.col("interval_width_ms")), F.lit(0.5)).alias("width_p50_ms"),
+        F.percentile(F.when(parked, F.col("interval_width_ms")), F.lit(0.99)).alias("width_p99_ms"),
+        *[F.count_if(F.col("class") == name).alias(name) for name in gold.CLASSES],
+        *[F.count_if(those).alias(name) for name, those in readers.items()],
+        *[_share(replayed & close, those).alias(f"{name}_within_5_ms") for name, those in readers.items()],
+    ).first()
+    return row.asDict() if row is not None else {}
+
+
+def _closeness(operations: DataFrame) -> Figures:
     """How near the predictions are, over operations answered without error."""
     succeeded = F.col("succeeded")
     row = operations.agg(
@@ -92,7 +139,7 @@ def _closeness(operations: DataFrame) -> dict[str, float | int | None]:
     return row.asDict() if row is not None else {}
 
 
-def _ground_truth(operations: DataFrame) -> dict[str, float | int | None]:
+def _ground_truth(operations: DataFrame) -> Figures:
     """Against what the leader logged at TRACE: its awaiting sets and required offsets."""
     parts = operations.where("succeeded").select(F.explode("partitions").alias("p")).select("p.*")
     awaited = F.col("awaiting_logged").isNotNull() & F.col("closing_replica").isNotNull()
@@ -112,25 +159,83 @@ def _share(condition: Column, among: Column | None = None) -> Column:
     return F.avg(holds if among is None else F.when(among, holds))
 
 
-def print_table(rows: dict[str, dict[str, float | int | None]]) -> None:
-    """The figures as Markdown."""
-    heads = ("corpus", "answered", "within 1 ms", "5 ms", "width p99", "late", "unobservable", "closer", "required")
-    print("\n| " + " | ".join((*heads, "understood")) + " |")
+def print_produces(rows: dict[str, Figures]) -> None:
+    """Clients' acks=all produces, as Markdown."""
+    heads = ("answered", "within 1 ms", "5 ms", "width p99", "late", "unobservable", "closer", "required", "understood")
+    _table(
+        heads,
+        {
+            corpus: (
+                f"{made['succeeded']:,}",
+                _percent(made["within_1_ms"]),
+                _percent(made["within_5_ms"]),
+                _ms(made["width_p99_ms"]),
+                str(made["late"]),
+                str(made["unobservable"]),
+                _percent(made["closer"]),
+                _percent(made["required"]),
+                _percent(made["understood"]),
+            )
+            for corpus, made in rows.items()
+        },
+    )
+
+
+def print_fetches(rows: dict[str, Figures]) -> None:
+    """Completed fetches, as Markdown; those of consumers that ask for more than a byte, or read committed, apart."""
+    heads = (
+        *("fetches", "cause known", "parked", "within 1 ms", "5 ms", "width p99"),
+        *("min.bytes > 1: parked", "within 5 ms", "read_committed: parked", "within 5 ms"),
+    )
+    _table(
+        heads,
+        {
+            corpus: (
+                f"{made['completed']:,}",
+                _percent(made["cause_known"]),
+                f"{made['parked']:,}",
+                _percent(made["parked_within_1_ms"]),
+                _percent(made["parked_within_5_ms"]),
+                _ms(made["width_p99_ms"]),
+                f"{made['min_bytes']:,}",
+                _percent(made["min_bytes_within_5_ms"]),
+                f"{made['read_committed']:,}",
+                _percent(made["read_committed_within_5_ms"]),
+            )
+            for corpus, made in rows.items()
+        },
+    )
+
+
+def print_coordinators(rows: dict[str, Figures]) -> None:
+    """Requests to coordinators that waited for replication, as Markdown."""
+    _table(
+        ("answered", "within 1 ms", "5 ms", "width p99", "late", "unobservable"),
+        {
+            corpus: (
+                f"{made['succeeded']:,}",
+                _percent(made["within_1_ms"]),
+                _percent(made["within_5_ms"]),
+                _ms(made["width_p99_ms"]),
+                str(made["late"]),
+                str(made["unobservable"]),
+            )
+            for corpus, made in rows.items()
+        },
+    )
+
+
+def _table(heads: Sequence[str], rows: dict[str, tuple[str, ...]]) -> None:
+    if not rows:
+        return
+    print("\n| " + " | ".join(("corpus", *heads)) + " |")
     print("|---|" + "---:|" * len(heads))
-    for corpus, made in rows.items():
-        cells = [
-            corpus,
-            f"{made['succeeded']:,}",
-            _percent(made["within_1_ms"]),
-            _percent(made["within_5_ms"]),
-            f"{made['width_p99_ms']:.1f} ms",
-            str(made["late"]),
-            str(made["unobservable"]),
-            _percent(made["closer"]),
-            _percent(made["required"]),
-            _percent(made["understood"]),
-        ]
-        print("| " + " | ".join(cells) + " |")
+    for corpus, cells in rows.items():
+        print("| " + " | ".join((corpus, *cells)) + " |")
+
+
+def _ms(value: float | int | None) -> str:
+    return "-" if value is None else f"{value:.1f} ms"
 
 
 def _percent(share: float | int | None) -> str:

@@ -11,6 +11,7 @@ from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.checks_stage import checked_produces
 from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.followers_stage import replayed_followers
+from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.late import tell_late_apart
 from pipelines.replay.stage import replayed
 from schemas import gold, replicas, silver
@@ -39,11 +40,12 @@ def is_current(lake: Lake, run_id: str) -> bool:
 def refresh(lake: Lake, config: Config, run_id: str) -> None:
     """Recompute the gold tables from silver."""
 
-    contexts = collect_contexts(lake, config.replay.settle_ms * 1000)
+    settle_us = config.replay.settle_ms * 1000
+    contexts, evidence = concurrently([lambda: collect_contexts(lake, settle_us), lambda: collect_evidence(lake)])
 
     def operations() -> None:
         if has_requests(lake) or lake.has_rows(silver.LEADER_AND_ISR):
-            with replayed(lake, config.replay, contexts) as made:
+            with replayed(lake, config.replay, contexts, evidence) as made:
                 lake.replace(gold.DELAYED_OPERATIONS, made.operations, stamp=run_id)
                 lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
         else:

@@ -19,7 +19,7 @@ from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context import Contexts
 from pipelines.replay.context_stage import collect_contexts as collect_contexts
 from pipelines.replay.fetch_operator import FETCH_SCHEMA, SessionReplay
-from pipelines.replay.isr_stage import collect_evidence, isr_events
+from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
 from pipelines.replay.operator import OUTCOME_TYPES, REPLAY_SCHEMA, PartitionReplay
@@ -54,13 +54,18 @@ class Replayed(NamedTuple):
 
 
 @contextmanager
-def replayed(lake: Lake, config: ReplayConfig, contexts: Contexts) -> Iterator[Replayed]:
+def replayed(
+    lake: Lake, config: ReplayConfig, contexts: Contexts, evidence: Evidences | None = None
+) -> Iterator[Replayed]:
     """Every delayed produce and every fetch in silver, and every change of an ISR.
 
     Lazy: nothing is computed before rows are asked for, but for small evidence per broker. The replay of the
     partitions, which all of it needs, is kept until the block ends.
+
+    Args:
+        evidence: of `pipelines.replay.isr_stage.collect_evidence`; collected here if None.
     """
-    partitions = replay_partitions(lake, contexts, config.evidence_tier_max).persist()
+    partitions = replay_partitions(lake, contexts, config.evidence_tier_max, evidence).persist()
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
         kinds = (_produces(lake, partitions, limits, contexts), _fetches(lake, partitions, limits, contexts))
@@ -71,7 +76,7 @@ def replayed(lake: Lake, config: ReplayConfig, contexts: Contexts) -> Iterator[R
         partitions.unpersist()
 
 
-def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str) -> DataFrame:
+def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str, evidence: Evidences | None = None) -> DataFrame:
     """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
     events = timeline(lake, tier_max, contexts.versions)
@@ -80,7 +85,10 @@ def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str) -> DataFram
         events = events.unionByName(isr_lines)
     ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
     return ordered.groupBy(*KEY).transformWithStateInPandas(
-        PartitionReplay(contexts, collect_evidence(lake)), REPLAY_SCHEMA, outputMode="append", timeMode="none"
+        PartitionReplay(contexts, collect_evidence(lake) if evidence is None else evidence),
+        REPLAY_SCHEMA,
+        outputMode="append",
+        timeMode="none",
     )
 
 

@@ -28,6 +28,32 @@ def test_the_slice_is_clean_and_its_replay_is_close(audited: Audited):
     assert sum(produce[name] for name in classes) == produce["observed"]
 
 
+def test_fetches_are_replayed_closely(audited: Audited):
+    fetch = audited[1].report["operations"]["fetch"]
+    assert fetch["observed"] > 3000
+    assert fetch["contradicted"] == 0
+    assert fetch["cause_known"] >= 0.99
+    assert fetch["parked"]["observed"] > 1000
+    assert fetch["parked"]["within_ms"]["5"] >= 0.99
+    classes = ("explained", "jitter", "late", "unobservable", "contradicted")
+    for part in (fetch, fetch["parked"]):
+        assert sum(part[name] for name in classes) == part["observed"]
+    assert sum(group["observed"] for group in fetch["groups"]) == fetch["observed"]
+    assert sum(group["parked"] for group in fetch["groups"]) == fetch["parked"]["observed"]
+    assert {group["reader"] for group in fetch["groups"]} == {"follower", "consumer"}
+
+
+def test_requests_to_coordinators_are_replayed_closely(audited: Audited):
+    report = audited[1].report
+    coordinator = report["operations"]["coordinator"]
+    assert coordinator["observed"] > 0
+    assert coordinator["contradicted"] == 0
+    assert coordinator["within_ms"]["5"] >= 0.98
+    assert sum(api["observed"] for api in coordinator["by_api"].values()) == coordinator["observed"]
+    assert sum(row["operations"] for row in report["blame_coordinator"]) == coordinator["succeeded"]
+    assert {api.lower() for api in coordinator["by_api"]} <= set(report["latency"])
+
+
 def test_brokers_are_known_from_their_logs_alone(audited: Audited):
     brokers = audited[1].report["brokers"]
     assert [broker["broker_id"] for broker in brokers] == [1, 2, 3]
@@ -51,7 +77,6 @@ def test_nearly_every_line_is_understood(audited: Audited):
 def test_parts_of_later_work_are_there_and_empty_and_it_is_said(audited: Audited):
     report = audited[1].report
     assert report["rules"] == report["violations"] == report["observations"] == []
-    assert report["operations"]["fetch"] is None
     assert report["notes"]
 
 

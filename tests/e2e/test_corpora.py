@@ -36,6 +36,10 @@ def test_a_faulty_kraft_cluster_is_replayed_closely(tmp_path: Path):
     assert produce["interval_width_ms"]["p50"] <= 3
     assert produce["interval_width_ms"]["p99"] <= 60
     assert produce["contradicted"] == 0
+    fetch, coordinator = report["operations"]["fetch"], report["operations"]["coordinator"]
+    assert fetch["cause_known"] >= 0.99
+    assert fetch["parked"]["within_ms"]["5"] >= 0.99
+    assert coordinator["within_ms"]["5"] >= 0.99
     assert report["coverage"]["share_parsed"] >= 0.995
     assert report["latency"]["phases_within_1_ms"] >= 0.999
 

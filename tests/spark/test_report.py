@@ -25,9 +25,12 @@ from tests.unit.report.rows import (
     blame_interval,
     config_rows,
     covered,
+    fetch,
     log_file,
     operation,
     quantile,
+    random_appends,
+    random_fetches,
     random_operations,
     request,
     source,
@@ -75,8 +78,10 @@ def test_operations_and_blame_agree_with_plain_python(
 ) -> None:
     minimal(lake)
     everything = random_operations(seed=7, size=600)
-    fill(lake, DELAYED_OPERATIONS, everything)
+    # Of another kind: they are reported beside the produces, and change nothing of theirs.
+    fill(lake, DELAYED_OPERATIONS, everything + random_fetches(seed=5, size=500) + random_appends(seed=6, size=300))
     intervals = [
+        blame_interval(1, at(44_000), True, "coordinator"),
         blame_interval(2, at(44_999), True),
         blame_interval(3, at(45_000), True),
         blame_interval(1, at(0), False),
@@ -159,6 +164,101 @@ def test_operations_and_blame_agree_with_plain_python(
     assert worst[: len(expected)] == [row["correlation_id"] for row in expected][: len(worst)]
 
 
+def within(measured: list[Row], n: int) -> Any:
+    close = [row for row in measured if row["class"] != "unobservable" and abs(row["residual_ms"]) <= n]
+    return pytest.approx(len(close) / len(measured), abs=1e-6)
+
+
+def test_fetches_agree_with_plain_python(lake: Lake, config: Config) -> None:
+    minimal(lake)
+    rows = random_fetches(seed=9, size=700)
+    fill(lake, DELAYED_OPERATIONS, [*rows, operation(1), *random_appends(seed=1, size=50)])
+
+    fetches = collect(lake, config).operations.fetch
+
+    waited = [row for row in rows if row["parked"]]
+    for figures, own in ((fetches, rows), (fetches.parked, waited)):
+        classes = Counter(row["class"] for row in own)
+        assert (figures.observed, figures.replayed) == (len(own), len(own) - classes["unobservable"])
+        assert {name: getattr(figures, name) for name in CLASSES} == {name: classes[name] for name in CLASSES}
+        assert figures.by_cause == Counter(row["cause"] for row in own)
+        assert figures.succeeded == sum(row["succeeded"] for row in own)
+        for n in (1, 5, 20):
+            assert figures.within_ms[str(n)] == within(own, n)
+        distances = [abs(row["residual_ms"]) for row in own if row["class"] != "unobservable"]
+        assert figures.residual_ms.p95 == near(quantile(distances, 0.95))
+        assert figures.residual_ms.max == near(max(distances))
+        assert figures.interval_width_ms.p99 == near(quantile([row["interval_width_ms"] for row in own], 0.99))
+    not_shown = ("append_not_logged", "session_not_logged")
+    known = [row for row in rows if row["cause"] != "unknown" and row["class_reason"] not in not_shown]
+    assert fetches.cause_known == pytest.approx(len(known) / len(rows), abs=1e-6)
+
+    def reader(row: Row) -> tuple[str, int | None, str | None]:
+        if row["replica_id"] >= 0:
+            return "follower", None, None
+        return "consumer", row["min_bytes"], "read_committed" if row["isolation_level"] == 1 else "read_uncommitted"
+
+    readers = Counter(map(reader, rows))
+    told = {(group.reader, group.min_bytes, group.isolation_level): group for group in fetches.groups}
+    assert {key: group.observed for key, group in told.items()} == readers
+    assert [group.observed for group in fetches.groups] == sorted(readers.values(), reverse=True)
+    for key, group in told.items():
+        own = [row for row in rows if reader(row) == key]
+        parked = [row for row in own if row["parked"]]
+        assert group.parked == len(parked)
+        assert group.within_ms["5"] == within(parked, 5)
+        assert group.late == sum(row["class"] == "late" for row in own)
+        assert group.by_cause == Counter(row["cause"] for row in own)
+
+    worst = sorted((row for row in rows if row["class"] == "late"), key=lambda row: -abs(row["residual_ms"]))
+    assert [row.correlation_id for row in fetches.worst][: len(worst)] == [row["correlation_id"] for row in worst][:10]
+    assert {row.api for row in fetches.worst} == {"FETCH"}
+
+
+def test_coordinators_agree_with_plain_python(lake: Lake, config: Config) -> None:
+    minimal(lake)
+    rows = random_appends(seed=8, size=400)
+    fill(lake, DELAYED_OPERATIONS, [*rows, operation(1), fetch(2)])
+    fill(lake, REPLICA_BLAME, [blame_interval(2, at(0), True), blame_interval(3, at(0), True, "coordinator")])
+
+    report = collect(lake, config)
+
+    made = report.operations.coordinator
+    classes = Counter(row["class"] for row in rows)
+    good = [row for row in rows if row["succeeded"]]
+    assert {name: getattr(made, name) for name in CLASSES} == {name: classes[name] for name in CLASSES}
+    assert made.within_ms["5"] == within(good, 5)
+    assert {api: figures.observed for api, figures in made.by_api.items()} == {"END_TXN": 200, "OFFSET_COMMIT": 200}
+    for api, figures in made.by_api.items():
+        assert figures.late == sum(row["class"] == "late" and row["api"] == api for row in rows)
+        assert figures.within_ms["5"] == within([row for row in good if row["api"] == api], 5)
+    assert {blame.broker_id: blame.operations for blame in report.blame_coordinator} == Counter(map(blamed_of, good))
+    assert {blame.broker_id for blame in report.blame_coordinator if blame.singled_out} == {3}
+    for blame in report.blame_coordinator:
+        own = [row["wait_ms"] for row in good if blamed_of(row) == blame.broker_id]
+        assert blame.wait_ms_p99 == near(quantile(own, 0.99))
+        assert blame.p99_ms_actual == near(quantile([total_of(row) for row in good], 0.99))
+
+
+def test_the_verdict_is_about_produces(lake: Lake, config: Config) -> None:
+    fill(lake, LOG_FILES, [log_file("a/server.log", 1)])
+    fill(lake, COVERAGE, [covered(1, "request.produce", 10)])
+    info = RunInfo("run-1", "0.1.0", "c0ffee", "f00d")
+    others = [
+        fetch(1, **{"class": "late"}, residual_ms=500.0),
+        fetch(2, **{"class": "unobservable"}, residual_ms=None),
+        operation(3, api="END_TXN", **{"class": "contradicted"}, residual_ms=-50.0),
+    ]
+
+    def verdict() -> str:
+        return collect_report(lake.spark, lake, config, run=info, since=None, until=None).verdict
+
+    fill(lake, DELAYED_OPERATIONS, others)
+    assert verdict() == "inconclusive"  # no produce was seen
+    fill(lake, DELAYED_OPERATIONS, [*others, operation(4)])
+    assert verdict() == "clean"
+
+
 def test_latency_by_kind_of_request(lake: Lake, config: Config) -> None:
     minimal(lake)
     rng = random.Random(3)
@@ -168,6 +268,7 @@ def test_latency_by_kind_of_request(lake: Lake, config: Config) -> None:
             [
                 *[("PRODUCE", acks, None) for acks in (-1, 0, 1)],
                 *[("FETCH", None, replica) for replica in (2, -1)],
+                ("END_TXN", None, None),
                 ("METADATA", None, None),
             ]
         )
@@ -183,7 +284,9 @@ def test_latency_by_kind_of_request(lake: Lake, config: Config) -> None:
         "produce_acks_1": [row for row in rows if row["acks"] in (0, 1)],
         "fetch_follower": [row for row in rows if row["replica_id"] == 2],
         "fetch_consumer": [row for row in rows if row["replica_id"] == -1],
+        "end_txn": [row for row in rows if row["api"] == "END_TXN"],
     }
+    assert set(latency.by_kind) == set(kinds)
     for name, own in kinds.items():
         kind = getattr(latency, name)
         totals = [row["total_time_ms"] for row in own]
@@ -196,8 +299,8 @@ def test_latency_by_kind_of_request(lake: Lake, config: Config) -> None:
         assert kind.phases_within_1_ms == pytest.approx(
             sum(abs(r["unaccounted_ms"]) <= 1 for r in own) / len(own), abs=1e-6
         )
-    within = sum(abs(row["unaccounted_ms"]) <= 1 for row in rows)
-    assert latency.phases_within_1_ms == pytest.approx(within / len(rows), abs=1e-6)
+    accounted = sum(abs(row["unaccounted_ms"]) <= 1 for row in rows)
+    assert latency.phases_within_1_ms == pytest.approx(accounted / len(rows), abs=1e-6)
 
 
 def test_brokers_tiers_coverage_and_provenance(lake: Lake, config: Config) -> None:
@@ -272,7 +375,9 @@ def test_a_lake_with_files_only_is_inconclusive(lake: Lake, config: Config) -> N
     assert report.verdict == "inconclusive"
     assert report.inconclusive[0] == "no log record was read"
     assert report.operations.produce.within_ms == {"1": None, "5": None, "20": None}
-    assert report.blame == ()
+    assert report.blame == report.blame_coordinator == ()
+    assert (report.operations.fetch.observed, report.operations.coordinator.observed) == (0, 0)
+    assert report.latency.phases_within_1_ms is None
     assert report.timeline == ()
     assert report.window.since == "2026-11-20T14:00:00.000Z"
 
@@ -295,7 +400,7 @@ def test_a_long_timeline_is_coarsened(lake: Lake, config: Config) -> None:
 
 def test_the_same_rows_in_more_files_give_the_same_report(spark: SparkSession, lake: Lake, config: Config) -> None:
     minimal(lake)
-    rows = random_operations(seed=11, size=200)
+    rows = random_operations(seed=11, size=200) + random_fetches(seed=2, size=200) + random_appends(seed=3, size=100)
     fill(lake, DELAYED_OPERATIONS, rows)
     once = collect(lake, config).model_dump()
     random.Random(1).shuffle(rows)

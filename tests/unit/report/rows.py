@@ -24,6 +24,7 @@ def operation(number: int, **changes: Any) -> Row:
         "arrival_time": at(arrival),
         "operation_id": f"{number:032x}",
         "operation": "produce",
+        "api": "PRODUCE",
         "client_id": "p-1",
         "correlation_id": number,
         "line_time": at(arrival + wait + 2),
@@ -46,6 +47,13 @@ def operation(number: int, **changes: Any) -> Row:
         "wait_without_closing_ms": min(wait, 2.0),
         "partitions": [],
     } | changes
+
+
+def fetch(number: int, **changes: Any) -> Row:
+    row = operation(number, operation_id=f"f{number:031x}", operation="fetch", api="FETCH", cause="bytes")
+    parts = ("wait_for_fetch_ms", "wait_completion_ms", "wait_without_closing_ms", "closing_replica", "closing_role")
+    values = {"replica_id": -1, "min_bytes": 1, "isolation_level": 0, "parked": True, "bytes_known": True}
+    return row | dict.fromkeys(parts) | values | {"error_codes": [], "predicted_error_codes": []} | changes
 
 
 def request(number: int, **changes: Any) -> Row:
@@ -101,6 +109,43 @@ def random_operations(seed: int, size: int) -> list[Row]:
     return rows
 
 
+def random_fetches(seed: int, size: int) -> list[Row]:
+    rng = random.Random(seed)
+    rows = []
+    for number in range(size):
+        name = rng.choices(CLASSES[:4], (85, 8, 3, 4))[0]
+        succeeded = rng.random() < 0.9
+        replica = rng.choice((2, 3, -1, -1))
+        waited = rng.random() < 0.6
+        reason = rng.choice(("append_not_logged", "session_not_logged", "late_log_line"))
+        rows.append(
+            fetch(
+                number,
+                arrival_ms=rng.randrange(60_000),
+                wait_ms=round(rng.expovariate(1 / 200), 3) if waited else 0.0,
+                parked=waited,
+                replica_id=replica,
+                min_bytes=rng.choice((1, 20_000)),
+                isolation_level=rng.choice((0, 1, None)) if replica < 0 else 0,
+                **{"class": name},
+                class_reason={"late": "leader_stalled", "unobservable": reason}.get(name),
+                residual_ms=round(rng.gauss(0, 6), 2) if name != "unobservable" or rng.random() < 0.5 else None,
+                interval_width_ms=round(rng.random() * 5, 2),
+                cause=rng.choice(("bytes", "timer", "unknown")),
+                succeeded=succeeded,
+                error_codes=[] if succeeded else [6],
+            )
+        )
+    return rows
+
+
+def random_appends(seed: int, size: int) -> list[Row]:
+    """Requests of coordinators."""
+    apis = ("END_TXN", "OFFSET_COMMIT")
+    rows = random_operations(seed, size)
+    return [row | {"operation_id": f"c{number:031x}", "api": apis[number % 2]} for number, row in enumerate(rows)]
+
+
 def log_file(path: str, broker_id: int | None, **changes: Any) -> Row:
     return {
         "file_id": path,
@@ -131,11 +176,12 @@ def covered(broker_id: int, template: str, lines: int, **changes: Any) -> Row:
     } | changes
 
 
-def blame_interval(replica_id: int, start: datetime, singled_out: bool) -> Row:
+def blame_interval(replica_id: int, start: datetime, singled_out: bool, kind: str = "produce") -> Row:
     numbers = ("wait_ms_total", "slow_wait_ms_total", "wait_ms_p50", "wait_ms_p99")
     shares = ("share_operations", "share_wait", "share_slow_wait")
     return {
         "cluster_id": "c",
+        "kind": kind,
         "interval_start": start,
         "interval_s": 5,
         "replica_id": replica_id,

@@ -230,6 +230,11 @@ def test_a_broker_begins_to_stop_replicas(line: str) -> None:
     assert facts("state.change.logger", line) == [("broker_lifecycle", {"event": "stopping_replicas"})]
 
 
+def test_a_broker_that_shuts_down_has_stepped_down() -> None:
+    line = "[Broker id=1] Stopped fetchers as part of controlled shutdown for 8 partitions"
+    assert facts("state.change.logger", line) == [("broker_lifecycle", {"event": "stepped_down"})]
+
+
 @pytest.mark.parametrize(
     ("logger", "line", "topic"),
     [
