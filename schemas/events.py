@@ -47,7 +47,7 @@ class Event(NamedTuple):
         isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
             for progress.
         replica_id: the follower that fetches.
-        error_code: of the response's partition.
+        error_code: of the response's partition; for leader_end, with which error what waited was answered.
         request_id: identifies the request on this broker; the same in all its partitions.
         chain: identifies an unbroken run of a follower's fetches: two fetches of one chain have every fetch between
             them in the log.
@@ -62,6 +62,7 @@ class Event(NamedTuple):
         records: how many records were appended; None where the log does not say.
         producer: whose transaction the records belong to, or a marker ends; None outside transactions.
         control: True for a transaction marker.
+        replicas: how many replicas are assigned, for leader_start and isr_update; None where the log does not tell.
         required_offset: requiredOffset that the broker logged.
         diverging: True where the leader answered a fetch that the follower's log diverges from its own.
         controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
@@ -97,3 +98,4 @@ class Event(NamedTuple):
     records: int | None = None
     producer: str | None = None
     control: bool | None = None
+    replicas: int | None = None

@@ -87,7 +87,7 @@ def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
     if not leadership.rules.high_watermark_needs_min_isr or leadership.isr is None:
         return False
     # effectiveMinIsr: no more than there are replicas.
-    return len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas_seen)
+    return len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas)
 
 
 def _earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
@@ -149,9 +149,7 @@ def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, 
 
 
 def _under_min_isr_after_append(state: State, leadership: Leadership, now_us: int) -> bool:
-    return leadership.isr is not None and len(leadership.isr) < min(
-        state.context.min_isr_at(now_us), state.replicas_seen
-    )
+    return leadership.isr is not None and len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas)
 
 
 def expire(state: State, now_us: int) -> None:

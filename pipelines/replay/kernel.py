@@ -87,6 +87,7 @@ def _leader_start(state: State, event: Event) -> None:
         state.leadership = new_leadership(state)
         _drop_older(state, event.time_us - LOG_ORDER_SLACK_US)
     state.leads = True
+    state.assigned = event.replicas or state.assigned
     state.wakes += state.log.starts(event, newly_leader)
     removed = state.leadership.start_epoch(event, newly_leader)
     state.required.epoch_starts(event.offset)
@@ -102,7 +103,8 @@ def _leader_end(state: State, event: Event) -> None:
         return
     for operation in state.waiting:
         operation.proven_early = acked_before_commit(state.leadership, operation, event)
-        close(state, operation, event, cause=o.LEADERSHIP_LOST, error_code=NOT_LEADER_OR_FOLLOWER)
+        error_code = event.error_code or NOT_LEADER_OR_FOLLOWER
+        close(state, operation, event, cause=o.LEADERSHIP_LOST, error_code=error_code)
     state.waiting = []
     state.leads = False
     state.leadership = None
@@ -112,6 +114,7 @@ def _isr_update(state: State, event: Event) -> None:
     if state.leads is False:
         return
     leadership = current_leadership(state)
+    state.assigned = event.replicas or state.assigned
     removed = leadership.commit_isr(event)
     note_replicas(state)
     advance(state, event, removed=removed)

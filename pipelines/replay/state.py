@@ -51,6 +51,7 @@ class State:
         waiting: operations not yet satisfied, by base offset.
         decided: operations that are done but whose required offset may still become known.
         log: the batches of the current leadership.
+        assigned: how many replicas are assigned, where a line tells.
         wakes: what may have completed fetches since the last event.
         logged_appends: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base
             offset); only where the request log has no responses.
@@ -67,6 +68,12 @@ class State:
     logged_appends: deque[tuple[int, int]] = field(default_factory=deque)
     last: Event | None = None
     replicas_seen: int = 1
+    assigned: int | None = None
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas the partition has: as assigned, else as many as were ever seen."""
+        return self.assigned if self.assigned is not None else self.replicas_seen
 
     def take_wakes(self, now_us: int) -> list[Wake]:
         """The wakes that are due."""

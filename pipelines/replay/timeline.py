@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay import coordinators
+from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
 from pipelines.replay.versions import rules_for
 from pipelines.silver.parse import topic_names
 from schemas import events as e
@@ -58,6 +59,7 @@ EVENT_TYPES = {
     "records": "int",
     "producer": "string",
     "control": "boolean",
+    "replicas": "int",
 }
 #: A fetcher that starts later than this after its partition became a follower has other reasons.
 STEP_DOWN_MAX_US = 5_000_000
@@ -119,7 +121,7 @@ def _leadership(lake: Lake) -> list[DataFrame]:
     rows = _rows(lake, silver.LEADER_AND_ISR)
     if rows is None:
         return []
-    rows = rows.where(F.col("role").isin("leader_start", "follower_start", "leader_update"))
+    rows = with_assigned_replicas(rows).where(F.col("role").isin("leader_start", "follower_start", "leader_update"))
     kind = (
         F.when(F.col("role") == "leader_start", e.LEADER_START)
         .when(F.col("role") == "follower_start", e.LEADER_END)
@@ -136,8 +138,17 @@ def _leadership(lake: Lake) -> list[DataFrame]:
         isr="isr",
         completed_us="stepped_down_us",
         controller=F.lit(True),
+        replicas=F.when(F.size("assigned") > 0, F.size("assigned")),
     )
-    return [told, *_restarts(lake, rows)]
+    return [told, *_restarts(lake, rows), *_ends(lake)]
+
+
+def _ends(lake: Lake) -> list[DataFrame]:
+    """Replicas that a broker stopped hosting: their topic was deleted, or a reassignment moved them away."""
+    ends = partition_ends(lake)
+    if ends is None:
+        return []
+    return [_event(ends, e.LEADER_END, time_us="time_us", earliest_us="earliest_us", error_code="error_code")]
 
 
 def _with_step_down(lake: Lake, leadership: DataFrame) -> DataFrame:
