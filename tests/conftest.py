@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 HERE = Path(__file__).parent
 RINGS = ("unit", "spark", "e2e")
@@ -13,3 +14,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ring = item.path.relative_to(HERE).parts[0]
         if ring in RINGS:
             item.add_marker(ring)
+
+
+# A failure in continuous integration has to be one that can be looked at: the same examples every time.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")

@@ -86,8 +86,13 @@ def _complete_waiting(
 def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
     if not leadership.rules.high_watermark_needs_min_isr or leadership.isr is None:
         return False
-    # effectiveMinIsr: no more than there are replicas.
-    return len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas)
+    return len(leadership.isr) < _effective_min_isr(state, leadership, now_us)
+
+
+def _effective_min_isr(state: State, leadership: Leadership, now_us: int) -> int:
+    """min.insync.replicas, since 3.7 no more than there are replicas (``Partition.effectiveMinIsr``)."""
+    configured = state.context.min_isr_at(now_us)
+    return min(configured, state.replicas) if leadership.rules.caps_min_isr_at_replicas else configured
 
 
 def _earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
@@ -149,7 +154,7 @@ def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, 
 
 
 def _under_min_isr_after_append(state: State, leadership: Leadership, now_us: int) -> bool:
-    return leadership.isr is not None and len(leadership.isr) < min(state.context.min_isr_at(now_us), state.replicas)
+    return leadership.isr is not None and len(leadership.isr) < _effective_min_isr(state, leadership, now_us)
 
 
 def expire(state: State, now_us: int) -> None:
@@ -192,6 +197,8 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
     operation.cause = cause
     operation.predicted_error_code = error_code
     _name_missing_replica(state, operation)
+    if operation.error_code == error_code:
+        operation.missing = None  # that it was not committed is what the error says
     operation.lowest_us = min(operation.lowest_us or event.earliest_us, event.earliest_us)
     operation.highest_us = max(event.time_us, event.completed_us or 0) + CLOCK_TICK_US
     state.decided.add(operation)

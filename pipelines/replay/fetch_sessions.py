@@ -317,7 +317,11 @@ def judged(asked: Asked) -> FetchOutcome:
     latest = _reached(sorted(proven), need)
     # Bytes that came as the timer fired raced with it: what the response carries tells who won.
     races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
-    if latest is not None and latest[0] <= (best.highest_us or 0) and not (races and (fetch.response_bytes or 0) < need):
+    if (
+        latest is not None
+        and latest[0] <= (best.highest_us or 0)
+        and not (races and (fetch.response_bytes or 0) < need)
+    ):
         cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES
         lowest_us = max(earliest[0] if earliest is not None else 0, dequeued_us)
         best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)

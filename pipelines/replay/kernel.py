@@ -133,7 +133,9 @@ def _isr_proposal(state: State, event: Event) -> None:
 def _fetch(state: State, event: Event) -> None:
     if event.offset is not None and not event.error_code and not event.diverging:
         state.required.boundary(event.offset)
-    if state.leads is False or event.error_code or event.replica_id == state.context.broker_id:
+    # A read error is answered at once and moves nobody; an error after a wait came later than the read.
+    failed = event.error_code and (event.completed_us or 0) - event.time_us <= CLOCK_TICK_US
+    if state.leads is False or failed or event.replica_id == state.context.broker_id:
         return
     if event.diverging and not state.context.rules.counts_diverging_fetches:
         return

@@ -108,9 +108,18 @@ def test_the_rule_asks_when_the_oracle_does(history: list[Event], version: str) 
         expected = overdue(history, replica, spares_the_end=version != "0.10.2")
         long = [span for span in expected if span[1] - span[0] > PERIOD_MS + STEP_MS]
         for one in rows:
-            assert any(abs((one.lowest_us or 0) // MS - since) <= STEP_MS for since, _ in expected)
+            assert any(abs((one.lowest_us or 0) // MS - since) <= STEP_MS for since, _ in expected), (
+                replica,
+                one,
+                expected,
+            )
         for since, _ in long:
-            assert any(abs((one.lowest_us or 0) // MS - since) <= STEP_MS for one in rows)
+            assert any(abs((one.lowest_us or 0) // MS - since) <= STEP_MS for one in rows), (
+                replica,
+                since,
+                rows,
+                expected,
+            )
 
 
 @dataclass
