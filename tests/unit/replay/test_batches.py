@@ -75,7 +75,8 @@ def test_a_transaction_holds_what_lies_above_it_until_its_marker_is_replicated()
     assert [wake.unstable for wake in of_kind(BATCH, given)] == [True, True, True, False]
     (stable,) = of_kind(STABLE, given)
     assert (stable.appended_lowest_us, stable.appended_highest_us) == (39_900, 40_000)
-    assert stable.base_offset is not None and stable.base_offset > 3
+    assert stable.base_offset is not None
+    assert stable.base_offset > 3
 
 
 def test_of_two_open_transactions_the_older_one_holds():

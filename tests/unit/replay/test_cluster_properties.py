@@ -96,7 +96,8 @@ def test_every_fetch_is_answered_when_and_why_the_cluster_answered_it(logged: Lo
         if answer is None:
             continue  # the history ends before it
         assert fetch.cause == answer.cause
-        assert fetch.lowest_us is not None and fetch.highest_us is not None
+        assert fetch.lowest_us is not None
+        assert fetch.highest_us is not None
         verdict = judge(
             fetch.lowest_us,
             fetch.highest_us,

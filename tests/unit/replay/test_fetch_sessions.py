@@ -94,7 +94,8 @@ def replay(*events: SessionEvent, version: str = "3.9.1") -> list[FetchOutcome]:
 
 
 def interval(outcome: FetchOutcome) -> tuple[float, float]:
-    assert outcome.lowest_us is not None and outcome.highest_us is not None
+    assert outcome.lowest_us is not None
+    assert outcome.highest_us is not None
     return outcome.lowest_us / MS, outcome.highest_us / MS
 
 
