@@ -61,8 +61,8 @@ def sessions(logged: Logged, wakes: dict[int, list[Wake]], version: str) -> list
     outcomes: list[FetchOutcome] = []
     for connection, fetches in logged.fetches.items():
         events = list(fetches)
-        for partition, given in wakes.items():
-            for wake in given:
+        for partition, woken in wakes.items():
+            for wake in woken:
                 follows = connection == FOLLOWER_CONNECTION
                 lowest = wake.appended_lowest_us if follows else wake.committed_lowest_us
                 highest = wake.appended_highest_us if follows else wake.committed_highest_us
