@@ -53,6 +53,7 @@ class IsrWatch:
         self._leader_epoch: int | None = None
         self._since_us = 0
         self._last_us = 0
+        self._last: Event | None = None
         #: Out of sync, and still in the ISR: (from, certainly from).
         self._overdue: dict[int, tuple[int, int]] = {}
         self._joining: dict[int, Expected] = {}
@@ -79,8 +80,9 @@ class IsrWatch:
     def observe(self, event: Event) -> Iterable[IsrOutcome]:
         """Fold one event; give the changes that are settled. Events of other kinds than these handlers' are ignored."""
         handler = self._handlers.get(event.kind)
-        if handler is None:
+        if handler is None or event == self._last:  # the same line can stand in two overlapping files
             return ()
+        self._last = event
         if event.time_us > self._due_us and self._leads is not False:
             self._look(event.time_us)
         if self._settling:
