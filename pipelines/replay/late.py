@@ -15,6 +15,9 @@ from pipelines.lake import Lake
 from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP
 from schemas import gold
 
+#: What was answered this shortly before a late operation was answered as the broker resumed.
+RESUME_MS = 100
+
 _KEY = gold.DELAYED_OPERATIONS.keys
 
 
@@ -35,7 +38,8 @@ def with_reasons(late: DataFrame, requests: DataFrame) -> DataFrame:
     )
     alive = (
         others.join(F.broadcast(waited), ["cluster_id", "broker_id"])
-        .where("came > highest_time AND left < completed_time")
+        # As a broker resumes it answers what has piled up, within moments of the late ones.
+        .where(f"came > highest_time AND left < completed_time - INTERVAL '{RESUME_MS}' MILLISECOND")
         .select(*_KEY)
         .distinct()
         .withColumn("alive", F.lit(True))

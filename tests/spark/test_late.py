@@ -42,6 +42,7 @@ def test_reasons(spark: SparkSession):
     requests = [
         request(1, 2, 3),  # came and went meanwhile
         request(2, 0.5, 6.5),  # as late as the operation itself
+        request(2, 5.9, 5.95),  # answered as the broker resumed
         request(3, 2, 3),  # another broker
     ]
 
