@@ -143,6 +143,16 @@ def tables(name: str | None, lake: Path, master: str | None, conf: Path | None) 
 
 
 @highwater.command()
+@click.argument("rule", required=False)
+@click.option("--markdown", is_flag=True, help="All rules as the document docs/rules.md.")
+def explain(rule: str | None, markdown: bool) -> ExitCode:
+    """Say what RULE checks, by which evidence, with an example; without RULE list all rules."""
+    from jobs.explain import explain as tell
+
+    return tell(RichConsole(), rule, markdown)
+
+
+@highwater.command()
 @_options("lake", "conf")
 def doctor(lake: Path, conf: Path | None) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""

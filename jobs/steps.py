@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,10 +16,10 @@ from pyspark.sql import functions as F
 from jobs.exit_codes import ExitCode
 from pipelines import fingerprint, gold
 from pipelines.bronze.discover import discover
-from pipelines.bronze.ingest import IngestSummary
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.config import Config
 from pipelines.console import Console
+from pipelines.data_dir.ingest import ingest_data
 from pipelines.lake import Lake
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
@@ -28,6 +29,7 @@ from pipelines.session import build_session
 from pipelines.silver.parse import parse as parse_lines
 from schemas import bronze
 from schemas.catalog import TABLES
+from schemas.data_files import DATA_FILES
 from schemas.gold import RUNS
 
 _VERDICTS = {"clean": ExitCode.CLEAN, "violated": ExitCode.VIOLATED, "inconclusive": ExitCode.INCONCLUSIVE}
@@ -57,10 +59,10 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     started = datetime.now(UTC)
     _look(run, logs)
     with _lake(run) as lake:
-        summary = _ingest(run, lake, logs)
+        problems = _ingest(run, lake, logs)
         _parse(run, lake)
         run_id = _replay(run, lake)
-        report = _report(run, lake, run_id, summary.problems)
+        report = _report(run, lake, run_id, problems)
         _note_run(lake, run, report, run_id, started)
     return _VERDICTS[report.verdict]
 
@@ -109,15 +111,21 @@ def _lake(run: Run) -> Iterator[Lake]:
         spark.stop()
 
 
-def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> IngestSummary:
+def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> tuple[tuple[str, str], ...]:
+    """Logs first: they tell whose the data directories are that do not say it themselves. Gives the problems."""
+    ingest_id = _ingest_id()
     with run.console.stage("ingest"):
         lake.create(TABLES)
-        summary = ingest_files(lake.spark, lake, logs, run.config.ingest, _ingest_id())
+        summary = ingest_files(lake.spark, lake, logs, run.config.ingest, ingest_id)
+        data = ingest_data(lake.spark, lake, logs, ingest_id)
     new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
     run.console.note(f"  {summary.files_found} log files, {new}")
-    for path, problem in summary.problems:
+    if data.files_found:
+        run.console.note(f"  {data.files_found} files of data directories, {data.files_new} new")
+    problems = (*summary.problems, *data.problems)
+    for path, problem in problems:
         run.console.warn(f"{path}: {problem}")
-    return summary
+    return problems
 
 
 def _ingest_id() -> str:
@@ -158,7 +166,8 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
 
 
 def _run_id(run: Run, lake: Lake) -> str:
-    rows = lake.read(bronze.LOG_FILES).select("file_id").collect()
+    files = [lake.read(spec).select("file_id") for spec in (bronze.LOG_FILES, DATA_FILES) if lake.has_rows(spec)]
+    rows = reduce(DataFrame.unionByName, files).collect() if files else []
     return fingerprint.run_id((row["file_id"] for row in rows), run.config.config_hash)
 
 

@@ -78,6 +78,13 @@ class LatencyConfig(_Section):
     interval_s: int = Field(ge=1)
 
 
+class AuditConfig(_Section):
+    """How the rules of correctness judge."""
+
+    clock_skew_max_ms: int = Field(ge=0)
+    severity: dict[str, Literal["violation", "observation", "off"]]
+
+
 class ReportConfig(_Section):
     """How the report is drawn."""
 
@@ -91,6 +98,7 @@ class Config(_Section):
     ingest: IngestConfig
     replay: ReplayConfig
     latency: LatencyConfig
+    audit: AuditConfig
     report: ReportConfig
 
     @cached_property

@@ -14,7 +14,9 @@ from pipelines.replay.followers_stage import replayed_followers
 from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.late import tell_late_apart
 from pipelines.replay.stage import replayed
-from schemas import gold, replicas, silver
+from pipelines.rules.audit_stage import audit
+from schemas import controllers, gold, replicas, silver
+from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
 from schemas.table import TableSpec
@@ -29,6 +31,8 @@ ANSWERS = (
     PURGATORY_CHECKS,
     replicas.REPLICA_TRUNCATIONS,
     replicas.FETCHER_TIMELINE,
+    *controllers.TABLES,
+    *AUDIT_TABLES,
 )
 
 
@@ -74,6 +78,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> None:
 
     concurrently([operations, phases, followers, checks, coverage])
     tell_late_apart(lake, run_id)
+    audit(lake, contexts, config.audit, run_id)
 
 
 def _coverage(lake: Lake) -> DataFrame:

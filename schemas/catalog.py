@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from schemas import bronze, checks, gold, isr, replicas, silver
+from schemas import audit, bronze, checks, controllers, data_files, gold, isr, replicas, silver
+from schemas.silver import data_dir
 from schemas.table import TableSpec
 
 TABLES: tuple[TableSpec, ...] = (
     *bronze.TABLES,
+    *data_files.TABLES,
     *silver.TABLES,
+    *data_dir.TABLES,
     *gold.TABLES,
     isr.ISR_TIMELINE,
     *checks.TABLES,
     *replicas.TABLES,
+    *controllers.TABLES,
+    *audit.TABLES,
 )
 BY_FULL_NAME = {table.full_name: table for table in TABLES}

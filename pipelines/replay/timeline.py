@@ -329,13 +329,17 @@ def with_topic_names(lake: Lake, requests: DataFrame | None) -> DataFrame | None
     """Produce requests exploded, with names instead of ids where a line tells them."""
     if requests is None:
         return None
-    rows = exploded(requests)
+    return named(lake, exploded(requests))
+
+
+def named(lake: Lake, rows: DataFrame) -> DataFrame:
+    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
     names = topic_names(lake)
     if names is None:
         return rows
-    named = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
-    rows = rows.join(F.broadcast(named), ["cluster_id", "topic"], "left")
-    return rows.withColumn("topic", F.coalesce("name", "topic"))
+    by_id = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
+    found = rows.join(F.broadcast(by_id), ["cluster_id", "topic"], "left")
+    return found.withColumn("topic", F.coalesce("name", "topic")).drop("name")
 
 
 def _checks(lake: Lake) -> list[DataFrame]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipelines.config import Config
 from pipelines.report.blame import blame
+from pipelines.report.correctness import correctness
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -26,6 +27,7 @@ from pipelines.report.model import (
     Broker,
     Coverage,
     InputFile,
+    NotCheckable,
     Provenance,
     Report,
     RunInfo,
@@ -34,13 +36,11 @@ from pipelines.report.model import (
     Window,
 )
 from pipelines.report.operations import operations_by_kind, timeline
-from pipelines.report.tiers import TIERS, Node, not_checkable, overall, tier_of
+from pipelines.report.tiers import TIERS, Node, counting, not_checkable, overall, tier_of
 from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
 
 _NOTES = (
-    "The correctness rules are not run by this version: rules, violations and observations are empty. The verdict "
-    "speaks of the replay of acks=all produces only.",
     "timeline and blame are of clients' acks=all produces, blame_coordinator of requests to group and transaction "
     "coordinators. They take the time of an operation from its arrival to its completion; the response queue and "
     "sending the response come after that.",
@@ -52,12 +52,20 @@ def assemble(
     rows: Collected, config: Config, run: RunInfo, *, since_us: int | None = None, until_us: int | None = None
 ) -> Report:
     """The report of collected rows."""
-    tiers = _tiers(rows, config.replay.evidence_tier_max)
+    highest = config.replay.evidence_tier_max
+    tiers = _tiers(rows, highest)
     brokers = _brokers(rows, tiers)
-    coverage = _coverage(rows, brokers)
+    deciding = counting(tiers, _controllers(brokers))
+    found = correctness(
+        rows,
+        [broker for broker in brokers if (broker.cluster_id, broker.broker_id) in deciding],
+        highest,
+        in_window=since_us is not None or until_us is not None,
+    )
+    coverage = _coverage(rows, brokers, found.not_checkable)
     operations = operations_by_kind(rows)
     problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
-    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems)
+    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, found)
     return Report(
         verdict=verdict,
         inconclusive=reasons,
@@ -66,6 +74,10 @@ def assemble(
         window=Window(since=_instant(since_us), until=_instant(until_us)),
         brokers=brokers,
         coverage=coverage,
+        rules=found.rules,
+        violations=found.violations,
+        observations=found.observations,
+        open_cases=found.open_cases,
         operations=operations,
         latency=_latency(rows),
         slow_ms=config.latency.slow_ms,
@@ -83,7 +95,7 @@ def assemble(
             ),
             delta_versions=dict(sorted(rows.delta_versions.items())),
         ),
-        notes=(*_NOTES, *_further_notes(rows, config)),
+        notes=(*found.notes, *_NOTES, *_further_notes(rows, config)),
         problems=tuple(f"{file}: {problem}" for file, problem in problems),
     )
 
@@ -96,6 +108,9 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
     highest = config.replay.evidence_tier_max
     if highest != TIERS[-1]:
         yield f"Evidence above {highest} was not used, as configured (replay.evidence_tier_max)."
+    for rule_id, severity in config.audit.severity.items():
+        meant = "is not looked at" if severity == "off" else f"counts as {severity}"
+        yield f"What {rule_id} finds {meant}, as configured (audit.severity)."
     if rows.interval_s != config.report.timeline_interval_s:
         yield f"The timeline has intervals of {rows.interval_s} s, for it would be too long otherwise."
 
@@ -167,7 +182,7 @@ def _last(rows: Rows, name: str) -> str | None:
     return next((row[name] for row in reversed(rows) if row[name] is not None), None)
 
 
-def _coverage(rows: Collected, brokers: Sequence[Broker]) -> Coverage:
+def _coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotCheckable]) -> Coverage:
     lines = sum(row["lines"] for row in rows.coverage)
     unparsed = sum(row["unparsed"] for row in rows.coverage)
     checkable = _controllers(brokers) | {_node(row) for row in rows.coverage if row["request_log"]}
@@ -181,7 +196,7 @@ def _coverage(rows: Collected, brokers: Sequence[Broker]) -> Coverage:
         parsed=lines - unparsed,
         unparsed=unparsed,
         share_parsed=share_of(lines - unparsed, lines) if lines else None,
-        not_checkable=tuple(gaps),
+        not_checkable=(*gaps, *further),
         top_unparsed=tuple(UnparsedTemplate.model_validate(row) for row in rows.unparsed),
     )
 

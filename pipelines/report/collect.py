@@ -1,4 +1,4 @@
-"""Reads the lake for the report: a dozen queries that give aggregates only, plus one row per input file."""
+"""Reads the lake for the report: a dozen queries that give aggregates only, plus a row per input file and finding."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
+from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
@@ -37,7 +38,8 @@ def collect_report(
         lake: holds the tables named in the imports above.
         config: thresholds and intervals.
         run: what the lake does not say.
-        since: operations, requests, blame and timeline from this arrival on; without a zone it is UTC.
+        since: operations, requests, blame and timeline from this arrival on, findings from this time on; without a
+            zone it is UTC.
         until: and before this one.
 
     Raises:
@@ -50,6 +52,7 @@ def collect_report(
     bounds = queries.Bounds(_micros(since), _micros(until))
     slow_ms = config.latency.slow_ms
     operations = bounds.arrived(queries.operations(table(DELAYED_OPERATIONS), slow_ms))
+    findings = queries.findings(bounds.found(table(VIOLATIONS)))
     first: dict[str, DataFrame] = {
         "groups": queries.groups(operations),
         "latency": queries.latency(bounds.arrived(table(REQUEST_PHASES))),
@@ -59,6 +62,9 @@ def collect_report(
         "configs": queries.configs(table(BROKER_CONFIGS)),
         "lifecycle": queries.lifecycle(table(BROKER_LIFECYCLE)),
         "singled_out": queries.singled_out(bounds.overlapping(table(REPLICA_BLAME))),
+        "findings": findings,
+        "evidence": queries.evidence(table(EVIDENCE), findings),
+        "rule_results": table(RULE_RESULTS),
     }
     rows = _run(spark, first)
 
@@ -92,6 +98,9 @@ def collect_report(
             configs=rows["configs"],
             lifecycle=rows["lifecycle"],
             delta_versions=lake.versions(),
+            findings=rows["findings"],
+            evidence=rows["evidence"],
+            rule_results=rows["rule_results"],
         ),
         config,
         run,

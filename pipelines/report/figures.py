@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.report.tiers import Node
@@ -66,6 +66,9 @@ class Collected:
         configs: a row per broker and key.
         lifecycle: version and mode per broker.
         delta_versions: of every table.
+        findings: rows of gold.violations, at most so many of a severity; ``of_severity`` says how many there are.
+        evidence: their lines.
+        rule_results: a row per rule; empty where no rule was run.
     """
 
     groups: Rows
@@ -82,6 +85,9 @@ class Collected:
     configs: Rows
     lifecycle: Rows
     delta_versions: dict[str, int]
+    findings: Rows = field(default_factory=list)
+    evidence: Rows = field(default_factory=list)
+    rule_results: Rows = field(default_factory=list)
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

@@ -104,12 +104,23 @@ class Coverage(Part):
 
 
 class RuleResult(Part):
-    """What became of one correctness rule."""
+    """What became of one correctness rule. Of the whole lake, whatever the time window.
+
+    Attributes:
+        checked: facts that it judged.
+        cases: violations that it found, those that follow from others included.
+        observations: *(extra)* legal but surprising things that it found.
+        open_cases: *(extra)* cases that these logs do not decide.
+        reason: *(extra)* why it is inconclusive.
+    """
 
     rule_id: Text
     verdict: Verdict
     checked: Count
     cases: Count
+    observations: Count = 0
+    open_cases: Count = 0
+    reason: Text | None = None
 
 
 class Evidence(Part):
@@ -122,7 +133,16 @@ class Evidence(Part):
 
 
 class Finding(Part):
-    """A violation, or an observation; ``offset_end`` is exclusive."""
+    """A violation, an observation, or a case left open; ``offset_end`` is exclusive.
+
+    Attributes:
+        evidence: in time order.
+        finding_id: *(extra)* its key in ``gold.violations``.
+        known_bug: *(extra)* JIRA or KIP of a bug of the running version that has this signature.
+        cause: *(extra)* short name of the cause, where the rule tells several apart.
+        records: *(extra)* requests or records that it is about, where they are counted.
+        implied: *(extra)* findings that follow from this one; they stand nowhere else.
+    """
 
     rule_id: Text
     topic: Text | None
@@ -134,6 +154,11 @@ class Finding(Part):
     brokers: tuple[int, ...]
     message: Text
     evidence: tuple[Evidence, ...]
+    finding_id: Text
+    known_bug: Text | None = None
+    cause: Text | None = None
+    records: Count | None = None
+    implied: tuple[Finding, ...] = ()
 
 
 class InputFile(Part):
@@ -155,7 +180,7 @@ class Provenance(Part):
 
 
 class Window(Part):
-    """Which arrivals the report is about; null: no bound."""
+    """Which arrivals, and findings of which time, the report is about; null: no bound."""
 
     since: Instant | None = None
     until: Instant | None = None
@@ -169,10 +194,12 @@ class Report(Part):
         tier: the lowest tier of the brokers that have any log; controller-only nodes and files that nothing assigns
             to a broker do not count unless there is nothing else.
         tier_by_broker: *(extra)* by broker id; ``<cluster>/<broker id>`` where there are several clusters.
-        window: *(extra)* restricts operations, latency, blame and timeline by arrival, ``until`` exclusive.
+        window: *(extra)* restricts operations, latency, blame and timeline by arrival, and findings by their time
+            (those without one stay); ``until`` is exclusive.
+        open_cases: *(extra)* what may be a violation, and these logs do not decide it.
         blame: of acks=all produces; ``blame_coordinator`` *(extra)*: the same of coordinators' requests.
         slow_ms: *(extra)* what counts as slow in ``blame`` and ``timeline``.
-        notes: *(extra)* what this version does not check yet, and how figures are meant.
+        notes: *(extra)* what is left out, and how figures are meant.
         problems: *(extra)* input problems, one message each.
     """
 
@@ -187,6 +214,7 @@ class Report(Part):
     rules: tuple[RuleResult, ...] = ()
     violations: tuple[Finding, ...] = ()
     observations: tuple[Finding, ...] = ()
+    open_cases: tuple[Finding, ...] = ()
     operations: OperationsByKind
     latency: Latency
     slow_ms: int

@@ -60,6 +60,8 @@ CONFIG_KEYS = (
 )
 UNPARSED_MAX = 20
 WORST_MAX = 10
+#: Findings of one severity that are collected.
+FINDINGS_MAX = 1000
 #: Classes of a fetch that are worth a look.
 _WORTH_A_LOOK = ("contradicted", "late", "jitter")
 #: Columns of an operation that the report's queries see changed.
@@ -94,6 +96,15 @@ class Bounds:
         if self.until_us is not None:
             intervals = intervals.where(start_us < self.until_us)
         return intervals
+
+    def found(self, findings: DataFrame) -> DataFrame:
+        """The findings of the window; one that has no time may well be of it."""
+        time = F.col("time")
+        if self.since_us is not None:
+            findings = findings.where(time.isNull() | (time >= F.timestamp_micros(F.lit(self.since_us))))
+        if self.until_us is not None:
+            findings = findings.where(time.isNull() | (time < F.timestamp_micros(F.lit(self.until_us))))
+        return findings
 
 
 # ---------------------------------------------------------------- operations
@@ -258,6 +269,33 @@ def latency(phases: DataFrame) -> DataFrame:
             *measured,
         )
     )
+
+
+# ------------------------------------------------------------------ findings
+
+
+def findings(findings: DataFrame, at_most: int = FINDINGS_MAX) -> DataFrame:
+    """Findings, at most so many of a severity: those of their own first, and of every rule as many as there is room."""
+    order = (F.col("topic"), F.col("partition"), F.col("offset_start"), F.col("time"), F.col("finding_id"))
+    implied = F.col("implied_by").isNotNull()
+    of_rule = Window.partitionBy("severity", "rule_id").orderBy(implied, *order)
+    of_severity = Window.partitionBy("severity")
+    return (
+        findings.coalesce(1)
+        .withColumn("place", F.row_number().over(of_rule))
+        .withColumn("place", F.row_number().over(of_severity.orderBy(implied, "place", "rule_id")))
+        .withColumn("of_severity", F.count("*").over(of_severity))
+        .where(F.col("place") <= at_most)
+        .withColumn("time_us", F.unix_micros("time"))
+        .drop("place", "time")
+    )
+
+
+def evidence(evidence: DataFrame, findings: DataFrame) -> DataFrame:
+    """The lines of these findings."""
+    wanted = F.broadcast(findings.select("finding_id"))
+    lines = evidence.select("finding_id", "position", "file", "line_no", "byte_offset", "text")
+    return lines.join(wanted, "finding_id", "left_semi")
 
 
 # ------------------------------------------- files, coverage, configurations

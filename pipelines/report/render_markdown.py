@@ -12,12 +12,15 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipelines.report import plain
+from pipelines.report.correctness import place_of
 from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.model import Report
 from pipelines.report.values import UNKNOWN_BROKER
 
 #: Input files listed; report.json has all.
 INPUTS_MAX = 100
+#: Findings listed of each severity; report.json has more.
+FINDINGS_MAX = 100
 
 HEADER_LABELS = {
     "request_queue": "Request queue",
@@ -71,7 +74,13 @@ def render_markdown(report: Report) -> str:
         kinds=[(KIND_LABELS.get(name, name.upper()), kind) for name, kind in latency.by_kind.items()],
         header_phases=[(name, HEADER_LABELS[name]) for name in PHASES],
         split_phases=[(name, SPLIT_LABELS[name]) for name in SPLIT],
+        sections=(
+            ("Violations", "What Kafka guarantees, and did not keep.", report.violations),
+            ("Cases left open", "What these logs do not decide: each may be a violation.", report.open_cases),
+            ("Observations", "Legal, but good to know.", report.observations),
+        ),
         inputs_max=INPUTS_MAX,
+        findings_max=FINDINGS_MAX,
     )
     # Parts that are absent leave empty lines behind, or none before a heading; values have no line ends.
     return re.sub(r"\n{3,}", "\n\n", text.replace("\n## ", "\n\n## ")).rstrip("\n") + "\n"
@@ -92,6 +101,7 @@ def _environment() -> Environment:
         "broker": lambda broker_id: "unknown" if broker_id == UNKNOWN_BROKER else str(broker_id),
     }
     environment.filters["dash"] = _dash
+    environment.filters["place"] = place_of
     for name, form in formats.items():
         environment.filters[name] = _formatted(form)
     return environment

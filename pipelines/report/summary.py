@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from pipelines.report.correctness import place_of
 from pipelines.report.measures import CoordinatorOperations, FetchOperations, Judged, Operations
-from pipelines.report.model import Report
-from pipelines.report.plain import count, ms, plain, share
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Coverage, Finding, Report
+from pipelines.report.plain import TEXT_MAX, count, ms, plain, share
+from pipelines.report.tiers import DELAYED_OPERATIONS
 from pipelines.report.values import UNKNOWN_BROKER
 
 WIDTH = 100
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5
+#: Observations shown of one rule.
+OBSERVATIONS_SHOWN_MAX = 2
 
 
 def summary_text(report: Report) -> str:
-    """What one wants to know first: verdict, brokers, coverage, operations, blame of produces."""
+    """What one wants to know first: verdict, brokers, coverage, findings, operations, blame of produces."""
     return "\n".join(_lines(report))
 
 
@@ -44,8 +49,9 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     coverage = report.coverage
     yield f"coverage: {count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
-    yield from _list("cannot be shown: ", [f"{gap.reason}: {gap.needs}" for gap in coverage.not_checkable])
+    yield from _list("cannot be shown: ", list(_gaps(coverage)))
     yield from _list("input: ", report.problems)
+    yield from _correctness(report)
     yield ""
     yield from _operations(report.operations.produce)
     if report.operations.coordinator.observed:
@@ -56,6 +62,80 @@ def _lines(report: Report) -> Iterator[str]:
     if report.blame:
         yield ""
         yield from _blame(report)
+
+
+def _gaps(coverage: Coverage) -> Iterator[str]:
+    """What cannot be shown, and the remedy; rules that have the same remedy together."""
+    rules: dict[str, list[str]] = defaultdict(list)
+    for gap in coverage.not_checkable:
+        if gap.rule_id == DELAYED_OPERATIONS:
+            yield f"{gap.reason}: {gap.needs}"
+        else:
+            rules[gap.needs].append(gap.rule_id)
+    for needs, rule_ids in rules.items():
+        more = f" and {len(rule_ids) - SHOWN_MAX} more rules" if len(rule_ids) > SHOWN_MAX else ""
+        yield f"{', '.join(rule_ids[:SHOWN_MAX])}{more}: {needs}"
+
+
+# ------------------------------------------------------------------ correctness
+
+
+def _correctness(report: Report) -> Iterator[str]:
+    """Violations, cases left open, observations, rules: each that there is."""
+    for title, findings in (("violations", report.violations), ("cases left open", report.open_cases)):
+        if findings:
+            yield ""
+            yield f"{title}: {count(len(findings))}"
+            yield from _list("", [_finding(one) for one in findings])
+    if report.observations:
+        yield ""
+        yield f"observations: {count(len(report.observations))}"
+        yield from _observations(report.observations)
+    if report.rules:
+        yield ""
+        yield from _wrapped(_rules(report))
+
+
+def _finding(finding: Finding) -> str:
+    place = place_of(finding)
+    known_bug = f", {finding.known_bug}" if finding.known_bug else ""
+    said = f"{finding.rule_id}{' ' if place else ''}{place}{known_bug}: {finding.message}"
+    implies = f", implies {_number(len(finding.implied), 'finding')} more" if finding.implied else ""
+    # However long the message, what comes after it is shown.
+    return f"{plain(said)} ({_number(len(finding.evidence), 'line')} of evidence{implies})"
+
+
+def _observations(observations: Sequence[Finding]) -> Iterator[str]:
+    of_rule: dict[str, list[Finding]] = defaultdict(list)
+    for one in observations:
+        of_rule[one.rule_id].append(one)
+    for rule_id, found in list(of_rule.items())[:SHOWN_MAX]:
+        yield from _wrapped(f"  {plain(rule_id)}: {count(len(found))}")
+        for one in found[:OBSERVATIONS_SHOWN_MAX]:
+            place = place_of(one)
+            yield from _wrapped(f"    {plain(f'{place}: {one.message}' if place else one.message)}")
+        if len(found) > OBSERVATIONS_SHOWN_MAX:
+            yield f"    and {count(len(found) - OBSERVATIONS_SHOWN_MAX)} more, see the report"
+    if len(of_rule) > SHOWN_MAX:
+        yield f"  and of {len(of_rule) - SHOWN_MAX} more rules, see the report"
+
+
+def _rules(report: Report) -> str:
+    """How many rules came to which verdict; one whose evidence is not there was not checked."""
+    gaps = {gap.rule_id for gap in report.coverage.not_checkable}
+    missing = "not checkable"
+    states = Counter(
+        missing if rule.verdict == INCONCLUSIVE and rule.rule_id in gaps else rule.verdict for rule in report.rules
+    )
+    verdicts = ", ".join(f"{states[verdict]} {verdict}" for verdict in (CLEAN, VIOLATED, INCONCLUSIVE))
+    return f"rules: {states.total() - states[missing]} checked, {verdicts}; {states[missing]} {missing}"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+
+
+# ------------------------------------------------------------------- operations
 
 
 def _operations(produce: Operations) -> Iterator[str]:
@@ -136,7 +216,7 @@ def _broker(broker_id: int) -> str:
 
 def _list(prefix: str, texts: Sequence[str]) -> Iterator[str]:
     for text in texts[:SHOWN_MAX]:
-        yield from _wrapped(f"  {prefix}{plain(text)}")
+        yield from _wrapped(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
     if len(texts) > SHOWN_MAX:
         yield f"  {prefix}and {len(texts) - SHOWN_MAX} more, see the report"
 

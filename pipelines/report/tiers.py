@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.report.model import NotCheckable, Tier
+from pipelines.report.model import Broker, NotCheckable, Tier
 from pipelines.report.values import UNKNOWN_BROKER
+from pipelines.rules.rule import Rule
 
 TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3")
 
@@ -14,6 +15,23 @@ TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3")
 Node = tuple[str, int]
 
 DELAYED_OPERATIONS = "delayed-operations"
+_REQUEST_LOG = "kafka.request.logger"
+#: Levels of loggers that make a tier of the one below it.
+_LEVELS: Mapping[Tier, Mapping[str, str]] = {
+    "T0": {},
+    "T1": {_REQUEST_LOG: "DEBUG"},
+    "T2": {"kafka.cluster.Partition": "DEBUG"},
+    "T3": {
+        "kafka.cluster.Partition": "TRACE",
+        "kafka.server.DelayedProduce": "TRACE",
+        "kafka.server.ReplicaManager": "TRACE",
+    },
+}
+#: 4.x moved it: its old name is no logger there, and the partition's own lines show each check too.
+_MOVED, _MOVED_IN = "kafka.server.DelayedProduce", (4, 0)
+#: Brokers named in a reason.
+_NAMED_MAX = 5
+_NO_BROKER = "put each broker's server.log into the folder of its other logs"
 #: Kafka before this has no dynamic logger levels (KIP-412).
 _DYNAMIC_LEVELS = (2, 4)
 
@@ -41,29 +59,80 @@ def overall(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> Tie
     Controller-only nodes lead no partition, and files that nothing assigns to a broker are nobody's: neither counts
     unless there is nothing else.
     """
+    return min(counting(tiers, controllers).values(), default="T0")
+
+
+def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
+    """Those whose evidence decides what can be checked: see `overall`."""
     passed_over = set(controllers)
-    counting = [tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over]
-    return min(counting or tiers.values(), default="T0")
+    own = {node: tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over}
+    return own or dict(tiers)
+
+
+def rule_not_checkable(rule: Rule, brokers: Sequence[Broker], highest: str) -> NotCheckable | None:
+    """What a rule lacks, and the command that would change that; None: its evidence is there.
+
+    Args:
+        rule: its tier is the least at which it can judge anything.
+        brokers: those that count, see `counting`.
+        highest: evidence above this tier is not used.
+    """
+    below = [broker for broker in brokers if broker.tier < rule.tier]
+    if brokers and not below:
+        return None
+    needed = f"needs evidence {rule.tier} ({rule.needs})"
+    if rule.tier > highest:
+        reason = f"{needed}; none above {highest} is used, as configured"
+        return NotCheckable(
+            rule_id=rule.rule_id, reason=reason, needs=f"set replay.evidence_tier_max to {rule.tier} or above"
+        )
+    if not below:
+        return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; no broker's log was read", needs=_NO_BROKER)
+    have = ", ".join(f"{_who(broker.broker_id)} has {broker.tier}" for broker in below[:_NAMED_MAX])
+    more = f" and {len(below) - _NAMED_MAX} more have less" if len(below) > _NAMED_MAX else ""
+    return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; {have}{more}", needs=_raise_all(below, rule.tier))
+
+
+def _who(broker_id: int) -> str:
+    return "files of no known broker" if broker_id == UNKNOWN_BROKER else f"broker {broker_id}"
+
+
+def _raise_all(brokers: Sequence[Broker], tier: Tier) -> str:
+    """The command for the first broker, and for which others it is the same."""
+    named = [broker for broker in brokers if broker.broker_id != UNKNOWN_BROKER]
+    if not named:
+        return _NO_BROKER
+    lowest = min(broker.tier for broker in named)
+    command = _raise_level(named[0].broker_id, named[0].kafka_version, lowest, tier)
+    others = ", ".join(dict.fromkeys(str(broker.broker_id) for broker in named[1:]))
+    return f"{command}; likewise for broker {others}" if others else command
 
 
 def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
     """What a broker without a request log leaves open, and the command that would change that."""
-    if broker_id == UNKNOWN_BROKER:
-        who, needs = "files of no known broker", "put each broker's server.log into the folder of its other logs"
-    else:
-        who, needs = f"broker {broker_id}", _raise_level(broker_id, kafka_version)
+    what = "delayed operations cannot be replayed, blamed or timed without its request log at DEBUG"
     return NotCheckable(
         rule_id=DELAYED_OPERATIONS,
-        reason=f"{who}: delayed operations cannot be replayed, blamed or timed without its request log at DEBUG",
-        needs=needs,
+        reason=f"{_who(broker_id)}: {what}",
+        needs=_NO_BROKER if broker_id == UNKNOWN_BROKER else _raise_level(broker_id, kafka_version),
     )
 
 
-def _raise_level(broker_id: int, kafka_version: str | None) -> str:
-    version = re.match(r"(\d+)\.(\d+)", kafka_version or "")
-    if version and (int(version[1]), int(version[2])) < _DYNAMIC_LEVELS:
-        return "set log4j.logger.kafka.request.logger=TRACE in config/log4j.properties and restart the broker"
+def _raise_level(broker_id: int, kafka_version: str | None, have: Tier = "T0", wanted: Tier = "T1") -> str:
+    found = re.match(r"(\d+)\.(\d+)", kafka_version or "")
+    version = (int(found[1]), int(found[2])) if found else None
+    levels: dict[str, str] = {}
+    for tier in TIERS:
+        if have < tier <= wanted:
+            levels |= _LEVELS[tier]
+    if version and version >= _MOVED_IN:
+        levels.pop(_MOVED, None)
+    if version and version < _DYNAMIC_LEVELS:
+        if _REQUEST_LOG in levels:
+            levels[_REQUEST_LOG] = "TRACE"
+        lines = ", ".join(f"log4j.logger.{logger}={level}" for logger, level in levels.items())
+        return f"set {lines} in config/log4j.properties and restart the broker"
     return (
         "kafka-configs.sh --bootstrap-server HOST:PORT --entity-type broker-loggers "
-        f"--entity-name {broker_id} --alter --add-config kafka.request.logger=DEBUG"
+        f"--entity-name {broker_id} --alter --add-config {','.join(f'{name}={it}' for name, it in levels.items())}"
     )

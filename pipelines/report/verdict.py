@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pipelines.report.correctness import NO_RULES, Correctness
 from pipelines.report.measures import Operations
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Verdict
 
@@ -22,7 +23,11 @@ def lost_evidence(problem: str) -> bool:
 
 
 def decide(
-    produce: Operations, lines: int, share_parsed: float | None, problems: Iterable[tuple[str, str]]
+    produce: Operations,
+    lines: int,
+    share_parsed: float | None,
+    problems: Iterable[tuple[str, str]],
+    found: Correctness = NO_RULES,
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
 
@@ -31,6 +36,8 @@ def decide(
         lines: log records.
         share_parsed: of them, understood; None without records.
         problems: file and problem of every input that has one.
+        found: what the rules say. That the evidence of a rule is not there says nothing of the others; without results
+            of rules a contradicted produce is a violation by itself.
     """
     reasons = []
     if lines == 0:
@@ -48,6 +55,7 @@ def decide(
     if lost:
         more = f" and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
         reasons.append(f"evidence is lost in truncated or corrupt files: {', '.join(lost[:_NAMED_MAX])}{more}")
-    if produce.contradicted > 0:
+    reasons += found.doubts
+    if found.violated or (not found.rules and produce.contradicted > 0):
         return VIOLATED, tuple(reasons)
     return (INCONCLUSIVE if reasons else CLEAN), tuple(reasons)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
+from pipelines.rules.registry import BY_ID
 from tests.e2e.conftest import SLICE, Ended, highwater
 
 pytestmark = pytest.mark.e2e
@@ -74,10 +76,23 @@ def test_nearly_every_line_is_understood(audited: Audited):
     assert coverage["lines"] == coverage["parsed"] + coverage["unparsed"]
 
 
-def test_parts_of_later_work_are_there_and_empty_and_it_is_said(audited: Audited):
+def test_every_rule_is_asked_and_none_objects(audited: Audited):
     report = audited[1].report
-    assert report["rules"] == report["violations"] == report["observations"] == []
-    assert report["notes"]
+    assert {rule["rule_id"] for rule in report["rules"]} == set(BY_ID)
+    assert report["violations"] == report["open_cases"] == []
+    assert not any(rule["cases"] for rule in report["rules"])
+    judged = {rule["rule_id"]: rule["checked"] for rule in report["rules"]}
+    assert judged["committed-data-lost"] > 3000
+    assert judged["two-leaders-one-epoch"] > 0
+
+
+def test_what_an_observation_says_stands_in_the_file(audited: Audited):
+    shown = [line for one in audited[1].report["observations"] for line in one["evidence"]]
+    assert shown
+    for line in shown:
+        with gzip.open(line["file"], "rb") as file:
+            raw = file.read()[line["byte_offset"] :].split(b"\n", 1)[0].decode()
+        assert line["text"][:200] in raw
 
 
 def test_results_on_stdout_progress_on_stderr(audited: Audited):

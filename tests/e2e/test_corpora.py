@@ -30,6 +30,7 @@ def test_a_faulty_kraft_cluster_is_replayed_closely(tmp_path: Path):
     ended = highwater(tmp_path, "audit", CORPORA / "kraft39-faults")
     assert ended.code == 0, ended.err
     report = ended.report
+    assert (report["verdict"], report["violations"], report["open_cases"]) == ("clean", [], [])
     produce = report["operations"]["produce"]
     assert produce["within_ms"]["5"] >= 0.997
     assert produce["within_ms"]["1"] >= 0.995
@@ -46,6 +47,10 @@ def test_a_faulty_kraft_cluster_is_replayed_closely(tmp_path: Path):
 
 def test_what_kafka_13091_held_up_is_late_and_nothing_else_is(tmp_path: Path):
     ended = highwater(tmp_path, "audit", CORPORA / "lostwake28")
+    assert ended.code == 1, ended.err
+    assert {(one["rule_id"], one["known_bug"]) for one in ended.report["violations"]} == {
+        ("late-completion", "KAFKA-13091")
+    }
     produce = ended.report["operations"]["produce"]
     assert produce["late"] == 2
     assert produce["known_bugs"] == {"KAFKA-13091": 2}

@@ -12,8 +12,11 @@ from pyspark.sql import SparkSession
 from pipelines.config import Config, load_config
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from pipelines.report import queries
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
+from pipelines.rules.registry import RULES
+from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
 from schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
@@ -26,13 +29,16 @@ from tests.unit.report.rows import (
     config_rows,
     covered,
     fetch,
+    found,
     log_file,
     operation,
+    proof,
     quantile,
     random_appends,
     random_fetches,
     random_operations,
     request,
+    result,
     source,
 )
 
@@ -365,6 +371,55 @@ def test_brokers_tiers_coverage_and_provenance(lake: Lake, config: Config) -> No
     assert report.problems == ("2/server.log: empty file", "x/broken.log.gz: truncated gzip: copy the file again")
     assert report.provenance.delta_versions == lake.versions()
     assert [file.file for file in report.provenance.inputs][-1] == "stray.log"
+
+
+def test_findings_of_the_window_with_their_lines(lake: Lake, config: Config) -> None:
+    minimal(lake)
+    fill(lake, DELAYED_OPERATIONS, [operation(1)])
+    first, second = RULES[0].rule_id, RULES[1].rule_id
+    rows = [
+        found(1, rule_id=first, time=at(999)),
+        found(2, rule_id=first, time=at(1000)),
+        found(3, rule_id=second, time=at(1500), implied_by="v2"),
+        found(4, rule_id=first, time=None),
+        found(5, rule_id=second, time=at(1999), severity="observation"),
+        found(6, rule_id=first, time=at(2000), severity="open"),
+    ]
+    fill(lake, VIOLATIONS, rows)
+    fill(lake, EVIDENCE, [proof(f"v{number}", place) for number in range(1, 7) for place in (1, 0)])
+    reason = "1 case cannot be decided from these logs"
+    results = [result(second), result(first, "violated", cases=3, open_cases=1, reason=reason)]
+    fill(lake, RULE_RESULTS, results)
+
+    report = collect(lake, config)
+
+    assert report.verdict == "violated"
+    assert f"{first}: {reason}" in report.inconclusive
+    assert [one.finding_id for one in report.violations] == ["v1", "v2", "v4"]
+    assert [rule.rule_id for rule in report.rules] == [first, second]
+
+    report = collect(lake, config, at(1000), at(2000))
+
+    assert [one.finding_id for one in report.violations] == ["v2", "v4"]
+    assert [[other.finding_id for other in one.implied] for one in report.violations] == [["v3"], []]
+    assert [one.finding_id for one in report.observations] == ["v5"]
+    assert report.open_cases == ()
+    lines = report.violations[0].evidence
+    assert [(line.line_no, line.text) for line in lines] == [(1, "line 0"), (2, "line 1")]
+    assert report.violations[0].brokers == (1, 2)
+
+
+def test_of_many_findings_every_rule_has_some(lake: Lake) -> None:
+    many = [found(number, rule_id="a") for number in range(6)]
+    few = [found(10 + number, rule_id="b") for number in range(2)]
+    implied = [found(20, rule_id="c", implied_by="v0")]
+    other = [found(30, severity="open")]
+    fill(lake, VIOLATIONS, many + few + implied + other)
+
+    kept = {row["finding_id"]: row for row in queries.findings(lake.read(VIOLATIONS), at_most=5).collect()}
+
+    assert set(kept) == {"v0", "v1", "v2", "v10", "v11", "v30"}
+    assert (kept["v0"]["of_severity"], kept["v30"]["of_severity"]) == (9, 1)
 
 
 def test_a_lake_with_files_only_is_inconclusive(lake: Lake, config: Config) -> None:

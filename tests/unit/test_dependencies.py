@@ -15,6 +15,8 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 #: The only modules of the pipelines that may touch Spark. Everything else runs in a plain Python process.
 SPARK_SHELLS = {
     "pipelines.bronze.ingest",
+    "pipelines.controllers.stage",
+    "pipelines.data_dir.ingest",
     "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
@@ -32,6 +34,14 @@ SPARK_SHELLS = {
     "pipelines.replay.timeline",
     "pipelines.report.collect",
     "pipelines.report.queries",
+    "pipelines.rules.audit_stage",
+    "pipelines.rules.evidence_stage",
+    "pipelines.rules.fact_columns",
+    "pipelines.rules.file_facts",
+    "pipelines.rules.history_facts",
+    "pipelines.rules.stage",
+    "pipelines.rules.timeline",
+    "pipelines.rules.traffic_facts",
     "pipelines.session",
     "pipelines.silver.parse",
 }

@@ -19,6 +19,14 @@ class LeaderRules(Versioned):
         return self.version >= (0, 10, 2)
 
     @cached_property
+    def knows_retries(self) -> bool:
+        """A batch that an idempotent producer sends again is recognised, and not appended again.
+
+        Since 0.11 (KIP-98; ``ProducerStateManager``).
+        """
+        return self.version >= (0, 11, 0)
+
+    @cached_property
     def maximal_isr(self) -> bool:
         """A replica that the leader has proposed for the ISR counts before the controller commits it.
 

@@ -4,6 +4,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipelines.report.figures import Collected
 from schemas.gold import CLASSES
 
 START = datetime(2026, 11, 20, 14, 0, 0, tzinfo=UTC)
@@ -216,6 +217,71 @@ def config_rows() -> list[Row]:
         value(5, 1, 10, "broker", "log.dirs", "/data"),
         value(6, 9, 10, "broker", "process.roles", "[controller]"),
     ]
+
+
+def found(number: int, **changes: Any) -> Row:
+    """A row of gold.violations."""
+    return {
+        "cluster_id": "c",
+        "finding_id": f"v{number}",
+        "rule_id": "committed-data-lost",
+        "severity": "violation",
+        "implied_by": None,
+        "topic": "orders",
+        "partition": 0,
+        "leader_epoch": 5,
+        "offset_start": number,
+        "offset_end": number + 1,
+        "time": at(number),
+        "brokers": [1, 2],
+        "cause": None,
+        "known_bug": None,
+        "records": None,
+        "message": "it was lost",
+    } | changes
+
+
+def proof(finding_id: str, position: int) -> Row:
+    """A row of gold.evidence."""
+    return {
+        "cluster_id": "c",
+        "finding_id": finding_id,
+        "position": position,
+        "time": at(position),
+        "broker_id": 1,
+        "file": "1/server.log",
+        "file_id": "f",
+        "line_no": position + 1,
+        "byte_offset": 100 * position,
+        "text": f"line {position}",
+    }
+
+
+def result(rule_id: str = "committed-data-lost", verdict: str = "clean", **changes: Any) -> Row:
+    """A row of gold.rule_results."""
+    counts = dict.fromkeys(("checked", "cases", "observations", "open_cases"), 0)
+    return {"rule_id": rule_id, "verdict": verdict, "reason": None} | counts | changes
+
+
+def collected(*groups: Row, quantiles: dict[str, Row] | None = None, **changes: Any) -> Collected:
+    """What the queries give of next to nothing."""
+    values: dict[str, Any] = {
+        "groups": list(groups),
+        "quantiles": quantiles or {},
+        "blamed": (),
+        "singled_out": {},
+        "timeline": [],
+        "interval_s": 10,
+        "worst": [],
+        "latency": {},
+        "files": [],
+        "coverage": [],
+        "unparsed": [],
+        "configs": [],
+        "lifecycle": [],
+        "delta_versions": {},
+    }
+    return Collected(**values | changes)
 
 
 def quantile(values: list[float], q: float) -> float | None:

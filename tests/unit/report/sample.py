@@ -24,10 +24,13 @@ from pipelines.report.measures import (
 from pipelines.report.model import (
     Broker,
     Coverage,
+    Evidence,
+    Finding,
     InputFile,
     NotCheckable,
     Provenance,
     Report,
+    RuleResult,
     UnparsedTemplate,
     Window,
 )
@@ -166,6 +169,55 @@ def broker(broker_id: int = 1, **changes: Any) -> Broker:
     return Broker(**values | changes)
 
 
+def rule(rule_id: str = "committed-data-lost", **changes: Any) -> RuleResult:
+    values: dict[str, Any] = {"rule_id": rule_id, "verdict": "clean", "checked": 1234, "cases": 0}
+    return RuleResult(**values | changes)
+
+
+def finding(rule_id: str = "committed-data-lost", **changes: Any) -> Finding:
+    values: dict[str, Any] = {
+        "rule_id": rule_id,
+        "topic": "orders",
+        "partition": 3,
+        "leader_epoch": 5,
+        "offset_start": 12,
+        "offset_end": 15,
+        "time": TIME,
+        "brokers": (1, 2),
+        "message": "Offsets below the high watermark were truncated.",
+        "evidence": (
+            Evidence(file="1/server.log", line_no=7, byte_offset=512, text="Truncating to 12"),
+            Evidence(file="2/server.log", line_no=9, byte_offset=700, text="Leader starts at 12"),
+        ),
+        "finding_id": "f1",
+    }
+    return Finding(**values | changes)
+
+
+def audited(**changes: Any) -> Report:
+    """A report with findings of every severity."""
+    follows = finding("hw-regression", finding_id="f2", message="The high watermark fell.")
+    values: dict[str, Any] = {
+        "verdict": "violated",
+        "rules": (
+            rule(verdict="violated", cases=1),
+            rule("late-completion", observations=3),
+            rule("two-leaders-one-epoch", verdict="inconclusive", open_cases=1, reason="1 case cannot be decided"),
+            rule("hw-above-isr", verdict="inconclusive", reason="needs evidence T2"),
+        ),
+        "violations": (finding(cause="unclean_election", known_bug="KAFKA-1", records=3, implied=(follows,)),),
+        "observations": tuple(
+            finding("late-completion", finding_id=f"o{number}", offset_start=None, offset_end=None, evidence=())
+            for number in range(3)
+        ),
+        "open_cases": (finding("two-leaders-one-epoch", finding_id="c", offset_end=None, time=None, brokers=()),),
+        "coverage": report().coverage.model_copy(
+            update={"not_checkable": (NotCheckable(rule_id="hw-above-isr", reason="needs evidence T2", needs="cmd"),)}
+        ),
+    }
+    return report(**values | changes)
+
+
 def report(**changes: Any) -> Report:
     values: dict[str, Any] = {
         "verdict": "clean",
@@ -230,7 +282,14 @@ def report(**changes: Any) -> Report:
 
 def hostile(text: str) -> Report:
     """A report with one text wherever a text can come from logs, names of files or the configuration."""
+    evidence = (Evidence(file=text, line_no=1, byte_offset=0, text=text),)
+    found = finding(text, topic=text, message=text, cause=text, known_bug=text, evidence=evidence)
+    found = found.model_copy(update={"implied": (found,)})
     return report(
+        rules=(rule(text, reason=text),),
+        violations=(found,),
+        observations=(found,),
+        open_cases=(found,),
         inconclusive=(text,),
         brokers=(broker(cluster_id=text, kafka_version=text, mode=text, config={text: text}),),
         coverage=Coverage(

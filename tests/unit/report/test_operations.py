@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from pipelines.report.figures import COORDINATOR_APIS, Collected
+from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.report.measures import Latency
 from pipelines.report.operations import GROUPS_MAX, operations_by_kind
+from tests.unit.report.rows import collected
 
 
 def counted(kind: str, operations: int, **changes: Any) -> dict[str, Any]:
@@ -26,25 +27,6 @@ def counted(kind: str, operations: int, **changes: Any) -> dict[str, Any]:
         "within_5": operations,
         "within_20": operations,
     } | changes
-
-
-def collected(*groups: dict[str, Any], **quantiles: dict[str, Any]) -> Collected:
-    return Collected(
-        groups=list(groups),
-        quantiles=quantiles,
-        blamed=(),
-        singled_out={},
-        timeline=[],
-        interval_s=10,
-        worst=[],
-        latency={},
-        files=[],
-        coverage=[],
-        unparsed=[],
-        configs=[],
-        lifecycle=[],
-        delta_versions={},
-    )
 
 
 def test_without_any_operation_there_is_nothing_to_share() -> None:
@@ -90,7 +72,7 @@ def test_a_fetch_with_an_error_counts_a_produce_with_one_does_not() -> None:
 def test_parked_fetches_have_their_own_quantiles() -> None:
     quantiles = {"width": [10, 20], "distance_max": 7.0, "parked_width": [100, 200], "parked_distance_max": 5.0}
     made = operations_by_kind(
-        collected(counted("fetch", 90, parked=False), counted("fetch", 10, within_5=9), fetch=quantiles)
+        collected(counted("fetch", 90, parked=False), counted("fetch", 10, within_5=9), quantiles={"fetch": quantiles})
     )
     assert (made.fetch.interval_width_ms.p99, made.fetch.residual_ms.max) == (0.2, 7.0)
     parked = made.fetch.parked

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.errors import InputError
-from pipelines.report.model import Window
+from pipelines.report.model import NotCheckable, Window
 from pipelines.report.plain import count, markdown, ms, plain, share
 from pipelines.report.render_json import render_json
-from pipelines.report.render_markdown import render_markdown
+from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
 from pipelines.report.summary import WIDTH, summary_text
 from pipelines.report.write import write_report
 from tests.unit.report import sample
@@ -36,8 +36,8 @@ def test_json_has_the_contracts_names_in_order() -> None:
     document = orjson.loads(render_json(sample.report()))
     assert keys(document) == [
         *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
-        *("rules", "violations", "observations", "operations", "latency", "slow_ms", "blame", "blame_coordinator"),
-        *("timeline", "provenance", "notes", "problems"),
+        *("rules", "violations", "observations", "open_cases", "operations", "latency", "slow_ms", "blame"),
+        *("blame_coordinator", "timeline", "provenance", "notes", "problems"),
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
     assert keys(document["brokers"][0]) == [
@@ -59,6 +59,21 @@ def test_json_has_the_contracts_names_in_order() -> None:
         *("run_id", "code_version", "config_hash", "rules_fingerprint", "inputs", "delta_versions"),
     ]
     assert keys(document["provenance"]["inputs"][0]) == ["file", "sha256"]
+
+
+def test_json_of_rules_and_findings() -> None:
+    document = orjson.loads(render_json(sample.audited()))
+    assert keys(document["rules"][0]) == [
+        *("rule_id", "verdict", "checked", "cases", "observations", "open_cases", "reason"),
+    ]
+    shape_of_a_finding = [
+        *("rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time", "brokers", "message"),
+        *("evidence", "finding_id", "known_bug", "cause", "records", "implied"),
+    ]
+    violation = document["violations"][0]
+    findings = (violation, violation["implied"][0], document["observations"][0], document["open_cases"][0])
+    assert all(keys(finding) == shape_of_a_finding for finding in findings)
+    assert keys(violation["evidence"][0]) == ["file", "line_no", "byte_offset", "text"]
 
 
 def test_json_of_operations_latency_blame_and_timeline() -> None:
@@ -129,6 +144,31 @@ def test_markdown_says_it_in_order() -> None:
     assert text.endswith("|\n")
 
 
+def test_markdown_of_findings() -> None:
+    text = render_markdown(sample.audited())
+    parts = [
+        "## Violations",
+        "### committed-data-lost: orders-3, offsets 12 to 14, leader epoch 5",
+        "- Cause: unclean",
+        "- Known bug: KAFKA-1",
+        "- From it follows: hw-regression, orders-3",
+        "| 1/server.log:7 | Truncating to 12 |",
+        "## Cases left open",
+        "## Observations",
+        "## Rules",
+        "| committed-data-lost | violated | 1,234 | 1 |",
+    ]
+    places = [text.index(part) for part in (*parts, "## Coverage")]
+    assert places == sorted(places)
+    assert "1 violation of what Kafka guarantees." in text
+    assert "### hw-regression" not in text
+    assert not re.search(r"[^|\n]\n\|", text), "a table needs an empty line before it"
+    assert not re.search(r"[^\n]\n#", text)
+    assert "\n\n\n" not in text
+    many = render_markdown(sample.audited(violations=(sample.finding(),) * (FINDINGS_MAX + 2)))
+    assert "\nAnd 2 more, listed in report.json.\n\n## Cases left open" in many
+
+
 def test_parts_without_anything_are_left_out() -> None:
     empty = sample.report(
         window=Window(),
@@ -147,6 +187,8 @@ def test_parts_without_anything_are_left_out() -> None:
     assert "fetches" not in summary_text(empty)
     assert "coordinators" not in summary_text(empty)
     assert "## Worst operations" not in text
+    assert not any(f"## {part}" in text for part in ("Violations", "Cases left open", "Observations", "Rules"))
+    assert not any(part in summary_text(empty) for part in ("violations:", "left open:", "observations:", "rules:"))
     assert not re.search(r"[^\n]\n## ", text)
     assert "Configuration that brokers logged" not in text
     assert "Signature of a known bug" not in text
@@ -245,6 +287,41 @@ def test_summary() -> None:
     assert re.search(r"^follower +- +- +1,000 +900 +98\.00% +7 +3 +10$", text, re.MULTILINE)
     assert re.search(r"^ +2 +700 +30 +91\.00% +123\.5 .*stands out$", text, re.MULTILINE)
     assert re.search(r"^ +\? +700", text, re.MULTILINE)
+
+
+def test_summary_of_findings() -> None:
+    text = summary_text(sample.audited())
+    parts = [
+        "coverage:",
+        "  cannot be shown: hw-above-isr: cmd",
+        "violations: 1\n  committed-data-lost orders-3, offsets 12 to 14, leader epoch 5, KAFKA-1: Offsets below",
+        "(2 lines of evidence, implies 1 finding more)",
+        "cases left open: 1\n  two-leaders-one-epoch orders-3, from offset 12, leader epoch 5: Offsets",
+        "observations: 3\n  late-completion: 3\n    orders-3, leader epoch 5: Offsets",
+        "    and 1 more, see the report",
+        "rules: 3 checked, 1 clean, 1 violated, 1 inconclusive; 1 not checkable\n",
+        "acks=all produces:",
+    ]
+    places = [text.find(part) for part in parts]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_summary_of_many_findings() -> None:
+    names = [f"rule-{number}" for number in range(9)]
+    gaps = tuple(NotCheckable(rule_id=name, reason=name, needs="the command") for name in names)
+    text = summary_text(
+        sample.audited(
+            violations=(sample.finding(message="x" * 900),) * 8,
+            observations=tuple(sample.finding(name) for name in names),
+            coverage=sample.report().coverage.model_copy(update={"not_checkable": gaps}),
+        )
+    )
+    assert text.count("(2 lines of evidence)") == 6
+    assert "  and 3 more, see the report" in text
+    assert "  and of 4 more rules, see the report" in text
+    assert "rule-0, rule-1, rule-2, rule-3, rule-4 and 4 more rules: the command" in text
+    assert all(len(line) <= WIDTH for line in text.split("\n"))
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""``highwater explain``: what the rules of correctness check."""
+
+from __future__ import annotations
+
+from jobs.exit_codes import ExitCode
+from pipelines.console import Console
+from pipelines.errors import InputError
+from pipelines.rules.explain import explain as explained
+from pipelines.rules.explain import rules_markdown
+from pipelines.rules.registry import BY_ID, RULES
+
+
+def explain(console: Console, rule_id: str | None, markdown: bool) -> ExitCode:
+    """Print one rule, or all of them.
+
+    Raises:
+        InputError: there is no such rule.
+    """
+    if markdown:
+        console.result(rules_markdown(RULES).rstrip("\n"))
+    elif rule_id is None:
+        width = max(len(rule.rule_id) for rule in RULES)
+        for rule in RULES:
+            console.result(f"{rule.rule_id:{width}}  {rule.tier}  {rule.guarantee}")
+    elif rule_id in BY_ID:
+        console.result(explained(BY_ID[rule_id]))
+    else:
+        raise InputError(rule_id, "is no rule", f"choose one of {', '.join(sorted(BY_ID))}")
+    return ExitCode.CLEAN

@@ -1,0 +1,145 @@
+"""A broker's registration in KRaft (`org.apache.kafka.controller.ClusterControlManager`): legal steps.
+
+A broker registers and is fenced; it is unfenced once it has caught up; it is fenced again when its session times out,
+or at the end of a controlled shutdown; it may register anew from any state, as another incarnation, whose broker epoch
+is the offset at which it was written (`QuorumController.registerBroker`) and so larger than any before.
+
+Every controller replays records again after a start, and states of a snapshot in the shape of first registrations: of
+lines alone, no two contradict each other. Records of one copy of the metadata log do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pipelines.controllers.rows import (
+    ILLEGAL_STATE_TRANSITION,
+    EventRow,
+    Finding,
+    RegistrationRow,
+    Replayed,
+    Transition,
+    broker_epoch,
+)
+
+MACHINE: Final = "broker_registration"
+UNREGISTERED: Final = "Unregistered"
+FENCED: Final = "Fenced"
+ACTIVE: Final = "Active"
+SHUTTING_DOWN: Final = "ControlledShutdown"
+
+#: State after a change.
+AFTER: Final[Mapping[str, str]] = {
+    "registered": FENCED,
+    "unfenced": ACTIVE,
+    "fenced": FENCED,
+    "controlled_shutdown": SHUTTING_DOWN,
+    "unregistered": UNREGISTERED,
+}
+#: States before a change, of the same incarnation. A broker may ask for its shutdown before it was ever unfenced.
+BEFORE: Final[Mapping[str, frozenset[str]]] = {
+    "registered": frozenset((UNREGISTERED, FENCED, ACTIVE, SHUTTING_DOWN)),
+    "unfenced": frozenset((FENCED,)),
+    "fenced": frozenset((ACTIVE, SHUTTING_DOWN)),
+    "controlled_shutdown": frozenset((ACTIVE, FENCED)),
+    "unregistered": frozenset((FENCED, ACTIVE, SHUTTING_DOWN)),
+}
+_CHANGES: Final[Mapping[str, str]] = {
+    "broker_registered": "registered",
+    "broker_unfenced": "unfenced",
+    "broker_fenced": "fenced",
+    "controlled_shutdown": "controlled_shutdown",
+    "broker_failed": "unregistered",
+}
+
+
+def registrations(events: Iterable[EventRow]) -> list[RegistrationRow]:
+    """Of `silver.controller_events`: what a controller replayed; what the active one decided follows as a record."""
+    rows: list[RegistrationRow] = []
+    for event in events:
+        change = _CHANGES.get(event.event)
+        replayed = (event.detail or "").startswith(("Replayed ", "Registered new broker", "Re-registered"))
+        if change is not None and event.subject_broker_id is not None and replayed:
+            rows.append(
+                RegistrationRow(
+                    time_us=event.time_us,
+                    broker_id=event.broker_id,
+                    ref=event.ref,
+                    subject_broker_id=event.subject_broker_id,
+                    change=change,
+                    broker_epoch=broker_epoch(event),
+                )
+            )
+    return rows
+
+
+def _order(row: RegistrationRow) -> tuple[object, ...]:
+    return (row.offset is None, row.offset or 0, row.time_us, row.ref)
+
+
+def _went_back(one: RegistrationRow, row: RegistrationRow) -> Finding | None:
+    if one.offset is None or row.offset is None or one.offset >= row.offset:
+        return None
+    if one.broker_epoch is None or row.broker_epoch is None or row.broker_epoch >= one.broker_epoch:
+        return None
+    return Finding(
+        rule_id=ILLEGAL_STATE_TRANSITION,
+        topic="",
+        partition=-1,
+        leader_epoch=None,
+        time_us=row.time_us,
+        brokers=(row.subject_broker_id,),
+        message=f"broker epoch of broker {row.subject_broker_id} went back from {one.broker_epoch} to "
+        f"{row.broker_epoch} at offset {row.offset}",
+        refs=(one.ref, row.ref),
+    )
+
+
+def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
+    """Registrations of all brokers as one node saw them (`broker_id`); of several nodes, each by itself."""
+    histories: dict[tuple[int, int, bool], list[RegistrationRow]] = defaultdict(list)
+    for row in rows:
+        histories[row.broker_id, row.subject_broker_id, row.offset is None].append(row)
+    transitions: list[Transition] = []
+    findings: list[Finding] = []
+    gaps = 0
+    for history in histories.values():
+        history.sort(key=_order)
+        before: RegistrationRow | None = None
+        for row in history:
+            state = UNREGISTERED if before is None else AFTER[before.change]
+            fits = before is None or state in BEFORE[row.change]
+            found = None if before is None else _went_back(before, row)
+            if found is not None:
+                findings.append(found)
+            repeated = before is not None and not fits and state == AFTER[row.change]
+            gaps += not fits and not repeated
+            why = "first_of_controller" if before is None else "allowed" if fits else "after_gap"
+            why = "contradicts" if found is not None else "repeated" if repeated else why
+            transitions.append(_transition(row, state, found is None, why))
+            before = row
+    transitions.sort(key=lambda one: (one.time_us, one.ref))
+    return Replayed(tuple(transitions), tuple(findings), gaps)
+
+
+def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:
+    return Transition(
+        topic="",
+        partition=-1,
+        replica_id=row.subject_broker_id,
+        machine=MACHINE,
+        controller=row.broker_id,
+        controller_epoch=None,
+        time_us=row.time_us,
+        from_state=state,
+        to_state=AFTER[row.change],
+        succeeded=True,
+        leader=None,
+        leader_epoch=None,
+        isr=None,
+        legal=legal,
+        why=why,
+        ref=row.ref,
+    )

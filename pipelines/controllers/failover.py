@@ -1,0 +1,207 @@
+"""Handovers of a leadership: from the failure that the controller saw to the new leader's first answer.
+
+A ZooKeeper controller that learns of a failed broker (`KafkaController.onBrokerFailure`) moves each partition that it
+led to OfflinePartition, elects leaders from the ISR (`Election.leaderForOffline`), and lets go of the replicas; one
+that has no candidate stays offline, and its leader becomes -1. In KRaft `ReplicationControlManager` does the same in
+one write (handleBrokerFenced, handleBrokerInControlledShutdown). A controller that was itself just elected finds
+leaders dead that no line of its own reported: its election is what detects them.
+
+Instants of a handover are on the clocks of several brokers: each one says whose it is, and a duration across two clocks
+is marked approximate. Lines may be missing: what is not there is `not_observed`. What breaks the promise is in
+`unhandled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pipelines.controllers.failover_causes import (
+    CLOCKS_AGREE_US,
+    PREFERRED,
+    REASSIGNMENT,
+    Failure,
+    changed_at,
+    detection,
+    is_unclean,
+    offline_marks,
+    reason_of,
+    refused_marks,
+    returns,
+    strategy_of,
+    topic_deleted_us,
+)
+from pipelines.controllers.leaderships import Leadership, Mark, leaderships, since_us
+from pipelines.controllers.rows import NO_LEADER, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+
+COMPLETED: Final = "completed"
+OFFLINE_REPORTED: Final = "offline_reported"
+SUPERSEDED: Final = "superseded"
+NOT_OBSERVED: Final = "not_observed"
+UNFINISHED: Final = "unfinished"
+
+
+class Failover(NamedTuple):
+    """A row of gold `failovers`; the shell adds the cluster. Times in microseconds; a clock is a broker's id.
+
+    Received, taken up and serving are on the new leader's clock, sent on the one that elected.
+    """
+
+    topic: str
+    partition: int
+    failed_broker_id: int
+    reason: str
+    old_leader_epoch: int
+    new_leader_epoch: int | None
+    old_leader: int
+    new_leader: int | None
+    strategy: str | None
+    detected_time_us: int | None
+    detected_clock: int | None
+    elected_time_us: int | None
+    elected_clock: int | None
+    sent_time_us: int | None
+    received_time_us: int | None
+    taken_up_time_us: int | None
+    serving_time_us: int | None
+    ended_offline: bool
+    isr_before: tuple[int, ...] | None
+    outcome: str
+    detected_to_elected_us: int | None
+    elected_to_sent_us: int | None
+    received_to_taken_up_us: int | None
+    taken_up_to_serving_us: int | None
+    detected_to_taken_up_us: int | None
+    detected_to_serving_us: int | None
+    approximate: bool
+    refs: tuple[Ref, ...]
+
+
+def failovers(
+    rows: Sequence[LeadershipRow],
+    states: Sequence[StateRow] = (),
+    events: Sequence[EventRow] = (),
+    records: Sequence[RecordRow] = (),
+    serving: Mapping[tuple[int, int], int] | None = None,
+) -> list[Failover]:
+    """Handovers of one partition.
+
+    Args:
+        rows: `silver.leader_and_isr` of the partition, all roles.
+        states: `silver.partition_states` of the partition.
+        events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers;
+            those that name a partition or a topic, of this one only.
+        records: metadata records of the partition, of one node's copy.
+        serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
+    """
+    chain = [one for one in leaderships(states, rows, records) if one.leader is not None]
+    named: Sequence[LeadershipRow | StateRow | RecordRow] = rows or states or records
+    result: list[Failover] = []
+    for at, old in enumerate(chain):
+        if old.leader is None or old.leader == NO_LEADER:
+            continue
+        later = [one for one in chain[at + 1 :] if one.incarnation == old.incarnation]
+        new = next((one for one in later if one.leader != NO_LEADER), None)
+        between = later[: later.index(new)] if new is not None else later
+        change = _Change(old, between, new, len(later) - len(between) > 1)
+        begun_us = since_us(chain, at)
+        failure = detection(events, old, begun_us, between[0] if between else new)
+        deleted_us = topic_deleted_us(states, events, begun_us)
+        if new is None and failure is not None and failure.mark.time_us >= deleted_us - CLOCKS_AGREE_US:
+            continue
+        if change.happened(states, failure):
+            result.append(_row(named[0].topic, named[0].partition, change, failure, states, events, serving or {}))
+    return result
+
+
+class _Change(NamedTuple):
+    """A leadership, the leaderless epochs after it, and the next leadership, if any."""
+
+    old: Leadership
+    between: Sequence[Leadership]
+    new: Leadership | None
+    superseded: bool
+
+    def happened(self, states: Sequence[StateRow], failure: Failure | None) -> bool:
+        """The same leader in a new epoch is no handover, unless the partition was offline in between."""
+        if self.new is None:
+            return failure is not None or bool(self.between)
+        if self.new.leader != self.old.leader or self.between:
+            return True
+        return bool(offline_marks(states, (), self.old.begun_us(), changed_at(self.new)))
+
+
+def _span(one: Mark | None, other: Mark | None, one_clock: bool = True) -> int | None:
+    """Null if it is negative on one clock: a metadata record bears the time at which its batch was begun."""
+    if one is None or other is None or (one_clock and one.broker_id != other.broker_id):
+        return None
+    span = other.time_us - one.time_us
+    return None if one_clock and span < 0 else span
+
+
+def _outcome(change: _Change, offline: Sequence[Mark], refused: Sequence[Mark], ended: bool, served: bool) -> str:
+    new = change.new
+    if new is None:
+        return OFFLINE_REPORTED if offline else UNFINISHED if refused else NOT_OBSERVED
+    if ended:
+        return OFFLINE_REPORTED
+    if served or new.taken_up is not None or new.received is not None:
+        return COMPLETED
+    return SUPERSEDED if change.superseded else UNFINISHED
+
+
+def _row(
+    topic: str,
+    partition: int,
+    change: _Change,
+    failure: Failure | None,
+    states: Sequence[StateRow],
+    events: Sequence[EventRow],
+    serving: Mapping[tuple[int, int], int],
+) -> Failover:
+    old, between, new, _ = change
+    assert old.leader is not None
+    reason = reason_of(old, between, new, failure)
+    detected = None if failure is None or reason in (PREFERRED, REASSIGNMENT) else failure.mark
+    after_us = old.begun_us() if detected is None else detected.time_us - 1
+    offline = offline_marks(states, between, after_us, changed_at(new))
+    refused = refused_marks(states, after_us) if new is None else []
+    ended = bool(offline) and (new is None or returns(events, offline[0].time_us, changed_at(new)))
+    elected = sent = received = taken_up = served = None
+    if new is not None and new.leader is not None:
+        elected, sent, received, taken_up = new.elected, new.sent, new.received, new.taken_up
+        served_us = serving.get((new.leader, new.leader_epoch))
+        if served_us is not None:
+            served = Mark(served_us, new.leader, Ref("", 0, 0))
+    unclean = new is not None and is_unclean((old, *between), new, events)
+    evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)
+    return Failover(
+        topic=topic,
+        partition=partition,
+        failed_broker_id=old.leader,
+        reason=reason,
+        old_leader_epoch=old.leader_epoch,
+        new_leader_epoch=None if new is None else new.leader_epoch,
+        old_leader=old.leader,
+        new_leader=None if new is None else new.leader,
+        strategy=strategy_of(new, reason, unclean),
+        detected_time_us=None if detected is None else detected.time_us,
+        detected_clock=None if detected is None else detected.broker_id,
+        elected_time_us=None if elected is None else elected.time_us,
+        elected_clock=None if elected is None else elected.broker_id,
+        sent_time_us=None if sent is None else sent.time_us,
+        received_time_us=None if received is None else received.time_us,
+        taken_up_time_us=None if taken_up is None else taken_up.time_us,
+        serving_time_us=None if served is None else served.time_us,
+        ended_offline=ended,
+        isr_before=old.last_isr,
+        outcome=_outcome(change, offline, refused, ended, served is not None),
+        detected_to_elected_us=_span(detected, elected),
+        elected_to_sent_us=_span(elected, sent),
+        received_to_taken_up_us=_span(received, taken_up),
+        taken_up_to_serving_us=_span(taken_up, served),
+        detected_to_taken_up_us=_span(detected, taken_up, one_clock=False),
+        detected_to_serving_us=_span(detected, served, one_clock=False),
+        approximate=detected is not None and new is not None and detected.broker_id != new.leader,
+        refs=tuple(dict.fromkeys(mark.ref for mark in evidence if mark is not None)),
+    )

@@ -1,0 +1,194 @@
+"""What ended a leadership: the failure that a controller saw, or its own will; and how the next leader was chosen.
+
+The names of strategies are those of `PartitionLeaderElectionStrategy` (ZooKeeper); in KRaft `offline` stands for
+`PartitionChangeBuilder.Election.ONLINE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pipelines.controllers.leaderships import Leadership, Mark
+from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
+from pipelines.controllers.rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
+
+#: Clocks of two brokers are taken to agree this well where an event of one has to be found for a line of the other.
+CLOCKS_AGREE_US: Final = 1_000_000
+#: A record may bear the time of a batch that was begun before it was decided.
+_BATCH_US: Final = 100_000
+#: Lines of one failure are no further apart: a controller may hang in between, while it closes a connection.
+_ONE_FAILURE_US: Final = 60_000_000
+
+PREFERRED: Final = "preferred"
+REASSIGNMENT: Final = "reassignment"
+NEW_CONTROLLER: Final = "found_by_new_controller"
+UNKNOWN: Final = "unknown"
+
+_FAILURES: Final = {
+    "broker_failed": "failed",
+    "brokers_changed": "failed",
+    "broker_fenced": "fenced",
+    "controlled_shutdown": "controlled_shutdown",
+}
+_STRATEGY: Final = {
+    "failed": "offline",
+    "fenced": "offline",
+    NEW_CONTROLLER: "offline",
+    "controlled_shutdown": "controlled_shutdown",
+    PREFERRED: "preferred",
+    REASSIGNMENT: "reassign",
+}
+#: What the active KRaft controller logs as it decides; each node's replay of the record follows.
+_DECISIONS: Final = ("Fencing broker", "Unfenced broker", "Fenced broker")
+
+
+class Failure(NamedTuple):
+    """A controller's line that a broker failed, was fenced or shuts down."""
+
+    mark: Mark
+    reason: str
+    decision: bool
+
+
+def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
+    """In the order of time."""
+    found = [
+        Failure(
+            Mark(row.time_us, row.broker_id, row.ref),
+            _FAILURES[row.event],
+            (row.detail or "").startswith(_DECISIONS),
+        )
+        for row in events
+        if row.event in _FAILURES and broker_id in subjects(row)
+    ]
+    return sorted(found, key=lambda one: one.mark)
+
+
+def changed_at(new: Leadership | None) -> int:
+    """When a leadership was decided, or first shown; far in the future for none."""
+    if new is None:
+        return 1 << 62
+    return new.elected.time_us if new.elected is not None else new.begun_us()
+
+
+def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: Leadership | None) -> Failure | None:
+    """The first line of the failure that ended a leadership, where `new` (maybe without leader) came after it.
+
+    `begun_us`: since when the broker has led. That may be some epochs ago: as a controller takes a dead follower out of
+    the ISR, the leader stays and its epoch grows.
+
+    The last failure in time counts. It has several lines: the change of the live brokers and the callback of
+    `processBrokerChange`, or repeated requests of a controlled shutdown; the first of them counts, as far as the broker
+    did not come back in between.
+    """
+    assert old.leader is not None
+    until = changed_at(new)
+    elected = None if new is None else new.elected
+    slack = CLOCKS_AGREE_US if elected is None or new is None else 0 if new.offset is None else _BATCH_US
+    within = [one for one in failures_of(events, old.leader) if begun_us <= one.mark.time_us <= until + slack]
+    within = [one for one in within if one.decision] or within
+    if elected is not None:
+        within = [one for one in within if one.mark.broker_id == elected.broker_id] or within
+    if not within:
+        recorded = new is not None and new.offset is not None
+        return None if recorded else _new_controller(events, begun_us, elected)
+    first = within[-1]
+    for one in reversed(within[:-1]):
+        apart = first.mark.time_us - one.mark.time_us > _ONE_FAILURE_US
+        if one.reason != first.reason or apart or _came_back(events, old.leader, one.mark, first.mark):
+            break
+        first = one
+    return first
+
+
+def _came_back(events: Iterable[EventRow], broker_id: int, after: Mark, before: Mark) -> bool:
+    return any(
+        (row.event in ("broker_registered", "broker_unfenced") and broker_id in subjects(row))
+        or (row.event == "brokers_changed" and broker_id in added_brokers(row))
+        for row in events
+        if after.time_us < row.time_us < before.time_us
+    )
+
+
+def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Mark | None) -> Failure | None:
+    """A controller that was just elected finds the leader dead, and no line says so (`onControllerFailover`)."""
+    if elected is None:
+        return None
+    marks = [
+        Mark(row.time_us, row.broker_id, row.ref)
+        for row in events
+        if row.event == "controller_elected" and row.subject_broker_id == row.broker_id == elected.broker_id
+    ]
+    within = [mark for mark in marks if begun_us < mark.time_us <= elected.time_us]
+    return Failure(max(within), NEW_CONTROLLER, True) if within else None
+
+
+def reason_of(old: Leadership, between: Sequence[Leadership], new: Leadership | None, failure: Failure | None) -> str:
+    """A leader that stays in the ISR was only moved; one that is no replica any more was reassigned away."""
+    if new is not None and not between and new.leader != old.leader:
+        if new.replicas is not None and old.leader not in new.replicas:
+            return REASSIGNMENT
+        if old.leader in (new.isr or ()):
+            return REASSIGNMENT if new.reassigning or old.reassigning else PREFERRED
+    return UNKNOWN if failure is None else failure.reason
+
+
+def strategy_of(new: Leadership | None, reason: str, unclean: bool) -> str | None:
+    """How the new leader was chosen; None where nothing tells."""
+    if new is None:
+        return None
+    if unclean:
+        return "unclean"
+    return "offline" if new.from_state == OFFLINE else _STRATEGY.get(reason)
+
+
+def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[EventRow]) -> bool:
+    """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so."""
+    if new.recovering:
+        return True
+    if new.isr is None or set(new.isr) != {new.leader}:
+        return False
+    last = next((one.last_isr for one in reversed(before) if one.last_isr is not None), None)
+    if last is not None and new.leader not in last:
+        return True
+    at = changed_at(new)
+    return any(
+        row.event == "unclean_election" and row.leader == new.leader and abs(row.time_us - at) < CLOCKS_AGREE_US
+        for row in events
+    )
+
+
+def offline_marks(
+    states: Iterable[StateRow], between: Sequence[Leadership], after_us: int, until_us: int
+) -> list[Mark]:
+    """Lines by which a controller says that the partition has no leader, or that it found none for it."""
+    marks = [one.elected or one.shown for one in between if one.leader == NO_LEADER]
+    for row in states:
+        gone = row.to_state == OFFLINE and row.succeeded
+        none_found = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
+        if (gone or none_found) and after_us < row.time_us <= until_us:
+            marks.append(Mark(row.time_us, row.broker_id, row.ref))
+    return sorted(mark for mark in marks if mark is not None)
+
+
+def refused_marks(states: Iterable[StateRow], after_us: int) -> list[Mark]:
+    """A leadership that the controller wanted to move and could not, for want of a candidate."""
+    return sorted(
+        Mark(row.time_us, row.broker_id, row.ref)
+        for row in states
+        if (row.from_state, row.to_state) == (ONLINE, ONLINE) and not row.succeeded and row.time_us >= after_us
+    )
+
+
+def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], after_us: int) -> int:
+    """When the topic was deleted after that; far in the future if it was not."""
+    times = [row.time_us for row in events if row.event == "topic_deleted"]
+    times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
+    return min((time_us for time_us in times if time_us > after_us), default=1 << 62)
+
+
+def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
+    """A broker came back: out of this an offline partition gets a leader again."""
+    back = ("broker_registered", "broker_unfenced", "config_changed")
+    return any(row.event in back and after_us < row.time_us <= until_us for row in events)

@@ -1,0 +1,283 @@
+"""A partition's state in KRaft (`org.apache.kafka.metadata.PartitionRegistration`): legal states and legal steps.
+
+`PartitionRegistration.merge` makes the partition epoch one larger with every change, and the leader epoch one larger
+with every change of the leader (and with some that keep it); nothing makes either smaller as long as the topic has the
+same id. So whatever stood between two states of one topic id: the one with the larger partition epoch has no smaller
+leader epoch, and grew by no more leader epochs than partition epochs; a leader epoch has one leader; a partition epoch
+has one state. None of this needs a clock.
+
+Only *committed* states can contradict each other: an active controller that was deposed has logged decisions that never
+were. Brokers apply what is committed, so their lines count; lines of controllers (role ``controller``) do not, as each
+of them replays records before they are committed, and all of them again after a start. One node's copy of the metadata
+log is one history, whether it is committed or not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
+from pipelines.controllers.rows import (
+    ILLEGAL_STATE_TRANSITION,
+    NO_LEADER,
+    Finding,
+    LeadershipRow,
+    RecordRow,
+    Ref,
+    Replayed,
+    Transition,
+)
+from pipelines.controllers.rules import controller_rules
+
+MACHINE: Final = "kraft_partition"
+#: Roles of `silver.leader_and_isr` by which a broker shows what it applied.
+APPLIED: Final = frozenset(("leader_start", "leader_update", "metadata"))
+
+
+class _Seen(NamedTuple):
+    """A state of a partition, by a record or by a broker's line."""
+
+    time_us: int
+    broker_id: int
+    ref: Ref
+    topic: str
+    partition: int
+    topic_id: str
+    leader: int | None
+    leader_epoch: int
+    partition_epoch: int
+    isr: frozenset[int] | None
+
+
+def _finding(message: str, *seen: RecordRow | LeadershipRow | _Seen) -> Finding:
+    last = max(seen, key=lambda one: one.time_us)
+    return Finding(
+        rule_id=ILLEGAL_STATE_TRANSITION,
+        topic=last.topic,
+        partition=last.partition,
+        leader_epoch=last.leader_epoch,
+        time_us=last.time_us,
+        brokers=tuple(sorted({one.broker_id for one in seen})),
+        message=f"{last.topic}-{last.partition}: {message}",
+        refs=tuple(one.ref for one in seen),
+    )
+
+
+def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Finding | None:
+    """What one state shows by itself: a leader outside the ISR, an ISR outside the replicas, no ISR at all."""
+    if row.isr is None:
+        return None
+    if row.leader is not None and row.leader >= 0 and row.leader not in row.isr:
+        return _finding(f"leader {row.leader} is not in the ISR {sorted(row.isr)}", row)
+    strangers = sorted(set(row.isr) - set(row.replicas)) if row.replicas else []
+    if strangers:
+        return _finding(f"the ISR has {strangers}, which are no replicas", row)
+    if not row.isr and not controller_rules(version).isr_may_be_empty:
+        return _finding("the ISR is empty", row)
+    return None
+
+
+def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Finding, ...]:
+    """Of KRaft's records and lines: each illegal state once."""
+    first: dict[tuple[object, ...], Finding] = {}
+    for row in rows:
+        found = illegal_state(row, version)
+        if found is not None:
+            first.setdefault((row.topic_id, row.partition_epoch, found.message), found)
+    return tuple(first.values())
+
+
+def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
+    if row.topic_id is None or row.leader_epoch is None or row.partition_epoch is None:
+        return None
+    return _Seen(
+        time_us=row.time_us,
+        broker_id=row.broker_id,
+        ref=row.ref,
+        topic=row.topic,
+        partition=row.partition,
+        topic_id=row.topic_id,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        partition_epoch=row.partition_epoch,
+        isr=None if row.isr is None else frozenset(row.isr),
+    )
+
+
+def contradiction(one: _Seen, other: _Seen) -> Finding | None:
+    """What two states of one topic id cannot both be; `one` has no larger partition epoch than `other`."""
+    if one.leader_epoch == other.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
+        return _finding(f"leader epoch {one.leader_epoch} has two leaders, {one.leader} and {other.leader}", one, other)
+    if one.partition_epoch == other.partition_epoch:
+        if one.leader_epoch != other.leader_epoch or (None not in (one.isr, other.isr) and one.isr != other.isr):
+            return _finding(f"partition epoch {one.partition_epoch} has two states", one, other)
+        return None
+    steps = other.partition_epoch - one.partition_epoch
+    if other.leader_epoch < one.leader_epoch:
+        text = f"leader epoch went back from {one.leader_epoch} to {other.leader_epoch}"
+        return _finding(f"{text} while the partition epoch grew to {other.partition_epoch}", one, other)
+    if other.leader_epoch - one.leader_epoch > steps:
+        text = f"leader epoch grew from {one.leader_epoch} to {other.leader_epoch}"
+        return _finding(f"{text}, the partition epoch by {steps} only", one, other)
+    return None
+
+
+def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Finding, ...]:
+    """Contradictions among what brokers applied and what is known to be committed, of one partition."""
+    committed = [_seen(row) for row in rows if row.role in APPLIED]
+    committed += [_seen(record) for record in records if record.committed]
+    by_id: dict[str, list[_Seen]] = defaultdict(list)
+    for state in committed:
+        if state is not None:
+            by_id[state.topic_id].append(state)
+    findings: list[Finding] = []
+    for states in by_id.values():
+        findings.extend(_contradictions(states))
+    return tuple(findings)
+
+
+def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
+    """By neighbours in partition epochs, and by what was first said of each epoch: that finds one of each kind."""
+    states.sort(key=lambda one: (one.partition_epoch, one.leader_epoch, one.time_us))
+    leaders: dict[int, _Seen] = {}
+    isrs: dict[int, _Seen] = {}
+    said: set[str] = set()
+    for at, state in enumerate(states):
+        others = [states[at - 1]] if at else []
+        if state.leader is not None:
+            others.append(leaders.setdefault(state.leader_epoch, state))
+        if state.isr is not None:
+            others.append(isrs.setdefault(state.partition_epoch, state))
+        for one in others:
+            found = contradiction(one, state) if one is not state else None
+            if found is not None and found.message not in said:
+                said.add(found.message)
+                yield found
+
+
+def _name(leader: int) -> str:
+    return OFFLINE if leader == NO_LEADER else ONLINE
+
+
+def _step(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
+    """A later record of the same copy of the log: what is wrong with it, and how it relates to the one before."""
+    one, other = _seen(before), _seen(row)
+    assert one is not None
+    assert other is not None
+    if other.partition_epoch < one.partition_epoch:
+        text = f"partition epoch went back from {one.partition_epoch} to {other.partition_epoch}"
+        return _finding(f"{text} at offset {row.offset}", before, row), "contradicts"
+    found = contradiction(one, other)
+    if found is not None:
+        return found, "contradicts"
+    steps = row.partition_epoch - before.partition_epoch
+    if steps == 0:
+        return None, "repeated"
+    if steps > 1:
+        return None, "after_gap"
+    return _election(before, row)
+
+
+def _election(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
+    """One change: a new leader comes from the ISR or the ELR, or the election was unclean and is marked so (KIP-704).
+
+    `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
+    have changed in the same record: only an ISR of nobody but the new leader tells of an unclean election.
+    """
+    if row.leader in (before.leader, NO_LEADER) or row.leader in before.isr:
+        return None, "allowed"
+    if row.leader in (before.elr or ()):
+        return None, "allowed"
+    reassigning = before.adding_replicas or before.removing_replicas or row.adding_replicas or row.removing_replicas
+    if reassigning or set(row.isr) != {row.leader} or set(before.replicas) != set(row.replicas):
+        return None, "allowed"
+    if row.recovering is False and before.elr is not None:
+        text = f"{row.leader}, neither in the ISR {sorted(before.isr)} nor in the ELR, became leader"
+        return _finding(f"{text} by an election that is not marked unclean", before, row), "contradicts"
+    return None, "unclean"
+
+
+def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Replayed:
+    """Records of one partition in one node's copy of `__cluster_metadata`: its transitions, and what is illegal."""
+    ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
+    findings: list[Finding] = list(illegal_states(ordered, version))
+    transitions: list[Transition] = []
+    gaps = 0
+    last: dict[str, RecordRow] = {}
+    for row in ordered:
+        before = last.get(row.topic_id)
+        found, why = (None, "first_of_controller") if before is None else _step(before, row)
+        gaps += why == "after_gap"
+        if found is not None:
+            findings.append(found)
+        if why != "repeated":
+            transitions.append(_transition(before, row, found is None, why))
+        last[row.topic_id] = row
+    return Replayed(tuple(transitions), tuple(findings), gaps)
+
+
+def _transition(before: RecordRow | None, row: RecordRow, legal: bool, why: str) -> Transition:
+    return Transition(
+        topic=row.topic,
+        partition=row.partition,
+        replica_id=None,
+        machine=MACHINE,
+        controller=row.broker_id,
+        controller_epoch=None,
+        time_us=row.time_us,
+        from_state=NON_EXISTENT if before is None else _name(before.leader),
+        to_state=_name(row.leader),
+        succeeded=True,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        isr=row.isr,
+        legal=legal,
+        why=why,
+        ref=row.ref,
+    )
+
+
+def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
+    """The same of what brokers applied, where no record is at hand: each partition epoch once, as first seen."""
+    first: dict[tuple[str, int], LeadershipRow] = {}
+    for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
+        whole = row.topic_id is not None and row.partition_epoch is not None and row.leader_epoch is not None
+        if whole and row.role in APPLIED and row.leader is not None:
+            assert row.topic_id is not None
+            assert row.partition_epoch is not None
+            first.setdefault((row.topic_id, row.partition_epoch), row)
+    transitions: list[Transition] = []
+    gaps = 0
+    before: dict[str, LeadershipRow] = {}
+    for (topic_id, epoch), row in sorted(first.items()):
+        one = before.get(topic_id)
+        jumped = one is not None and epoch - (one.partition_epoch or 0) > 1
+        gaps += jumped
+        assert row.leader is not None
+        created = one is None and epoch == 0
+        from_state = NON_EXISTENT if created else _name(one.leader if one and one.leader is not None else row.leader)
+        why = "first_of_controller" if one is None else "after_gap" if jumped else "allowed"
+        transitions.append(
+            Transition(
+                topic=row.topic,
+                partition=row.partition,
+                replica_id=None,
+                machine=MACHINE,
+                controller=row.broker_id,
+                controller_epoch=None,
+                time_us=row.time_us,
+                from_state=from_state,
+                to_state=_name(row.leader),
+                succeeded=True,
+                leader=row.leader,
+                leader_epoch=row.leader_epoch,
+                isr=row.isr,
+                legal=True,
+                why=why,
+                ref=row.ref,
+            )
+        )
+        before[topic_id] = row
+    return Replayed(tuple(transitions), applied_states(rows), gaps)

@@ -1,0 +1,36 @@
+"""The ZooKeeper controller's states of a partition (`kafka.controller.PartitionStateMachine`, 0.10.2 to 3.9).
+
+The table is the same in all of these versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pipelines.controllers.rows import Replayed, StateRow
+from pipelines.controllers.state_replay import Table, is_legal, replay_states
+
+NON_EXISTENT: Final = "NonExistentPartition"
+NEW: Final = "NewPartition"
+ONLINE: Final = "OnlinePartition"
+OFFLINE: Final = "OfflinePartition"
+
+MACHINE: Final = "partition"
+#: `PartitionState.validPreviousStates`.
+TABLE: Final[Table] = {
+    NEW: frozenset((NON_EXISTENT,)),
+    ONLINE: frozenset((NEW, ONLINE, OFFLINE)),
+    OFFLINE: frozenset((NEW, ONLINE, OFFLINE)),
+    NON_EXISTENT: frozenset((OFFLINE,)),
+}
+
+
+def partition_transition_is_legal(from_state: str, to_state: str) -> bool | None:
+    """Whether the machine allows it; None for states that it does not have."""
+    return is_legal(TABLE, from_state, to_state)
+
+
+def replay_partition_states(rows: Iterable[StateRow]) -> Replayed:
+    """Rows of `silver.partition_states` of one partition, of all controllers."""
+    return replay_states(MACHINE, TABLE, rows)

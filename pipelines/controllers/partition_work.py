@@ -1,0 +1,259 @@
+"""All that the controllers' modules say of one partition, as rows of gold and cases of rules. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pipelines.controllers.availability import Window, availability
+from pipelines.controllers.broker_registration import registrations, replay_registrations
+from pipelines.controllers.decode import EVENT, ISR_CHANGE, REPLICA_STATE, Answered, Grouped
+from pipelines.controllers.failover import Failover, failovers
+from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
+from pipelines.controllers.partition_machine import replay_partition_states
+from pipelines.controllers.plan import UNKNOWN_CLUSTER, Plan
+from pipelines.controllers.replica_machine import replay_replica_states
+from pipelines.controllers.rows import (
+    FAILOVER_NOT_COMPLETED,
+    ILLEGAL_STATE_TRANSITION,
+    Finding,
+    LeadershipRow,
+    RecordRow,
+    Ref,
+    StateRow,
+    Transition,
+)
+from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
+from pipelines.controllers.zk_partition import decided_twice, two_controllers
+from pipelines.rules.rule import VIOLATION, Case
+from pipelines.rules.rule import Ref as Evidence
+from schemas import controllers as c
+
+#: Errors of a produce for want of in-sync replicas: before its append, and after.
+REFUSED: Final = frozenset((19, 20))
+#: Causes of a handover by which a controller lost the leader.
+_FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))
+#: Lines of handovers may be off by a millisecond.
+_TICK_US: Final = 1_000
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@dataclass
+class PartitionFound:
+    """What there is to say of one partition.
+
+    Attributes:
+        rows: of gold tables, by name.
+        cases: as `pipelines.rules.worker` gives them.
+        checked: facts judged, by rule.
+        failovers: those of `rows`.
+    """
+
+    rows: Rows = field(default_factory=dict)
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+    failovers: list[Failover] = field(default_factory=list)
+
+
+def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> PartitionFound:
+    """Replay a partition.
+
+    Args:
+        key: cluster, topic, partition.
+        rows: of the partition; what is of the whole cluster is in the plan.
+    """
+    cluster_id, topic, _ = key
+    states, replicas, leadership = rows.states(), rows.states(REPLICA_STATE), rows.leadership()
+    copies = _copies(rows.records())
+    records = max(copies.values(), key=lambda copy: (len(copy), -copy[0].broker_id), default=[])
+    events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *rows.events(EVENT)]
+    events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
+    answered = rows.answered()
+    transitions, findings, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
+    handled = plan.handled.get(cluster_id, ())
+    seen = [*controllers_sightings(leadership), *(one for copy in copies.values() for one in records_sightings(copy))]
+    # Every copy of the metadata log shows the same record, at the same instant.
+    unhandled = sorted(unhandled_failures(handled, seen).findings, key=lambda one: (one.time_us, one.brokers))
+    findings += {(one.leader_epoch, one.time_us): one for one in reversed(unhandled)}.values()
+    chain = [_plausible(one) for one in failovers(leadership, states, events, records, _serving(answered))]
+    windows = availability(
+        [*leadership, *rows.leadership(ISR_CHANGE)],
+        states,
+        records,
+        lambda broker_id, time_us, count: plan.min_isr(cluster_id, topic, broker_id, time_us, count),
+        kraft=plan.kraft.get(cluster_id, False),
+        deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
+        refused=_refused(answered),
+    )
+    places: dict[Ref, tuple[int, int]] = {}
+    if findings:
+        of_copies = [record for copy in copies.values() for record in copy]
+        places = {ref: (one.time_us, one.by) for one in handled for ref in one.refs}
+        for line in (*states, *replicas, *leadership, *events, *of_copies):
+            places[line.ref] = (line.time_us, line.broker_id)
+    found = PartitionFound(failovers=chain)
+    found.cases = cases_of(cluster_id, findings, places)
+    found.rows = {
+        c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
+        c.FAILOVERS.name: [_failover(cluster_id, at, one) for at, one in enumerate(chain)],
+        c.AVAILABILITY.name: [_window(cluster_id, at, one) for at, one in enumerate(windows)],
+    }
+    found.checked = {
+        ILLEGAL_STATE_TRANSITION: checked,
+        FAILOVER_NOT_COMPLETED: sum(one.reason in _FAILURES for one in chain),
+    }
+    return found
+
+
+def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
+    """Steps of a cluster's registrations: of decoded records one copy's, where there are any, else of all lines."""
+    records = plan.registrations.get(cluster_id, [])
+    rows = records or registrations(plan.events.get(cluster_id, []))
+    replayed = replay_registrations(rows)
+    shown = replayed.transitions
+    if records:
+        counts: dict[int, int] = defaultdict(int)
+        for row in rows:
+            counts[row.broker_id] += 1
+        copy = min(counts, key=lambda broker_id: (-counts[broker_id], broker_id))
+        shown = tuple(one for one in shown if one.controller == copy)
+    found = PartitionFound()
+    # Brokers of several clusters may go by one id there.
+    findings = () if cluster_id == UNKNOWN_CLUSTER else replayed.findings
+    found.cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
+    found.rows = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
+    found.checked = {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)}
+    return found
+
+
+def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
+    copies: dict[int, list[RecordRow]] = defaultdict(list)
+    for record in records:
+        copies[record.broker_id].append(record)
+    return copies
+
+
+def _replayed(
+    plan: Plan,
+    cluster_id: str,
+    states: Sequence[StateRow],
+    replicas: Sequence[StateRow],
+    leadership: Sequence[LeadershipRow],
+    copies: dict[int, list[RecordRow]],
+    records: Sequence[RecordRow],
+) -> tuple[list[Transition], list[Finding], int]:
+    """Transitions in the order of each machine, what is illegal, and how much was looked at."""
+    version = plan.version(cluster_id)
+    replays = [replay_partition_states(states), replay_replica_states(replicas, version)]
+    transitions = [one for replay in replays for one in replay.transitions]
+    findings = [one for replay in replays for one in replay.findings]
+    checked = len(transitions)
+    if plan.kraft.get(cluster_id):
+        applied = replay_applied(leadership)
+        of_copies = {broker_id: replay_records(copy, version) for broker_id, copy in copies.items()}
+        findings += [one for replay in of_copies.values() for one in replay.findings]
+        findings += illegal_states(leadership, version)
+        findings += applied_states(leadership, [record for copy in copies.values() for record in copy])
+        shown = of_copies[records[0].broker_id] if records else applied
+        transitions += _by_incarnation(shown.transitions)
+        checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
+    else:
+        findings += decided_twice(leadership).findings
+        findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
+        checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
+    return transitions, findings, checked
+
+
+def _by_incarnation(transitions: Iterable[Transition]) -> list[Transition]:
+    """Incarnations of a topic in the order of time; within one, epochs or offsets are the order."""
+    parts: list[list[Transition]] = []
+    for one in transitions:
+        if not parts or one.why == "first_of_controller":
+            parts.append([])
+        parts[-1].append(one)
+    return [one for part in sorted(parts, key=lambda part: part[0].time_us) for one in part]
+
+
+def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
+    first: dict[tuple[int, int], int] = {}
+    for one in answered:
+        if one.error_code == 0 and one.leader_epoch is not None:
+            key = (one.broker_id, one.leader_epoch)
+            first[key] = min(first.get(key, one.time_us), one.time_us)
+    return first
+
+
+def _refused(answered: Iterable[Answered]) -> dict[int, int]:
+    counts: dict[int, int] = defaultdict(int)
+    for one in answered:
+        if one.error_code in REFUSED and one.second is not None:
+            counts[one.second] += one.requests
+    return counts
+
+
+def _plausible(one: Failover) -> Failover:
+    """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew."""
+    if one.serving_time_us is None or one.taken_up_time_us is None:
+        return one
+    if one.serving_time_us >= one.taken_up_time_us - _TICK_US:
+        return one
+    return one._replace(serving_time_us=None, taken_up_to_serving_us=None, detected_to_serving_us=None)
+
+
+def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tuple[int, int]]) -> list[dict[str, Any]]:
+    """Cases in the shape of `pipelines.rules.worker`: each finding once, whichever copy or line shows it again."""
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in findings:
+        evidence = []
+        for ref in one.refs:
+            time_us, broker_id = places.get(ref, (one.time_us, None))
+            evidence.append(Evidence(time_us, broker_id, ref.file_id, ref.byte_offset, None, None))
+        case = Case(
+            one.rule_id,
+            VIOLATION,
+            one.message[:1].upper() + one.message[1:] + ".",
+            tuple(evidence),
+            leader_epoch=one.leader_epoch,
+            time_us=one.time_us,
+            brokers=one.brokers,
+        ).settled()
+        row = {name: getattr(case, name) for name in case.__dataclass_fields__}
+        row["evidence"] = [ref._asdict() for ref in case.evidence]
+        about = (one.topic, one.partition) if one.topic else (None, None)
+        row |= {"cluster_id": cluster_id, "topic": about[0], "partition": about[1]}
+        made.setdefault((one.rule_id, one.message), row)
+    return list(made.values())
+
+
+def transition_rows(cluster_id: str, transitions: Iterable[Transition]) -> list[dict[str, Any]]:
+    """Rows of gold `controller_transitions` of one partition, numbered by machine as they come."""
+    counts: dict[str, int] = defaultdict(int)
+    rows = []
+    for one in transitions:
+        values = one._asdict()
+        del values["ref"]
+        values |= {"cluster_id": cluster_id, "sequence": counts[one.machine], "time": values.pop("time_us")}
+        counts[one.machine] += 1
+        rows.append(values)
+    return rows
+
+
+def _failover(cluster_id: str, sequence: int, one: Failover) -> dict[str, Any]:
+    values = {"cluster_id": cluster_id, "sequence": sequence}
+    for name, value in one._asdict().items():
+        if "_to_" in name:
+            values[name.removesuffix("_us") + "_ms"] = None if value is None else value / 1000
+        elif name != "refs":
+            values[name.removesuffix("_us")] = value
+    return values
+
+
+def _window(cluster_id: str, sequence: int, one: Window) -> dict[str, Any]:
+    values = {"cluster_id": cluster_id, "sequence": sequence}
+    values |= {name.removesuffix("_us"): value for name, value in one._asdict().items()}
+    ended = one.ended_time_us
+    values["duration_ms"] = None if ended is None else (ended - one.started_time_us) / 1000
+    return values

@@ -1,0 +1,146 @@
+"""What the replay of every partition is told of its cluster: failures, fences, versions, settings. Small, and pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pipelines.controllers.decode import once
+from pipelines.controllers.rows import EventRow, Ref, RegistrationRow
+from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
+from pipelines.replay.context import MIN_ISR, Contexts, value_at
+from pipelines.replay.versions import parse_version, rules_for
+
+#: Lines of several clusters may be under this name: nothing of two brokers is compared there.
+UNKNOWN_CLUSTER: Final = "unknown"
+#: Events that a handover can follow from, or end with; all others stay with their partition.
+EVENTS: Final = (
+    "broker_failed",
+    "brokers_changed",
+    "broker_fenced",
+    "broker_unfenced",
+    "broker_registered",
+    "controlled_shutdown",
+    "controller_elected",
+    "config_changed",
+    "unclean_election",
+    "topic_deleted",
+)
+_KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
+_KRAFT: Final = "kraft"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What workers are told.
+
+    Attributes:
+        contexts: versions and configuration of the brokers.
+        events: of `EVENTS`, those that name no topic, by cluster, in the order of time.
+        topic_events: those that name a topic and no partition, by (cluster, topic).
+        kraft: whether the cluster's controllers are of KRaft, by cluster.
+        handled: failures that a controller has dealt with, by cluster.
+        registrations: decoded steps of brokers' registrations, by cluster.
+    """
+
+    contexts: Contexts = field(default_factory=Contexts)
+    events: Mapping[str, list[EventRow]] = field(default_factory=dict)
+    topic_events: Mapping[tuple[str, str], list[EventRow]] = field(default_factory=dict)
+    kraft: Mapping[str, bool] = field(default_factory=dict)
+    handled: Mapping[str, list[Handled]] = field(default_factory=dict)
+    registrations: Mapping[str, list[RegistrationRow]] = field(default_factory=dict)
+
+    def version(self, cluster_id: str) -> str | None:
+        """The newest that a broker of the cluster logged: what any of them may do is legal for all."""
+        told = [text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id]
+        known = [(version, text) for text in told if (version := parse_version(text)) is not None]
+        return max(known)[1] if known else None
+
+    def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
+        """min.insync.replicas as a broker knew it, capped at the replicas where its version does so."""
+        value = value_at(self.contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
+        if value is None or not value.isdigit():
+            return None
+        caps = rules_for(self.contexts.versions.get((cluster_id, broker_id))).caps_min_isr_at_replicas
+        return min(int(value), replicas) if caps and replicas else int(value)
+
+
+def plan_of(
+    contexts: Contexts,
+    events: Iterable[tuple[str, EventRow]],
+    modes: Iterable[tuple[str, str]],
+    registrations: Mapping[str, list[RegistrationRow]],
+) -> Plan:
+    """A plan from what was collected, by cluster.
+
+    Args:
+        events: of `EVENTS`, without those of one partition.
+        modes: as brokers say at start.
+        registrations: `registration_rows`.
+    """
+    cluster_wide: dict[str, list[EventRow]] = defaultdict(list)
+    of_topics: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
+    said: dict[str, set[str]] = defaultdict(set)
+    for cluster_id, mode in modes:
+        said[cluster_id].add(mode)
+    kraft = {cluster_id: told == {_KRAFT} for cluster_id, told in said.items()}
+    for cluster_id, row in events:
+        if row.topic is None:
+            cluster_wide[cluster_id].append(row)
+        else:
+            of_topics[cluster_id, row.topic].append(row)
+        if row.event in _KRAFT_ONLY:
+            kraft.setdefault(cluster_id, True)
+    for cluster_id in registrations:
+        kraft.setdefault(cluster_id, True)
+    by_cluster = {cluster_id: once(rows) for cluster_id, rows in cluster_wide.items()}
+    handled: dict[str, list[Handled]] = {}
+    for cluster_id in by_cluster.keys() | registrations.keys():
+        if cluster_id == UNKNOWN_CLUSTER:
+            continue
+        told = [] if kraft.get(cluster_id) else failures_handled(by_cluster.get(cluster_id, ()))
+        handled[cluster_id] = [*told, *fences_handled(registrations.get(cluster_id, ()))]
+    topics = {key: once(rows) for key, rows in of_topics.items()}
+    return Plan(contexts, by_cluster, topics, kraft, handled, dict(registrations))
+
+
+def registration_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[RegistrationRow]]:
+    """Steps of brokers' registrations, by cluster, from rows of `silver.metadata_records` about nodes.
+
+    A BrokerRegistrationChangeRecord says what is so after it; which step that was shows the record before it, in the
+    same copy of the log. Where that is missing there is no step.
+    """
+    copies: dict[tuple[str, int, int], dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for row in rows:
+        copies[row["cluster_id"], row["broker_id"], row["node_id"]].setdefault(row["offset"], row)
+    found: dict[str, list[RegistrationRow]] = defaultdict(list)
+    for (cluster_id, broker_id, node_id), by_offset in sorted(copies.items()):
+        before: Mapping[str, Any] | None = None
+        for offset in sorted(by_offset):
+            row = by_offset[offset]
+            change = _change(before, row)
+            before = row
+            if change is None or row["source"] != "log" or row["time_us"] is None:
+                continue
+            ref = Ref(row["file_id"], row["byte_offset"], row["record_no"])
+            step = RegistrationRow(row["time_us"], broker_id, ref, node_id, change, row["node_epoch"], offset)
+            found[cluster_id].append(step)
+    return dict(found)
+
+
+def _change(before: Mapping[str, Any] | None, row: Mapping[str, Any]) -> str | None:
+    named = {
+        "RegisterBrokerRecord": "registered",
+        "UnregisterBrokerRecord": "unregistered",
+        "FenceBrokerRecord": "fenced",
+        "UnfenceBrokerRecord": "unfenced",
+    }.get(row["record"])
+    if named is not None or before is None:
+        return named
+    if before["fenced"] is not None and row["fenced"] is not None and before["fenced"] != row["fenced"]:
+        return "fenced" if row["fenced"] else "unfenced"
+    if row["in_controlled_shutdown"] and before["in_controlled_shutdown"] is False:
+        return "controlled_shutdown"
+    return None

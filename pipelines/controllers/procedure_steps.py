@@ -1,0 +1,102 @@
+"""Steps of a controller's procedure: which ones the logs show, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pipelines.controllers.leaderships import Mark
+from pipelines.controllers.rows import EventRow, LeadershipRow, Ref, StateRow
+
+SEEN: Final = "seen"
+NOT_SEEN: Final = "not_seen"
+OUT_OF_ORDER: Final = "out_of_order"
+
+BROKER_CHANGE: Final = "broker_change"
+BROKER_FAILURE: Final = "broker_failure"
+BROKER_STARTUP: Final = "broker_startup"
+CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+TOPIC_DELETION: Final = "topic_deletion"
+
+
+class ProcedureStep(NamedTuple):
+    """A row of gold `controller_procedures`; the shell adds the cluster.
+
+    `partitions` counts what lines show of this step: partitions, or replicas; null where it is not about any.
+    """
+
+    procedure: str
+    subject_broker_id: int | None
+    topic: str | None
+    controller: int
+    started_time_us: int
+    step: str
+    step_no: int
+    seen: str
+    time_us: int | None
+    clock: int | None
+    partitions: int | None
+    ref: Ref | None
+
+
+class Step(NamedTuple):
+    """What was found of a step: its first line, and how many partitions or replicas it shows.
+
+    `answer`: brokers do it, beside the controller's thread, even where it is the controller's own broker.
+    """
+
+    name: str
+    mark: Mark | None
+    partitions: int | None = None
+    answer: bool = False
+
+
+def mark_of(row: EventRow | StateRow | LeadershipRow) -> Mark:
+    """The instant of a row."""
+    return Mark(row.time_us, row.broker_id, row.ref)
+
+
+def step_of(
+    name: str, rows: Iterable[EventRow | StateRow | LeadershipRow], counted: bool = True, answer: bool = False
+) -> Step:
+    """A step that these rows show; events count nothing."""
+    found = sorted(mark_of(row) for row in rows)
+    return Step(name, found[0] if found else None, len(found) if counted else None, answer)
+
+
+def procedure(
+    name: str, controller: int, steps: Sequence[Step], broker_id: int | None = None, topic: str | None = None
+) -> list[ProcedureStep]:
+    """Rows of one procedure, whose steps come in the order in which Kafka takes them.
+
+    A step is out of order if it was seen before an earlier one, on the same clock and by the same thread; instants of
+    two clocks are not compared.
+    """
+    started = min((step.mark.time_us for step in steps if step.mark is not None), default=0)
+    rows: list[ProcedureStep] = []
+    latest: dict[int, int] = {}
+    for number, step in enumerate(steps, 1):
+        mark = step.mark
+        seen = NOT_SEEN
+        if mark is not None and step.answer:
+            seen = SEEN
+        elif mark is not None:
+            seen = OUT_OF_ORDER if mark.time_us < latest.get(mark.broker_id, mark.time_us) else SEEN
+            latest[mark.broker_id] = max(latest.get(mark.broker_id, mark.time_us), mark.time_us)
+        rows.append(
+            ProcedureStep(
+                procedure=name,
+                subject_broker_id=broker_id,
+                topic=topic,
+                controller=controller,
+                started_time_us=started,
+                step=step.name,
+                step_no=number,
+                seen=seen,
+                time_us=None if mark is None else mark.time_us,
+                clock=None if mark is None else mark.broker_id,
+                partitions=step.partitions,
+                ref=None if mark is None else mark.ref,
+            )
+        )
+    return rows

@@ -1,0 +1,226 @@
+"""Rows that the controllers' modules take in, and the findings that they give.
+
+Every row carries the place of its line, so that a finding has evidence. Times are those of the log line, on the clock
+of the broker whose log it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+ILLEGAL_STATE_TRANSITION: Final = "illegal-state-transition"
+FAILOVER_NOT_COMPLETED: Final = "failover-not-completed"
+
+#: A leader that is none: `LeaderAndIsr.NoLeader`, `PartitionRegistration` without leader.
+NO_LEADER: Final = -1
+#: `LeaderAndIsr.LeaderDuringDelete`: the topic is being deleted.
+LEADER_DURING_DELETE: Final = -2
+
+#: Two lines of one controller, no further apart, speak of one incarnation of a topic. To delete a topic and make it
+#: anew takes two requests of clients, two rounds of StopReplica and several writes to ZooKeeper in between.
+ONE_INCARNATION_US: Final = 10_000
+
+
+class Ref(NamedTuple):
+    """Place of a line: columns of the same names of every silver table."""
+
+    file_id: str
+    byte_offset: int
+    line_no: int
+
+
+class StateRow(NamedTuple):
+    """A row of `silver.partition_states`, or with `replica_id` of `silver.replica_states`."""
+
+    time_us: int
+    broker_id: int
+    ref: Ref
+    topic: str
+    partition: int
+    from_state: str
+    to_state: str
+    succeeded: bool
+    controller_epoch: int | None = None
+    replica_id: int | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    partition_epoch: int | None = None
+
+
+class LeadershipRow(NamedTuple):
+    """A row of `silver.leader_and_isr`."""
+
+    time_us: int
+    broker_id: int
+    ref: Ref
+    topic: str
+    partition: int
+    role: str
+    topic_id: str | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    partition_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    adding_replicas: tuple[int, ...] | None = None
+    removing_replicas: tuple[int, ...] | None = None
+    controller_id: int | None = None
+    controller_epoch: int | None = None
+    previous_leader: int | None = None
+
+
+class EventRow(NamedTuple):
+    """A row of `silver.controller_events`; of `silver.broker_lifecycle` too, whose subject is the broker itself."""
+
+    time_us: int
+    broker_id: int
+    ref: Ref
+    event: str
+    controller_epoch: int | None = None
+    subject_broker_id: int | None = None
+    brokers: tuple[int, ...] | None = None
+    topic: str | None = None
+    partition: int | None = None
+    topic_id: str | None = None
+    leader: int | None = None
+    detail: str | None = None
+
+
+class RecordRow(NamedTuple):
+    """A partition's state after one record of `__cluster_metadata`, as one node's copy of that log holds it.
+
+    Attributes:
+        offset: of the record; the order of rows.
+        broker_id: node whose copy it is.
+        elr: eligible leader replicas (KIP-966); None where not known.
+        recovering: leader recovery state (KIP-704) is RECOVERING; None where the records do not tell.
+        controller_id: active controller that wrote it, whose clock `time_us` is of; None where not known.
+        committed: the record is known to be committed, so that no other node can hold another one at its offset.
+    """
+
+    time_us: int
+    broker_id: int
+    ref: Ref
+    topic: str
+    partition: int
+    offset: int
+    topic_id: str
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] | None = None
+    recovering: bool | None = None
+    controller_id: int | None = None
+    committed: bool = False
+
+
+class RegistrationRow(NamedTuple):
+    """One step of a broker's registration: a record of `__cluster_metadata` (with `offset`) or a controller's line.
+
+    `change` is registered, unfenced, fenced, controlled_shutdown or unregistered.
+    """
+
+    time_us: int
+    broker_id: int
+    ref: Ref
+    subject_broker_id: int
+    change: str
+    broker_epoch: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken promise, with the lines that prove it; topic is empty and partition -1 where it is about a broker."""
+
+    rule_id: str
+    topic: str
+    partition: int
+    leader_epoch: int | None
+    time_us: int
+    brokers: tuple[int, ...]
+    message: str
+    refs: tuple[Ref, ...]
+
+
+class Transition(NamedTuple):
+    """A row of gold `controller_transitions`; the shell adds the cluster.
+
+    Attributes:
+        why: allowed, first_of_controller (nothing to compare with), after_gap (lines between are missing), refused
+            (the controller itself refused the pair), failed, repeated, never_allowed, contradicts.
+    """
+
+    topic: str
+    partition: int
+    replica_id: int | None
+    machine: str
+    controller: int
+    controller_epoch: int | None
+    time_us: int
+    from_state: str
+    to_state: str
+    succeeded: bool
+    leader: int | None
+    leader_epoch: int | None
+    isr: tuple[int, ...] | None
+    legal: bool | None
+    why: str
+    ref: Ref
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay gives; `suspects` look like findings, but the logs leave room for another reading."""
+
+    transitions: tuple[Transition, ...]
+    findings: tuple[Finding, ...]
+    gaps: int
+    suspects: tuple[Finding, ...] = ()
+
+
+def in_order(rows: Iterable[StateRow]) -> list[StateRow]:
+    """By time; lines of one millisecond in the order of their file."""
+    return sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref))
+
+
+_DELETED: Final = re.compile(r"deleted brokers: ([-\d,]*)", re.ASCII)
+_ADDED: Final = re.compile(r"[Nn]ewly added brokers: ([-\d,]*)", re.ASCII)
+_BOUNCED: Final = re.compile(r"bounced brokers: ([-\d,]*)", re.ASCII)
+_BROKER_EPOCH: Final = re.compile(r"(?:brokerEpoch=|at epoch )(\d+)", re.ASCII)
+
+
+def _brokers(pattern: re.Pattern[str], detail: str | None) -> tuple[int, ...]:
+    match = pattern.search(detail or "")
+    return tuple(int(text) for text in match[1].split(",") if text) if match else ()
+
+
+def deleted_brokers(row: EventRow) -> tuple[int, ...]:
+    """Brokers that left, by `KafkaController.processBrokerChange`; a bounced one left and came back."""
+    return (*_brokers(_DELETED, row.detail), *_brokers(_BOUNCED, row.detail))
+
+
+def added_brokers(row: EventRow) -> tuple[int, ...]:
+    """Brokers that came."""
+    return (*_brokers(_ADDED, row.detail), *_brokers(_BOUNCED, row.detail))
+
+
+def broker_epoch(row: EventRow) -> int | None:
+    """Broker epoch that a line of KRaft's `ClusterControlManager` or `ReplicationControlManager` names."""
+    match = _BROKER_EPOCH.search(row.detail or "")
+    return int(match[1]) if match else None
+
+
+def subjects(row: EventRow) -> tuple[int, ...]:
+    """Brokers that an event is about."""
+    if row.event == "brokers_changed":
+        return deleted_brokers(row)
+    return row.brokers or (() if row.subject_broker_id is None else (row.subject_broker_id,))

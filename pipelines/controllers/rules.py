@@ -1,0 +1,42 @@
+"""What changed in Kafka's controllers, from which version: the only place here that compares versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pipelines.replay.versions.version import Version, Versioned, parse_version
+
+#: Later than any: what only ever was added is allowed where the log does not say which version ran.
+_NEWEST: Final[Version] = (99, 0, 0)
+
+
+@dataclass(frozen=True)
+class ControllerRules(Versioned):
+    """The controller of one version of Kafka."""
+
+    @property
+    def offline_replica_may_be_ineligible(self) -> bool:
+        """A replica on a dead broker goes from offline straight to ineligible for deletion.
+
+        `ReplicaStateMachine`: up to 2.2 only out of ReplicaDeletionStarted, since 2.3.0 out of OfflineReplica too.
+        """
+        return self.version >= (2, 3, 0)
+
+    @property
+    def deletes_partitions_first(self) -> bool:
+        """Partitions of a deleted topic leave the state machine before its replicas do.
+
+        `TopicDeletionManager`: up to 2.0 in completeDeleteTopic, since 2.1.0 in onTopicDeletion.
+        """
+        return self.version >= (2, 1, 0)
+
+    @property
+    def isr_may_be_empty(self) -> bool:
+        """Eligible leader replicas stand in for an ISR (KIP-966, in the metadata since 3.7)."""
+        return self.version >= (3, 7, 0)
+
+
+def controller_rules(version: str | None) -> ControllerRules:
+    """Rules of a version as logged; where it is unknown, whatever any version allows."""
+    return ControllerRules(parse_version(version) or _NEWEST)

@@ -1,0 +1,140 @@
+"""What a ZooKeeper controller decides of a partition, and what two of its lines can contradict.
+
+Leader, ISR and epochs of a partition are one znode, and each write makes its version (``zkVersion``) one larger; each
+election makes the leader epoch larger (`LeaderAndIsr.newLeaderAndIsr`). So one controller never goes back in either,
+and one version never holds two states. The controller's thread handles one event at a time (`ControllerEventManager`;
+up to 1.0 its lock does the same), so the order of its lines in a file is the order of its decisions; no time is asked,
+since a clock may be set back.
+
+A broker may log an older request after a newer one, as it works off what was sent to it while it stood still: only the
+controller's own lines are compared. Those of a deleted topic's next incarnation start again at 0, and before topic ids
+no line tells it apart: there, only lines `ONE_INCARNATION_US` apart prove anything, and others are suspects.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from pipelines.controllers.rows import (
+    ILLEGAL_STATE_TRANSITION,
+    LEADER_DURING_DELETE,
+    ONE_INCARNATION_US,
+    Finding,
+    LeadershipRow,
+    StateRow,
+)
+
+
+class Contradictions(NamedTuple):
+    """Findings are proven; suspects might be two incarnations of a topic."""
+
+    findings: tuple[Finding, ...]
+    suspects: tuple[Finding, ...]
+
+
+def same_incarnation(one: LeadershipRow, other: LeadershipRow) -> bool:
+    """Two rows certainly speak of the same incarnation of the topic."""
+    if one.topic_id is not None and other.topic_id is not None:
+        return one.topic_id == other.topic_id
+    return one.broker_id == other.broker_id and abs(one.time_us - other.time_us) <= ONE_INCARNATION_US
+
+
+def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] | None]:
+    return row.leader, row.leader_epoch, None if row.isr is None else frozenset(row.isr)
+
+
+def _finding(one: LeadershipRow, other: LeadershipRow, message: str) -> Finding:
+    return Finding(
+        rule_id=ILLEGAL_STATE_TRANSITION,
+        topic=other.topic,
+        partition=other.partition,
+        leader_epoch=other.leader_epoch,
+        time_us=other.time_us,
+        brokers=tuple(sorted({one.broker_id, other.broker_id})),
+        message=message,
+        refs=(one.ref, other.ref),
+    )
+
+
+def contradiction(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
+    """What the later row of the same controller cannot say after the earlier one, within one incarnation."""
+    assert one.leader_epoch is not None
+    assert other.leader_epoch is not None
+    name = f"{other.topic}-{other.partition}"
+    if other.leader_epoch < one.leader_epoch:
+        text = f"leader epoch of {name} went back from {one.leader_epoch} to {other.leader_epoch}"
+        return _finding(one, other, f"controller {other.broker_id}: {text}")
+    if other.leader_epoch == one.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
+        text = f"{name} has two leaders in epoch {other.leader_epoch}: {one.leader} and {other.leader}"
+        return _finding(one, other, f"controller {other.broker_id}: {text}")
+    if one.partition_epoch is None or other.partition_epoch is None:
+        return None
+    if other.partition_epoch < one.partition_epoch:
+        text = f"zkVersion of {name} went back from {one.partition_epoch} to {other.partition_epoch}"
+        return _finding(one, other, f"controller {other.broker_id}: {text}")
+    known = None not in (*_state(one), *_state(other))
+    if other.partition_epoch == one.partition_epoch and known and _state(one) != _state(other):
+        text = f"zkVersion {other.partition_epoch} of {name} holds two states"
+        return _finding(one, other, f"controller {other.broker_id}: {text}")
+    return None
+
+
+def decided_twice(rows: Iterable[LeadershipRow]) -> Contradictions:
+    """Contradictions among the controllers' own rows (role ``controller``) of one partition.
+
+    Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and
+    a write that meets another version is tried again with another choice.
+    """
+    sessions: dict[tuple[int, int], list[LeadershipRow]] = defaultdict(list)
+    for row in rows:
+        decided = row.role == "controller" and row.leader_epoch is not None and row.leader != LEADER_DURING_DELETE
+        if decided and row.controller_epoch is not None:
+            sessions[row.broker_id, row.controller_epoch].append(row)
+    findings: list[Finding] = []
+    suspects: list[Finding] = []
+    for session in sessions.values():
+        session.sort(key=lambda row: row.ref)
+        for one, other in pairwise(session):
+            if one.ref.file_id != other.ref.file_id:
+                continue
+            if None not in (one.topic_id, other.topic_id) and one.topic_id != other.topic_id:
+                continue
+            found = contradiction(one, other)
+            if found is not None:
+                (findings if same_incarnation(one, other) else suspects).append(found)
+    return Contradictions(tuple(findings), tuple(suspects))
+
+
+def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
+    """One controller epoch under which two brokers elected leaders.
+
+    The epoch is a znode that only one of them can have made larger (`KafkaController.elect`), and since 2.2 a write of
+    a partition's state checks it. Epoch 0 is that of a broker which never was the controller.
+    """
+    first: dict[int, StateRow] = {}
+    findings: list[Finding] = []
+    said: set[tuple[int, int]] = set()
+    for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
+        epoch = row.controller_epoch
+        if not row.succeeded or row.to_state != "OnlinePartition" or epoch is None or epoch <= 0:
+            continue
+        one = first.setdefault(epoch, row)
+        if one.broker_id != row.broker_id and (epoch, row.broker_id) not in said:
+            said.add((epoch, row.broker_id))
+            findings.append(
+                Finding(
+                    rule_id=ILLEGAL_STATE_TRANSITION,
+                    topic=row.topic,
+                    partition=row.partition,
+                    leader_epoch=row.leader_epoch,
+                    time_us=row.time_us,
+                    brokers=tuple(sorted((one.broker_id, row.broker_id))),
+                    message=f"brokers {one.broker_id} and {row.broker_id} both elected leaders as the controller of "
+                    f"epoch {epoch}",
+                    refs=(one.ref, row.ref),
+                )
+            )
+    return tuple(findings)

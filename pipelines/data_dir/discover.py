@@ -1,0 +1,113 @@
+"""Finds the files of data directories below the given files and folders: by their names, without opening them. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS
+from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT
+from pipelines.data_dir.properties import META_PROPERTIES, PARTITION_METADATA
+
+LOG_SEGMENT = "log-segment"
+METADATA_SEGMENT = "metadata-segment"
+METADATA_SNAPSHOT = "metadata-snapshot"
+BOOTSTRAP_SNAPSHOT = "bootstrap-snapshot"
+METADATA_TOPIC = "__cluster_metadata"
+CURRENT = "current"
+
+#: Text files at the top of a data directory, and in the folder of a partition.
+_TOP = (*OFFSET_CHECKPOINTS, META_PROPERTIES)
+_INNER = (LEADER_EPOCH, PARTITION_METADATA)
+#: ``<topic>-<partition>``; a replica that is deleted, moved between directories or not wanted here has a suffix
+#: (``UnifiedLog.logDeleteDirName``), and the topic is cut where the name would be too long for a folder.
+_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,9})(?:\.[0-9a-f]{32}-(delete|future|stray))?")
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")
+_BOOTSTRAP = "bootstrap.checkpoint"
+
+
+class DataFile(NamedTuple):
+    """A file of a data directory.
+
+    Attributes:
+        path: absolute.
+        data_dir: the data directory, absolute.
+        name: path within it, without ``.gz``.
+        kind: see ``bronze.data_files``.
+        topic: of the partition's folder; None for a file of the whole directory.
+        partition: of the folder.
+        replica_state: what the name of the folder says.
+        base_offset: first offset of a segment, end offset of a snapshot.
+    """
+
+    path: str
+    data_dir: str
+    name: str
+    kind: str
+    topic: str | None = None
+    partition: int | None = None
+    replica_state: str | None = None
+    base_offset: int = 0
+
+    @property
+    def source(self) -> str:
+        """Which part of a metadata log this is."""
+        return {METADATA_SNAPSHOT: SNAPSHOT, BOOTSTRAP_SNAPSHOT: BOOTSTRAP}.get(self.kind, LOG)
+
+    @property
+    def is_metadata(self) -> bool:
+        return self.kind in (METADATA_SEGMENT, METADATA_SNAPSHOT, BOOTSTRAP_SNAPSHOT)
+
+
+def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
+    """Files of data directories in files and folders, sorted by path, each once. What is not there is not found."""
+    found: dict[str, DataFile] = {}
+    for given in inputs:
+        path = os.path.abspath(given)
+        for name in _walk(path) if os.path.isdir(path) else [path]:
+            file = recognise(name)
+            if file is not None and os.path.isfile(name):
+                found[name] = file
+    return [found[path] for path in sorted(found)]
+
+
+def recognise(path: str) -> DataFile | None:
+    """What a path is, by its name and that of its folder."""
+    folder, stored = os.path.split(path)
+    name = stored.removesuffix(".gz")
+    plain = name.removesuffix(".tmp")
+    if plain in _TOP:
+        return DataFile(path, folder, name, name)
+    if name == _BOOTSTRAP:
+        return DataFile(path, folder, name, BOOTSTRAP_SNAPSHOT)
+    data_dir, folder_name = os.path.split(folder)
+    match = _FOLDER.fullmatch(folder_name)
+    if match is None:
+        return None
+    topic, partition, state = match[1], int(match[2]), match[3] or CURRENT
+    file = DataFile(path, data_dir, f"{folder_name}/{name}", name, topic, partition, state)
+    if plain in _INNER:
+        return file
+    is_metadata = topic == METADATA_TOPIC
+    if segment := _SEGMENT.fullmatch(name):
+        kind = METADATA_SEGMENT if is_metadata else LOG_SEGMENT
+        return file._replace(kind=kind, base_offset=int(segment[1]))
+    if is_metadata and (snapshot := _SNAPSHOT.fullmatch(name)):
+        return file._replace(kind=METADATA_SNAPSHOT, base_offset=int(snapshot[1]))
+    return None
+
+
+def _walk(root: str) -> Iterator[str]:
+    """All files below a folder. Links are followed, but no folder is entered twice: links may form circles."""
+    seen: set[tuple[int, int]] = set()
+    for folder, below, names in os.walk(root, followlinks=True):
+        status = os.stat(folder)
+        if (status.st_dev, status.st_ino) in seen:
+            below.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        for name in names:
+            yield os.path.join(folder, name)

@@ -1,0 +1,94 @@
+"""The messages that a compressed message of magic 0 or 1 wraps, as far as the standard library can unpack it. Pure."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipelines.data_dir.stream import ByteStream
+
+_OFFSET_AND_SIZE = struct.Struct(">qi")
+#: Checksum, magic, attributes, and since magic 1 a timestamp.
+_START = struct.Struct(">Ibbq")
+_INT = struct.Struct(">i")
+_BLOCK_BYTES = 1 << 18
+
+
+class Inner(NamedTuple):
+    """What a wrapper holds.
+
+    Attributes:
+        messages: whole ones.
+        first_offset: as stored: relative to the wrapper's first one since magic 1, absolute before.
+        last_offset: as stored.
+        first_ms: timestamp of the first message, Unix milliseconds.
+        problem: why the messages are not all of it.
+    """
+
+    messages: int
+    first_offset: int
+    last_offset: int
+    first_ms: int | None
+    problem: str | None
+
+
+def inner_messages(body: bytes, magic: int) -> Inner:
+    """Walk the messages of a gzipped wrapper.
+
+    Args:
+        body: the wrapper from its magic on.
+        magic: of the wrapper, 0 or 1.
+    """
+    value = _value(body, 2 + (8 if magic == 1 else 0))
+    if value is None:
+        return Inner(0, 0, 0, None, "its value is not as long as it says")
+    count = first = last = 0
+    first_ms: int | None = None
+    problem = None
+    try:
+        stream = ByteStream(_inflated(value))
+        while head := stream.peek(_OFFSET_AND_SIZE.size + _START.size):
+            if len(head) < _OFFSET_AND_SIZE.size:
+                problem = f"message {count} within it is cut"
+                break
+            offset, length = _OFFSET_AND_SIZE.unpack_from(head)
+            size = _OFFSET_AND_SIZE.size + length
+            if length < 0 or sum(map(len, stream.pieces(size))) < size:
+                problem = f"message {count} within it is cut"
+                break
+            if count == 0:
+                first = offset
+                if len(head) == _OFFSET_AND_SIZE.size + _START.size:
+                    _, inner_magic, _, time_ms = _START.unpack_from(head, _OFFSET_AND_SIZE.size)
+                    first_ms = time_ms if inner_magic == 1 and time_ms >= 0 else None
+            last = offset
+            count += 1
+    except zlib.error as error:
+        problem = f"cannot be decompressed ({error})"
+    return Inner(count, first, last, first_ms, problem)
+
+
+def _value(body: bytes, at: int) -> bytes | None:
+    for last in (False, True):
+        if len(body) < at + _INT.size:
+            return None
+        length = max(_INT.unpack_from(body, at)[0], 0)
+        at += _INT.size
+        if last:
+            return body[at : at + length] if at + length <= len(body) else None
+        at += length
+    return None
+
+
+def _inflated(data: bytes) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(wbits=31)
+    while not inflater.eof:
+        block = inflater.decompress(data, _BLOCK_BYTES)
+        data = inflater.unconsumed_tail
+        if not block and not data:
+            break
+        yield block
+    if not inflater.eof:
+        raise zlib.error("it is cut")

@@ -1,0 +1,153 @@
+"""The history in the segments of one metadata log, snapshots included. Pure.
+
+Segments are read in the order of their offsets. If the first one does not begin at 0, what came before is in a snapshot
+(``<end offset>-<epoch>.checkpoint``): all records below its end offset are in it. So its content takes effect where
+that offset is reached; records before that are told without what they led to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from pipelines.data_dir import metadata_records as mr
+from pipelines.data_dir.metadata_replay import Change, Replay
+from pipelines.data_dir.records import Malformed, records
+from pipelines.data_dir.segments import Batch, SegmentReader
+
+LOG, SNAPSHOT, BOOTSTRAP = "log", "snapshot", "bootstrap"
+#: Changes of a metadata transaction that are kept until it ends; no release writes as many.
+_HELD_MAX = 1_000_000
+#: Records that change nothing: the controller writes one of the first kind twice a second.
+_IDLE = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
+
+
+class Step(NamedTuple):
+    """A change with its place.
+
+    Attributes:
+        source: `LOG`, `SNAPSHOT` or `BOOTSTRAP`.
+        byte_offset: of its batch in the file.
+        record_no: which record of the file, from 0.
+        offset: in the log; of what a snapshot holds, the last offset that the snapshot covers.
+        controller_epoch: epoch of the active controller that wrote it.
+        time_ms: timestamp of the record, Unix milliseconds.
+    """
+
+    source: str
+    byte_offset: int
+    record_no: int
+    offset: int
+    controller_epoch: int | None
+    time_ms: int | None
+    change: Change
+
+
+class MetadataFile(Protocol):
+    """A file of the metadata log.
+
+    Attributes:
+        base_offset: first offset of a segment; end offset of a snapshot; 0 for the bootstrap snapshot.
+        source: `LOG`, `SNAPSHOT` or `BOOTSTRAP`.
+    """
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def source(self) -> str: ...
+
+
+T_File = TypeVar("T_File", bound=MetadataFile)
+
+
+class MetadataLog:
+    """Folds the files of one metadata log, in the order of `ordered`.
+
+    Attributes:
+        batches: read so far.
+        bad_batches: of them, those with a problem.
+    """
+
+    def __init__(self, files: Sequence[MetadataFile]) -> None:
+        starts = [file.base_offset for file in files if file.source == LOG]
+        ends = [file.base_offset for file in files if file.source == SNAPSHOT]
+        start = min(starts, default=0)
+        #: End offset of the snapshot to begin with; None if the log is whole.
+        self._from_snapshot = min((end for end in ends if end >= start), default=None) if start > 0 else None
+        self._replay = Replay()
+        self._loaded: Replay | None = None
+        self._held: list[Step] | None = None
+        self.batches = 0
+        self.problems: list[str] = []
+
+    @staticmethod
+    def ordered(files: Iterable[T_File]) -> list[T_File]:
+        """Snapshots first, then segments by their offsets."""
+        order = {BOOTSTRAP: 0, SNAPSHOT: 1, LOG: 2}
+        return sorted(files, key=lambda file: (order[file.source], file.base_offset))
+
+    def read(self, file: MetadataFile, reader: SegmentReader) -> Iterator[Step]:
+        """The changes in a file; `problems` and the reader's attributes are complete after that."""
+        self.batches, self.problems = 0, []
+        replay = self._replay if file.source == LOG else Replay()
+        record_no = 0
+        for batch in reader.batches():
+            self.batches += 1
+            if batch.problem:
+                self.problems.append(f"batch at byte {batch.byte_offset}: {batch.problem}")
+            if not batch.crc_ok:
+                continue
+            for decoded, offset, time_ms in self._decoded(batch):
+                if file.source == LOG:
+                    replay = self._reach(offset)
+                place = Step(
+                    source=file.source,
+                    byte_offset=batch.byte_offset,
+                    record_no=record_no,
+                    offset=offset if file.source == LOG else file.base_offset - 1,
+                    controller_epoch=batch.leader_epoch if file.source == LOG else None,
+                    time_ms=time_ms,
+                    change=Change("", None, None),
+                )
+                record_no += 1
+                yield from self._steps(replay, decoded, place)
+        if self._held is not None:
+            held, self._held = self._held, None
+            yield from held
+        if file.source == SNAPSHOT and file.base_offset == self._from_snapshot:
+            self._loaded = replay
+
+    def _decoded(self, batch: Batch) -> Iterator[tuple[mr.Decoded, int, int | None]]:
+        decode: Callable[..., mr.Decoded] = mr.decode_control if batch.is_control else mr.decode
+        try:
+            for record in records(batch):
+                decoded = decode(record)
+                if decoded.problem:
+                    self.problems.append(f"{decoded.name} at offset {record.offset}: {decoded.problem}")
+                yield decoded, record.offset, record.time_ms
+        except Malformed as problem:
+            self.problems.append(f"records of the batch at byte {batch.byte_offset}: {problem}")
+
+    def _reach(self, offset: int) -> Replay:
+        if self._loaded is not None and self._from_snapshot is not None and offset >= self._from_snapshot:
+            self._replay, self._loaded = self._loaded, None
+        return self._replay
+
+    def _steps(self, replay: Replay, decoded: mr.Decoded, place: Step) -> Iterator[Step]:
+        if decoded.name in _IDLE and not decoded.problem:
+            return
+        steps = [place._replace(change=change) for change in replay.apply(decoded)]
+        if decoded.name == "BeginTransactionRecord":
+            replay.begin()
+            self._held = []
+        if self._held is None:
+            yield from steps
+            return
+        self._held += steps
+        ends = decoded.name in ("EndTransactionRecord", "AbortTransactionRecord")
+        if ends or len(self._held) > _HELD_MAX:
+            aborted = decoded.name == "AbortTransactionRecord"
+            replay.end(aborted)
+            held, self._held = self._held, None
+            for step in held:
+                yield step._replace(change=step.change._replace(applied=False)) if aborted else step

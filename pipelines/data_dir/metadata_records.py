@@ -1,0 +1,378 @@
+"""Records of the metadata log (``__cluster_metadata-0``, KRaft), decoded. Pure.
+
+A record is a frame version, an API key and a version (``org.apache.kafka.metadata.MetadataRecordSerde``), then the
+message, whose fields are declared in Kafka's ``metadata/src/main/resources/common/metadata``. What bears on replication
+is decoded; the others are known by name. A version that is not known is not guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pipelines.data_dir.records import Malformed, Reader, Record
+
+FRAME_VERSION = 1
+#: Types of control records (``org.apache.kafka.common.record.ControlRecordType``).
+LEADER_CHANGE: Final = 2
+CONTROL_NAMES = {
+    0: "AbortMarker",
+    1: "CommitMarker",
+    2: "LeaderChangeMessage",
+    3: "SnapshotHeaderRecord",
+    4: "SnapshotFooterRecord",
+    5: "KRaftVersionRecord",
+    6: "VotersRecord",
+}
+#: All that was ever released. Keys 6 and 13 were given up before there was a release with KRaft.
+NAMES = {
+    0: "RegisterBrokerRecord",
+    1: "UnregisterBrokerRecord",
+    2: "TopicRecord",
+    3: "PartitionRecord",
+    4: "ConfigRecord",
+    5: "PartitionChangeRecord",
+    7: "FenceBrokerRecord",
+    8: "UnfenceBrokerRecord",
+    9: "RemoveTopicRecord",
+    10: "DelegationTokenRecord",
+    11: "UserScramCredentialRecord",
+    12: "FeatureLevelRecord",
+    14: "ClientQuotaRecord",
+    15: "ProducerIdsRecord",
+    16: "RemoveFeatureLevelRecord",
+    17: "BrokerRegistrationChangeRecord",
+    18: "AccessControlEntryRecord",
+    19: "RemoveAccessControlEntryRecord",
+    20: "NoOpRecord",
+    21: "ZkMigrationStateRecord",
+    22: "RemoveUserScramCredentialRecord",
+    23: "BeginTransactionRecord",
+    24: "EndTransactionRecord",
+    25: "AbortTransactionRecord",
+    26: "RemoveDelegationTokenRecord",
+    27: "RegisterControllerRecord",
+    28: "ClearElrRecord",
+    29: "UnregisterControllerRecord",
+}
+NO_LEADER_CHANGE: Final = -2
+
+
+class RegisterBroker(NamedTuple):
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: str
+    fenced: bool
+    in_controlled_shutdown: bool
+
+
+class UnregisterBroker(NamedTuple):
+    broker_id: int
+    broker_epoch: int
+
+
+class BrokerChange(NamedTuple):
+    """A change of a registration; None where nothing changes."""
+
+    broker_id: int
+    broker_epoch: int
+    fenced: bool | None
+    in_controlled_shutdown: bool | None
+
+
+class Topic(NamedTuple):
+    name: str
+    topic_id: str
+
+
+class RemoveTopic(NamedTuple):
+    topic_id: str
+
+
+class ClearElr(NamedTuple):
+    """All topics if the name is empty."""
+
+    topic: str
+
+
+class Partition(NamedTuple):
+    partition: int
+    topic_id: str
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    leader: int
+    leader_recovery_state: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[str, ...] | None
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+
+
+class PartitionChange(NamedTuple):
+    """None, or `NO_LEADER_CHANGE`, where nothing changes."""
+
+    partition: int
+    topic_id: str
+    isr: tuple[int, ...] | None = None
+    leader: int = NO_LEADER_CHANGE
+    replicas: tuple[int, ...] | None = None
+    removing_replicas: tuple[int, ...] | None = None
+    adding_replicas: tuple[int, ...] | None = None
+    leader_recovery_state: int | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    directories: tuple[str, ...] | None = None
+
+
+class Config(NamedTuple):
+    """A value of None takes the setting back."""
+
+    resource_type: int
+    resource_name: str
+    key: str
+    value: str | None
+
+
+class FeatureLevel(NamedTuple):
+    name: str
+    level: int
+
+
+class Transaction(NamedTuple):
+    """Begin, end or abort of a metadata transaction (KIP-868)."""
+
+    reason: str | None
+
+
+class LeaderChange(NamedTuple):
+    """A controller became the active one."""
+
+    leader: int
+
+
+Message = (
+    RegisterBroker
+    | UnregisterBroker
+    | BrokerChange
+    | Topic
+    | RemoveTopic
+    | ClearElr
+    | Partition
+    | PartitionChange
+    | Config
+    | FeatureLevel
+    | Transaction
+    | LeaderChange
+)
+
+
+class Decoded(NamedTuple):
+    """One record.
+
+    Attributes:
+        name: as Kafka calls it.
+        api_key: None for a control record.
+        version: of the message.
+        message: its content; None if this kind is not decoded, or cannot be.
+        problem: why it cannot be decoded.
+    """
+
+    name: str
+    api_key: int | None
+    version: int | None
+    message: Message | None
+    problem: str | None = None
+
+
+def decode(record: Record) -> Decoded:
+    """Decode a record of a batch that is no control batch."""
+    api_key = version = None
+    try:
+        reader = Reader(record.value or b"")
+        frame, api_key, version = reader.unsigned_varint(), reader.unsigned_varint(), reader.unsigned_varint()
+        name = NAMES.get(api_key, f"unknown {api_key}")
+        if frame != FRAME_VERSION:
+            return Decoded(name, api_key, version, None, f"frame version {frame} is not known, {FRAME_VERSION} is")
+        if api_key not in NAMES:
+            return Decoded(name, api_key, version, None, f"API key {api_key} is not known")
+        if api_key not in _DECODERS:
+            return Decoded(name, api_key, version, None)
+        version_max, decoder = _DECODERS[api_key]
+        if version > version_max:
+            return Decoded(name, api_key, version, None, f"version {version} is not known, up to {version_max} are")
+        message = decoder(reader, version)
+        if reader.left:
+            raise Malformed(f"{reader.left} bytes behind its fields")
+        return Decoded(name, api_key, version, message)
+    except Malformed as problem:
+        return Decoded(NAMES.get(api_key or -1, "unknown"), api_key, version, None, str(problem))
+
+
+def decode_control(record: Record) -> Decoded:
+    """Decode a record of a control batch: who became the leader of the metadata quorum."""
+    try:
+        key = Reader(record.key or b"")
+        key.int16()
+        kind = key.int16()
+        name = CONTROL_NAMES.get(kind, f"control {kind}")
+        if kind != LEADER_CHANGE:
+            return Decoded(name, None, None, None)
+        value = Reader(record.value or b"")
+        version = value.int16()
+        # The voters that follow differ by version; who leads does not.
+        return Decoded(name, None, version, LeaderChange(value.int32()))
+    except Malformed as problem:
+        return Decoded("control", None, None, None, str(problem))
+
+
+def _register_broker(reader: Reader, version: int) -> Message:
+    broker = reader.int32()
+    if version >= 2:
+        reader.boolean()  # migrating from ZooKeeper
+    incarnation, epoch = reader.uuid(), reader.int64()
+    reader.array(lambda: (reader.string(), reader.string(), reader.uint16(), reader.int16(), reader.tagged()))
+    reader.array(lambda: (reader.string(), reader.int16(), reader.int16(), reader.tagged()))
+    reader.nullable_string()  # rack
+    fenced = reader.boolean()
+    in_shutdown = reader.boolean() if version >= 1 else False
+    reader.tagged()
+    return RegisterBroker(broker, epoch, incarnation, fenced, in_shutdown)
+
+
+def _unregister_broker(reader: Reader, version: int) -> Message:
+    message = UnregisterBroker(reader.int32(), reader.int64())
+    reader.tagged()
+    return message
+
+
+def _topic(reader: Reader, version: int) -> Message:
+    message = Topic(reader.string(), reader.uuid())
+    reader.tagged()
+    return message
+
+
+def _remove_topic(reader: Reader, version: int) -> Message:
+    message = RemoveTopic(reader.uuid())
+    reader.tagged()
+    return message
+
+
+def _clear_elr(reader: Reader, version: int) -> Message:
+    message = ClearElr(reader.string())
+    reader.tagged()
+    return message
+
+
+def _partition(reader: Reader, version: int) -> Message:
+    partition, topic_id = reader.int32(), reader.uuid()
+    replicas, isr, removing, adding = (reader.array(reader.int32) for _ in range(4))
+    leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
+    directories = reader.array(reader.uuid) if version >= 1 else None
+    tags = reader.tagged()
+    return Partition(
+        partition=partition,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=isr,
+        removing_replicas=removing,
+        adding_replicas=adding,
+        leader=leader,
+        leader_recovery_state=_int8(tags, 0) or 0,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        directories=directories,
+        elr=_ints(tags, 1) or (),
+        last_known_elr=_ints(tags, 2) or (),
+    )
+
+
+def _partition_change(reader: Reader, version: int) -> Message:
+    partition, topic_id = reader.int32(), reader.uuid()
+    tags = reader.tagged()
+    return PartitionChange(
+        partition=partition,
+        topic_id=topic_id,
+        isr=_ints(tags, 0),
+        leader=Reader(tags[1]).int32() if 1 in tags else NO_LEADER_CHANGE,
+        replicas=_ints(tags, 2),
+        removing_replicas=_ints(tags, 3),
+        adding_replicas=_ints(tags, 4),
+        leader_recovery_state=_int8(tags, 5),
+        elr=_ints(tags, 6),
+        last_known_elr=_ints(tags, 7),
+        directories=_uuids(tags, 8),
+    )
+
+
+def _config(reader: Reader, version: int) -> Message:
+    message = Config(reader.int8(), reader.string(), reader.string(), reader.nullable_string())
+    reader.tagged()
+    return message
+
+
+def _feature_level(reader: Reader, version: int) -> Message:
+    message = FeatureLevel(reader.string(), reader.int16())
+    reader.tagged()
+    return message
+
+
+def _broker_change(reader: Reader, version: int) -> Message:
+    broker, epoch = reader.int32(), reader.int64()
+    tags = reader.tagged()
+    fenced, in_shutdown = _int8(tags, 0) or 0, _int8(tags, 1) or 0
+    return BrokerChange(broker, epoch, fenced > 0 if fenced else None, in_shutdown > 0 if in_shutdown else None)
+
+
+def _fence(fenced: bool) -> Callable[[Reader, int], Message]:
+    def decoder(reader: Reader, version: int) -> Message:
+        message = BrokerChange(reader.int32(), reader.int64(), fenced, None)
+        reader.tagged()
+        return message
+
+    return decoder
+
+
+def _transaction(reader: Reader, version: int) -> Message:
+    tags = reader.tagged()
+    return Transaction(Reader(tags[0]).nullable_string() if 0 in tags else None)
+
+
+def _int8(tags: dict[int, bytes], tag: int) -> int | None:
+    return Reader(tags[tag]).int8() if tag in tags else None
+
+
+def _ints(tags: dict[int, bytes], tag: int) -> tuple[int, ...] | None:
+    if tag not in tags:
+        return None
+    reader = Reader(tags[tag])
+    return reader.nullable_array(reader.int32)
+
+
+def _uuids(tags: dict[int, bytes], tag: int) -> tuple[str, ...] | None:
+    if tag not in tags:
+        return None
+    reader = Reader(tags[tag])
+    return reader.nullable_array(reader.uuid)
+
+
+#: Highest version known, and how it is read.
+_DECODERS: dict[int, tuple[int, Callable[[Reader, int], Message]]] = {
+    0: (4, _register_broker),
+    1: (0, _unregister_broker),
+    2: (0, _topic),
+    3: (2, _partition),
+    4: (0, _config),
+    5: (2, _partition_change),
+    7: (0, _fence(True)),
+    8: (0, _fence(False)),
+    9: (0, _remove_topic),
+    12: (0, _feature_level),
+    17: (3, _broker_change),
+    23: (0, _transaction),
+    24: (0, _transaction),
+    25: (0, _transaction),
+    28: (0, _clear_elr),
+}

@@ -1,0 +1,231 @@
+"""Replay of the metadata log: what each record left behind, as the controllers and brokers saw it. Pure.
+
+A record of a partition carries what changed; what the partition then is follows from
+``org.apache.kafka.metadata.PartitionRegistration.merge``: the partition epoch goes up by one with every change, the
+leader epoch by one whenever a leader is named, be it the same (``PartitionChangeBuilder`` names it again where the
+epoch has to go up without an election). So the whole history of leaders and ISRs is exact, with epochs, on no clock
+but the controller's.
+
+Records of a metadata transaction (KIP-868) hold once it ends; if it is aborted, they never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipelines.data_dir import metadata_records as mr
+from pipelines.data_dir.metadata_records import Decoded
+
+
+class Registration(NamedTuple):
+    """A partition as the metadata has it.
+
+    Attributes:
+        leader: -1 if there is none.
+        leader_recovery_state: 1 while it recovers from an unclean election.
+        directories: ids of log directories, one per replica; None where no record said.
+    """
+
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    leader_recovery_state: int
+    directories: tuple[str, ...] | None
+
+
+class Node(NamedTuple):
+    """A broker as it is registered."""
+
+    broker_epoch: int
+    incarnation_id: str | None
+    fenced: bool | None
+    in_controlled_shutdown: bool | None
+
+
+class Change(NamedTuple):
+    """What one record says, and what is so after it.
+
+    Attributes:
+        record: name of the record.
+        api_key: None for a control record.
+        record_version: of the message.
+        change_no: which change of that record; one that clears ELRs changes many partitions.
+        topic: name; None if no record named this id.
+        registration: of the partition, after the record; None if its beginning is not in the log.
+        changed: what the record carries; for a change of a partition the names of its fields.
+        leader: what the record itself names, where the registration is not known; also a new active controller.
+        isr: what the record itself names, where the registration is not known.
+        node_id: registered broker.
+        node: after the record.
+        resource: type and name of what is configured.
+        key: of a setting; name of a feature.
+        value: of a setting (None takes it back); level of a feature; reason of a transaction.
+        applied: False for what an aborted transaction held.
+        problem: why the record, or what follows from it, is not known.
+    """
+
+    record: str
+    api_key: int | None
+    record_version: int | None
+    change_no: int = 0
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+    registration: Registration | None = None
+    changed: tuple[str, ...] = ()
+    leader: int | None = None
+    isr: tuple[int, ...] | None = None
+    node_id: int | None = None
+    node: Node | None = None
+    resource: tuple[int, str] | None = None
+    key: str | None = None
+    value: str | None = None
+    applied: bool = True
+    problem: str | None = None
+
+
+_FIELDS = tuple(name for name in mr.PartitionChange._fields if name not in ("partition", "topic_id"))
+
+
+def merge(old: Registration, change: mr.PartitionChange) -> Registration:
+    """The registration after a change."""
+    named = change.leader != mr.NO_LEADER_CHANGE
+    recovery = change.leader_recovery_state
+    replicas = _or(change.replicas, old.replicas)
+    directories = old.directories
+    if change.directories:
+        directories = change.directories
+    elif replicas != old.replicas and old.directories is not None:
+        known = dict(zip(old.replicas, old.directories, strict=False))
+        directories = tuple(known[replica] for replica in replicas) if known.keys() >= set(replicas) else None
+    return Registration(
+        leader=change.leader if named else old.leader,
+        leader_epoch=old.leader_epoch + named,
+        partition_epoch=old.partition_epoch + 1,
+        isr=_or(change.isr, old.isr),
+        replicas=replicas,
+        removing_replicas=_or(change.removing_replicas, old.removing_replicas),
+        adding_replicas=_or(change.adding_replicas, old.adding_replicas),
+        elr=_or(change.elr, old.elr),
+        last_known_elr=_or(change.last_known_elr, old.last_known_elr),
+        leader_recovery_state=old.leader_recovery_state if recovery is None or recovery < 0 else recovery,
+        directories=directories,
+    )
+
+
+def _or(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+    return old if new is None else new
+
+
+class Replay:
+    """The metadata after the records given so far."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, dict[int, Registration]] = {}
+        self.topics: dict[str, str] = {}
+        self.nodes: dict[int, Node] = {}
+        #: What stood before the open transaction.
+        self._before: tuple[dict[str, dict[int, Registration]], dict[str, str], dict[int, Node]] | None = None
+
+    def begin(self) -> None:
+        """A metadata transaction begins."""
+        partitions = {topic_id: dict(found) for topic_id, found in self.partitions.items()}
+        self._before = (partitions, dict(self.topics), dict(self.nodes))
+
+    def end(self, aborted: bool) -> None:
+        """The open transaction holds, or never held."""
+        if aborted and self._before is not None:
+            self.partitions, self.topics, self.nodes = self._before
+        self._before = None
+
+    def apply(self, decoded: Decoded) -> Iterator[Change]:
+        """What a record says and leaves behind: one change, but for those that clear ELRs."""
+        base = Change(decoded.name, decoded.api_key, decoded.version, problem=decoded.problem)
+        match decoded.message:
+            case mr.Partition() as record:
+                yield self._register(base, record)
+            case mr.PartitionChange() as record:
+                yield self._change(base, record)
+            case mr.Topic(name, topic_id):
+                self.topics[topic_id] = name
+                yield base._replace(topic=name, topic_id=topic_id)
+            case mr.RemoveTopic(topic_id):
+                self.partitions.pop(topic_id, None)
+                yield base._replace(topic=self.topics.pop(topic_id, None), topic_id=topic_id)
+            case mr.ClearElr(topic):
+                yield from self._clear_elr(base, topic)
+            case mr.Config(kind, name, key, value):
+                yield base._replace(resource=(kind, name), key=key, value=value)
+            case mr.FeatureLevel(name, level):
+                yield base._replace(key=name, value=str(level))
+            case mr.Transaction(reason):
+                yield base._replace(value=reason)
+            case mr.LeaderChange(leader):
+                yield base._replace(leader=leader)
+            case None:
+                yield base
+            case record:
+                yield self._broker(base, record)
+
+    def _register(self, base: Change, record: mr.Partition) -> Change:
+        registration = Registration(**{name: getattr(record, name) for name in Registration._fields})
+        self.partitions.setdefault(record.topic_id, {})[record.partition] = registration
+        return self._of(base, record.topic_id, record.partition)._replace(registration=registration)
+
+    def _change(self, base: Change, record: mr.PartitionChange) -> Change:
+        empty = mr.PartitionChange(record.partition, record.topic_id)
+        changed = tuple(name for name in _FIELDS if getattr(record, name) != getattr(empty, name))
+        base = self._of(base, record.topic_id, record.partition)._replace(changed=changed)
+        old = self.partitions.get(record.topic_id, {}).get(record.partition)
+        if old is None:
+            leader = None if record.leader == mr.NO_LEADER_CHANGE else record.leader
+            problem = "the partition's registration is not in the log: an earlier segment is missing"
+            return base._replace(leader=leader, isr=record.isr, problem=problem)
+        new = merge(old, record)
+        self.partitions[record.topic_id][record.partition] = new
+        return base._replace(registration=new)
+
+    def _of(self, base: Change, topic_id: str, partition: int) -> Change:
+        return base._replace(topic=self.topics.get(topic_id), topic_id=topic_id, partition=partition)
+
+    def _clear_elr(self, base: Change, topic: str) -> Iterator[Change]:
+        """``ReplicationControlManager`` merges a change into each partition that has an ELR."""
+        yield base._replace(topic=topic or None)
+        change_no = 0
+        for topic_id, partitions in self.partitions.items():
+            if topic and self.topics.get(topic_id) != topic:
+                continue
+            for partition, old in partitions.items():
+                if not old.elr and not old.last_known_elr:
+                    continue
+                change_no += 1
+                partitions[partition] = merge(old, mr.PartitionChange(partition, topic_id, elr=(), last_known_elr=()))
+                yield self._of(base, topic_id, partition)._replace(
+                    change_no=change_no, registration=partitions[partition], changed=("elr", "last_known_elr")
+                )
+
+    def _broker(self, base: Change, record: mr.RegisterBroker | mr.UnregisterBroker | mr.BrokerChange) -> Change:
+        node_id, epoch = record.broker_id, record.broker_epoch
+        old = self.nodes.get(node_id, Node(epoch, None, None, None))
+        match record:
+            case mr.RegisterBroker():
+                node = Node(epoch, record.incarnation_id, record.fenced, record.in_controlled_shutdown)
+            case mr.BrokerChange(_, _, fenced, in_shutdown):
+                node = Node(
+                    epoch,
+                    old.incarnation_id,
+                    old.fenced if fenced is None else fenced,
+                    old.in_controlled_shutdown if in_shutdown is None else in_shutdown,
+                )
+            case _:
+                self.nodes.pop(node_id, None)
+                return base._replace(node_id=node_id, node=old._replace(broker_epoch=epoch))
+        self.nodes[node_id] = node
+        return base._replace(node_id=node_id, node=node)

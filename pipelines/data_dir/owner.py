@@ -1,0 +1,81 @@
+"""Whose data directory it is: what ``meta.properties`` says, and where it does not, the logs beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+UNKNOWN = "unknown"
+
+
+class LogFile(NamedTuple):
+    """A log whose broker is known."""
+
+    path: str
+    cluster_id: str
+    broker_id: int | None
+
+
+class Owner(NamedTuple):
+    """Whose a data directory is.
+
+    Attributes:
+        directory: its ``directory.id``, or its path.
+        problem: what is not known and what to do.
+    """
+
+    cluster_id: str
+    broker_id: int | None
+    directory: str
+    problem: str | None = None
+
+
+def owner(
+    data_dir: str,
+    inputs: Iterable[str],
+    broker_id: int | None,
+    cluster_id: str | None,
+    directory_id: str | None,
+    logs: Sequence[LogFile],
+) -> Owner:
+    """Whose a data directory is.
+
+    Args:
+        data_dir: its absolute path.
+        inputs: absolute paths that were given; logs are looked for below them and beside them, nearest first.
+        broker_id: from ``meta.properties``; None if it does not say.
+        cluster_id: likewise: 0.10.0 and before wrote none.
+        directory_id: likewise: none before 3.7.
+        logs: logs that were read.
+    """
+    directory = directory_id or data_dir
+    if broker_id is not None and cluster_id is not None:
+        return Owner(cluster_id, broker_id, directory)
+    for folder in _around(data_dir, inputs):
+        near = [log for log in logs if PurePath(log.path).is_relative_to(folder) and log.broker_id is not None]
+        told = {(log.cluster_id, log.broker_id) for log in near if broker_id in (None, log.broker_id)}
+        told = {pair for pair in told if cluster_id in (None, pair[0])}
+        sure = {pair for pair in told if pair[0] != UNKNOWN} or told
+        if len(sure) == 1:
+            found_cluster, found_broker = next(iter(sure))
+            return Owner(found_cluster, found_broker, directory)
+        if sure or (near and broker_id is None):
+            break
+    lacking = "cluster" if broker_id is not None else "broker"
+    problem = f"nothing tells its {lacking}: copy meta.properties, or the broker's server.log, beside it"
+    return Owner(cluster_id or UNKNOWN, broker_id, directory, problem)
+
+
+def _around(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:
+    """The folders around a data directory, nearest first, up to the one that holds the input."""
+    here = PurePath(data_dir)
+    roots = [PurePath(given) for given in inputs]
+    # The folder of a partition, or a file, may be what was given.
+    tops = [here if root.is_relative_to(here) else root for root in roots if _in_line(root, here)]
+    limit = min((len(top.parent.parts) for top in tops), default=len(here.parts))
+    return [folder for folder in (here, *here.parents) if len(folder.parts) >= limit]
+
+
+def _in_line(one: PurePath, other: PurePath) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)

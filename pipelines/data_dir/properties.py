@@ -1,0 +1,132 @@
+"""``meta.properties`` and ``partition.metadata``, read strictly. Pure.
+
+``meta.properties`` is a file of Java properties (``org.apache.kafka.metadata.properties.MetaProperties``): version 0
+has ``broker.id``, version 1 ``node.id`` and ``cluster.id``, later also ``directory.id``. ``partition.metadata``
+(``PartitionMetadataFile``) has a version and a topic id, and no newline at its end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator
+
+from pipelines.data_dir.text import INT_MAX, Entry, Line, joined, lines, whole_number
+
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+#: A key ends at the first separator that is not escaped; white space around the separator is no part of the value.
+_PROPERTY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*(?:[=:]\s*)?(.*)", re.DOTALL)
+
+
+def meta_properties(blocks: Iterable[bytes]) -> Iterator[Entry]:
+    """Properties of ``meta.properties``, and what is wrong with them."""
+    seen: dict[str, Entry] = {}
+    last: Line | None = None
+    held = ""
+    start: Line | None = None
+    for line in lines(blocks):
+        last = line
+        text = line.text.lstrip()
+        if start is None and (not text or text[0] in "#!"):
+            if line.problem:
+                yield Entry(line.line_no, line.byte_offset, line.text, problem=line.problem)
+            continue
+        start = start or line
+        held += text
+        if (len(held) - len(held.rstrip("\\"))) % 2 and line.whole:
+            held = held[:-1]
+            continue
+        entry = _property(start, held, seen)
+        start, held = None, ""
+        cut = None if line.whole else "the line is cut: no newline at its end"
+        yield entry._replace(problem=joined([line.problem, entry.problem, cut]))
+    place = (last.line_no + 1, last.end) if last else (1, 0)
+    for problem in _lacking(seen):
+        yield Entry(*place, "", problem=problem)
+
+
+def _property(line: Line, text: str, seen: dict[str, Entry]) -> Entry:
+    match = _PROPERTY.fullmatch(text)
+    key, value = (_plain(part) for part in match.groups()) if match else (text, "")
+    entry = Entry(line.line_no, line.byte_offset, line.text, key=key, value=value)
+    problem = None
+    if key in seen:
+        problem = f"{key} is there twice, first in line {seen[key].line_no}"
+    elif key in ("version", "broker.id", "node.id"):
+        number = whole_number(value, INT_MAX)
+        if number is None or number < 0:
+            problem = f"{key} is no number from 0: {value[:40]!r}"
+        elif key == "version" and number > 1:
+            problem = f"version {number} is not known, 0 and 1 are"
+    elif key == "directory.id" and not _is_uuid(value):
+        problem = f"directory.id is no id: {value[:40]!r}"
+    elif key == "cluster.id" and not value:
+        problem = "cluster.id is empty"
+    seen.setdefault(key, entry)
+    return entry._replace(problem=problem)
+
+
+def _lacking(seen: dict[str, Entry]) -> Iterator[str]:
+    """Properties that a file of its version has. Up to 0.10 there was no ``cluster.id``."""
+    if "version" not in seen:
+        yield "version is missing"
+    version = seen["version"].value if "version" in seen else None
+    if version == "1":
+        yield from (f"{key} is missing" for key in ("node.id", "cluster.id") if key not in seen)
+    elif not {"broker.id", "node.id"} & seen.keys():
+        yield "broker.id is missing"
+
+
+def _plain(text: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else _CONTROL.get(match[2], match[2])
+
+    return _ESCAPED.sub(value, text)
+
+
+def identity(entries: Iterable[Entry]) -> tuple[int | None, str | None]:
+    """Broker (node) id and cluster id that the properties tell."""
+    told = {entry.key: entry.value or "" for entry in entries if entry.key and not entry.problem}
+    number = whole_number(told.get("node.id", told.get("broker.id", "")), INT_MAX)
+    return number, told.get("cluster.id")
+
+
+def partition_metadata(blocks: Iterable[bytes]) -> Iterator[Entry]:
+    """Properties of ``partition.metadata``, and what is wrong with them."""
+    seen: set[str] = set()
+    end = (1, 0)
+    for line in lines(blocks):
+        end = (line.line_no + 1, line.end)
+        key, colon, value = (part.strip() for part in line.text.partition(":"))
+        entry = Entry(line.line_no, line.byte_offset, line.text, key=key, value=value)
+        problem = line.problem
+        if not colon:
+            problem = problem or "has no colon"
+        elif key in seen:
+            problem = problem or f"{key} is there twice"
+        elif key == "version" and value not in ("0", "1"):
+            problem = problem or f"version {value[:40]} is not known, 0 is"
+        elif key == "topic_id" and not _is_uuid(value):
+            problem = problem or f"topic_id is no id: {value[:40]!r}"
+        if colon:
+            seen.add(key)
+        yield entry._replace(problem=problem)
+    for key in ("version", "topic_id"):
+        if key not in seen:
+            yield Entry(*end, "", problem=f"{key} is missing")
+
+
+def _is_uuid(text: str) -> bool:
+    """Whether this is an id as ``org.apache.kafka.common.Uuid`` prints one: 16 bytes, not all zero."""
+    if not _UUID.fullmatch(text):
+        return False
+    try:
+        return any(base64.urlsafe_b64decode(text + "=="))
+    except (binascii.Error, ValueError):
+        return False

@@ -1,0 +1,108 @@
+"""Rows of the tables of data directories. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.data_dir.discover import DataFile
+from pipelines.data_dir.metadata_log import Step
+from pipelines.data_dir.metadata_replay import Registration
+from pipelines.data_dir.owner import Owner
+from pipelines.data_dir.segments import Batch
+from pipelines.data_dir.text import Entry
+
+#: Later times come from damaged bytes; Spark's calendar ends here.
+_TIME_MS_MAX = 253_402_300_799_999
+_REGISTRATION = Registration._fields
+_BATCH = (
+    "base_offset",
+    "last_offset",
+    "leader_epoch",
+    "crc",
+    "crc_ok",
+    "magic",
+    "codec",
+    "size_bytes",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+    "is_control",
+    "is_transactional",
+    "is_log_append_time",
+    "problem",
+    "byte_offset",
+)
+
+
+def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: Entry) -> dict[str, Any]:
+    """A row of ``silver.checkpoints``."""
+    row = entry._asdict()
+    if file.topic is not None:
+        row["topic"], row["partition"] = file.topic, file.partition
+    return {
+        "cluster_id": owner.cluster_id,
+        "broker_id": owner.broker_id,
+        "kind": file.kind,
+        "replica_state": file.replica_state,
+        "file_id": file_id,
+        "entry_no": entry_no,
+        **row,
+    }
+
+
+def batch_row(file: DataFile, owner: Owner, file_id: str, batch: Batch) -> dict[str, Any]:
+    """A row of ``silver.log_batches``."""
+    row = {name: getattr(batch, name) for name in _BATCH}
+    row["cluster_id"], row["broker_id"] = owner.cluster_id, owner.broker_id
+    row["topic"], row["partition"], row["replica_state"] = file.topic, file.partition, file.replica_state
+    row["file_id"] = file_id
+    row["first_time"], row["max_time"] = _time_us(batch.first_ms), _time_us(batch.max_ms)
+    return row
+
+
+def metadata_row(owner: Owner, file_id: str, step: Step) -> dict[str, Any]:
+    """A row of ``silver.metadata_records``."""
+    change = step.change
+    row: dict[str, Any] = {
+        "cluster_id": owner.cluster_id,
+        "broker_id": owner.broker_id,
+        "topic": change.topic,
+        "partition": change.partition,
+        "offset": step.offset,
+        "change_no": change.change_no,
+        "time": _time_us(step.time_ms),
+        "source": step.source,
+        "record": change.record,
+        "api_key": change.api_key,
+        "record_version": change.record_version,
+        "controller_epoch": step.controller_epoch,
+        "applied": change.applied,
+        "topic_id": change.topic_id,
+        "leader": change.leader,
+        "isr": change.isr,
+        "changed": change.changed or None,
+        "node_id": change.node_id,
+        "key": change.key,
+        "value": change.value,
+        "problem": change.problem,
+        "file_id": file_id,
+        "byte_offset": step.byte_offset,
+        "record_no": step.record_no,
+    }
+    if change.registration is not None:
+        row |= zip(_REGISTRATION, change.registration, strict=True)
+    if change.node is not None:
+        row |= {
+            "node_epoch": change.node.broker_epoch,
+            "incarnation_id": change.node.incarnation_id,
+            "fenced": change.node.fenced,
+            "in_controlled_shutdown": change.node.in_controlled_shutdown,
+        }
+    if change.resource is not None:
+        row["resource_type"], row["resource_name"] = change.resource
+    return row
+
+
+def _time_us(time_ms: int | None) -> int | None:
+    return time_ms * 1000 if time_ms is not None and 0 <= time_ms <= _TIME_MS_MAX else None

@@ -1,0 +1,255 @@
+"""Log segments: the headers of record batches and of old messages, with their checksums verified. Pure.
+
+Magic 2 is ``org.apache.kafka.common.record.DefaultRecordBatch``, magic 0 and 1 are ``LegacyRecord`` behind an offset
+and a size. A segment is read front to back in pieces, whatever its size. It ends where no whole batch follows; what
+stands there (half a batch, zeros of a file that was allocated in advance, anything else) is said with its position,
+and nothing is guessed from behind it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pipelines.data_dir.crc32c import crc32c
+from pipelines.data_dir.inner_messages import inner_messages
+from pipelines.data_dir.stream import ByteStream
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+#: Records of a batch are handed out up to this size, and old compressed messages looked into.
+PAYLOAD_BYTES_MAX = 64 << 20
+
+_OFFSET_AND_SIZE = struct.Struct(">qi")
+_V2 = struct.Struct(">qiibIhiqqqhii")
+_LEGACY = struct.Struct(">qiIbb")
+_LONG = struct.Struct(">q")
+_LENGTH_MIN = {0: 14, 1: 22, 2: _V2.size - _OFFSET_AND_SIZE.size}
+_MAGIC_AT = 16
+#: Where the checksummed part begins: behind the checksum.
+_CHECKED_FROM = {0: 16, 1: 16, 2: 21}
+
+_TIMESTAMP_TYPE, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
+
+
+class Batch(NamedTuple):
+    """A record batch, or a message of magic 0 or 1 with what it wraps.
+
+    Attributes:
+        byte_offset: of its first byte in the (decompressed) segment.
+        size_bytes: with its offset and size fields.
+        base_offset: offset of its first record; None for an old compressed message that cannot be looked into.
+        last_offset: offset of its last record.
+        leader_epoch: partition leader epoch; None where the format has none.
+        crc: the checksum as stored.
+        crc_ok: whether the bytes have this checksum.
+        codec: one of `CODECS`.
+        producer_id: None if the producer is not idempotent; so are epoch and sequence.
+        record_count: None for an old compressed message that cannot be looked into.
+        is_log_append_time: timestamps were set by the broker.
+        first_ms: timestamp of the first record, Unix milliseconds; None if there is none, or a delete horizon instead.
+        max_ms: largest timestamp.
+        problem: what is wrong with it.
+        records: its records as stored, if asked for.
+    """
+
+    byte_offset: int
+    size_bytes: int
+    magic: int
+    base_offset: int | None
+    last_offset: int
+    leader_epoch: int | None
+    crc: int
+    crc_ok: bool
+    codec: str
+    producer_id: int | None
+    producer_epoch: int | None
+    base_sequence: int | None
+    record_count: int | None
+    is_control: bool
+    is_transactional: bool
+    is_log_append_time: bool
+    first_ms: int | None
+    max_ms: int | None
+    problem: str | None = None
+    records: bytes | None = None
+
+
+class SegmentReader:
+    """One pass over one segment.
+
+    Iterate `batches` once; the attributes are complete after that.
+
+    Attributes:
+        problem: why the segment ended before its file did, with the position.
+        valid_bytes: bytes up to the end of the last whole batch.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], with_records: bool = False) -> None:
+        """
+        Args:
+            blocks: the decompressed content.
+            with_records: hand the records of each batch of magic 2 out with it.
+        """
+        self._stream = ByteStream(blocks)
+        self._with_records = with_records
+        self._last_offset = -1
+        self.problem: str | None = None
+        self.valid_bytes = 0
+
+    def batches(self) -> Iterator[Batch]:
+        """The whole batches from the beginning on."""
+        while head := self._stream.peek(_V2.size):
+            self.problem = self._no_batch(head)
+            batch = None if self.problem else self._batch(head)
+            if batch is None:
+                for _ in self._stream.pieces(1 << 62):  # whoever hashes the file wants all of it read
+                    pass
+                return
+            self.valid_bytes = self._stream.position
+            if batch.last_offset > self._last_offset:
+                self._last_offset = batch.last_offset
+            yield batch
+
+    def _no_batch(self, head: bytes) -> str | None:
+        """Why no batch can begin with these bytes."""
+        start = self._stream.position
+        if not any(head):
+            zeros, other = self._zeros()
+            if other:
+                return f"{zeros} zero bytes at byte {start} with other bytes behind them: not written to the disk"
+            return f"zero bytes from byte {start} to the end: allocated in advance, or not written to the disk"
+        if len(head) <= _MAGIC_AT:
+            return f"partial batch at byte {start}: {len(head)} bytes, the header is cut"
+        length, magic = _OFFSET_AND_SIZE.unpack_from(head)[1], head[_MAGIC_AT]
+        if magic not in _LENGTH_MIN:
+            return f"no batch at byte {start}: magic {magic} is not known"
+        if length < _LENGTH_MIN[magic]:
+            return f"no batch at byte {start}: length {length} is too small for magic {magic}"
+        return None
+
+    def _zeros(self) -> tuple[int, bool]:
+        zeros = 0
+        for piece in self._stream.pieces(1 << 62):
+            stripped = piece.lstrip(b"\0")
+            zeros += len(piece) - len(stripped)
+            if stripped:
+                return zeros, True
+        return zeros, False
+
+    def _batch(self, head: bytes) -> Batch | None:
+        start = self._stream.position
+        magic = head[_MAGIC_AT]
+        size = _OFFSET_AND_SIZE.size + int(_OFFSET_AND_SIZE.unpack_from(head)[1])
+        from_byte = _CHECKED_FROM[magic]
+        # The attributes follow the magic in the old format.
+        compressed = magic < 2 and head[17] & 0x07 if len(head) > 17 else False
+        keep = size <= PAYLOAD_BYTES_MAX and bool(compressed or (magic == 2 and self._with_records))
+        self._stream.read(from_byte)
+        found, crc = from_byte, 0
+        kept: list[bytes] = []
+        for piece in self._stream.pieces(size - from_byte):
+            found += len(piece)
+            crc = crc32c(piece, crc) if magic == 2 else zlib.crc32(piece, crc)
+            if keep:
+                kept.append(piece)
+        if found < size:
+            self.problem = f"partial batch at byte {start}: {found} of {size} bytes"
+            return None
+        body = b"".join(kept) if keep else None
+        batch = _modern(head, start, size, crc) if magic == 2 else _legacy(head, start, size, crc, body)
+        problems = [batch.problem]
+        first = batch.base_offset if batch.base_offset is not None else batch.last_offset
+        if first <= self._last_offset:
+            problems.append(f"offset {first} comes after {self._last_offset}")
+        if not batch.crc_ok:
+            problems.append(f"CRC {batch.crc:#010x} is stored, that of its bytes is {crc:#010x}")
+        records = None
+        if self._with_records and magic == 2:
+            records = None if body is None else body[_V2.size - from_byte :]
+            if records is None:
+                problems.append(f"its {size} bytes of records are not looked into")
+        return batch._replace(problem="; ".join(filter(None, problems)) or None, records=records)
+
+
+def _modern(head: bytes, start: int, size: int, crc: int) -> Batch:
+    base, _, epoch, magic, stored, attributes, last_delta, first_ms, max_ms, *rest = _V2.unpack(head)
+    producer, producer_epoch, sequence, count = rest
+    problem = None
+    if last_delta < 0 or not 0 <= count <= last_delta + 1:
+        problem = f"{count} records and {last_delta + 1} offsets do not fit"
+    return Batch(
+        byte_offset=start,
+        size_bytes=size,
+        magic=magic,
+        base_offset=base,
+        last_offset=min(base + max(last_delta, 0), (1 << 63) - 1),
+        leader_epoch=_none(epoch),
+        crc=stored,
+        crc_ok=stored == crc,
+        codec=_codec(attributes),
+        producer_id=_none(producer),
+        producer_epoch=_none(producer_epoch),
+        base_sequence=_none(sequence),
+        record_count=count,
+        is_control=bool(attributes & _CONTROL),
+        is_transactional=bool(attributes & _TRANSACTIONAL),
+        is_log_append_time=bool(attributes & _TIMESTAMP_TYPE),
+        first_ms=None if attributes & _DELETE_HORIZON else _none(first_ms),
+        max_ms=_none(max_ms),
+        problem=problem,
+    )
+
+
+def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) -> Batch:
+    offset, _, stored, magic, attributes = _LEGACY.unpack_from(head)
+    time_ms = _none(_LONG.unpack_from(head, _LEGACY.size)[0]) if magic == 1 else None
+    codec = _codec(attributes)
+    base: int | None = offset
+    count: int | None = 1
+    first_ms = time_ms
+    problem = None
+    if codec != "none":
+        base = count = first_ms = None
+        if codec == "gzip" and body is not None:
+            inner = inner_messages(body, magic)
+            problem = inner.problem
+            if inner.messages and not problem:
+                # Relative offsets (magic 1) and absolute ones (magic 0) alike: the last one is the wrapper's.
+                base, count, first_ms = (
+                    offset - (inner.last_offset - inner.first_offset),
+                    inner.messages,
+                    inner.first_ms,
+                )
+    return Batch(
+        byte_offset=start,
+        size_bytes=size,
+        magic=magic,
+        base_offset=base,
+        last_offset=offset,
+        leader_epoch=None,
+        crc=stored,
+        crc_ok=stored == crc,
+        codec=codec,
+        producer_id=None,
+        producer_epoch=None,
+        base_sequence=None,
+        record_count=count,
+        is_control=False,
+        is_transactional=False,
+        is_log_append_time=bool(magic and attributes & _TIMESTAMP_TYPE),
+        first_ms=first_ms,
+        max_ms=time_ms,
+        problem=problem,
+    )
+
+
+def _codec(attributes: int) -> str:
+    number = attributes & 0x07
+    return CODECS[number] if number < len(CODECS) else f"unknown {number}"
+
+
+def _none(value: int) -> int | None:
+    """Kafka writes -1 for what is not there."""
+    return None if value < 0 else value

@@ -1,0 +1,108 @@
+"""Lines of a small text file of a data directory, with their places. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+#: A longer line is no line of these files; what follows it is read as further lines.
+LINE_BYTES_MAX = 1 << 16
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+
+class Line(NamedTuple):
+    """One line.
+
+    Attributes:
+        line_no: from 1.
+        byte_offset: of its first byte in the decompressed file.
+        end: offset behind its last byte, the newline included.
+        text: without the end of line; what is no UTF-8 stands as U+FFFD.
+        whole: it ended with a newline.
+        problem: what is wrong with its bytes.
+    """
+
+    line_no: int
+    byte_offset: int
+    end: int
+    text: str
+    whole: bool
+    problem: str | None
+
+
+class Entry(NamedTuple):
+    """What one line says, or what is wrong with it or with the file as a whole.
+
+    Attributes:
+        line_no: from 1; the line after the last one if the file lacks lines.
+        byte_offset: first byte of the line in the decompressed file.
+        text: the line.
+        topic: of an offset checkpoint.
+        partition: of an offset checkpoint.
+        leader_epoch: of a leader epoch checkpoint.
+        offset: the checkpointed offset; the start offset of a leader epoch.
+        key: of a property.
+        value: of a property.
+        problem: what is wrong; the values that could be read are given all the same.
+    """
+
+    line_no: int
+    byte_offset: int
+    text: str
+    topic: str | None = None
+    partition: int | None = None
+    leader_epoch: int | None = None
+    offset: int | None = None
+    key: str | None = None
+    value: str | None = None
+    problem: str | None = None
+
+    def place(self) -> str:
+        """The problem with its place, for a message that names the file."""
+        return f"line {self.line_no} (byte {self.byte_offset}): {self.problem}"
+
+
+def lines(blocks: Iterable[bytes]) -> Iterator[Line]:
+    """The lines of a file that comes in blocks."""
+    rest = b""
+    line_no, offset = 1, 0
+    for block in blocks:
+        rest += block
+        *whole, rest = rest.split(b"\n")
+        for raw in whole:
+            yield _line(line_no, offset, raw, whole=True)
+            line_no += 1
+            offset += len(raw) + 1
+        while len(rest) > LINE_BYTES_MAX:
+            raw, rest = rest[:LINE_BYTES_MAX], rest[LINE_BYTES_MAX:]
+            yield _line(line_no, offset, raw, whole=False)
+            line_no += 1
+            offset += len(raw)
+    if rest:
+        yield _line(line_no, offset, rest, whole=False)
+
+
+def _line(line_no: int, offset: int, raw: bytes, *, whole: bool) -> Line:
+    text = raw.removesuffix(b"\r").decode(errors="replace")
+    if "\0" in text:
+        problem = "NUL bytes: the file was not written to the disk"
+    elif "\ufffd" in text:
+        problem = "is not UTF-8"
+    else:
+        problem = None
+    return Line(line_no, offset, offset + len(raw) + whole, text.replace("\0", "\ufffd"), whole, problem)
+
+
+def whole_number(text: str, limit: int) -> int | None:
+    """A decimal number as Kafka writes one; None if it is not, or does not fit. Negative ones are for the caller."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+        return None
+    value = int(text)
+    return value if -limit - 1 <= value <= limit else None
+
+
+def joined(problems: Iterable[str | None]) -> str | None:
+    """Several problems of one line as one text."""
+    return "; ".join(problem for problem in problems if problem) or None

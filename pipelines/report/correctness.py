@@ -1,0 +1,235 @@
+"""From rows of the correctness audit to its part of the report. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.report.figures import Collected, Rows
+from pipelines.report.model import (
+    INCONCLUSIVE,
+    VIOLATED,
+    Broker,
+    Evidence,
+    Finding,
+    NotCheckable,
+    RuleResult,
+)
+from pipelines.report.tiers import rule_not_checkable
+from pipelines.report.values import iso_utc
+from pipelines.rules.registry import BY_ID
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
+
+#: What `pipelines.rules.findings` says of open cases; they are listed themselves.
+_OPEN_CASES = re.compile(r"(^|; )\d+ cases? cannot be decided from these logs(?=; |$)")
+_PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
+_NOT_RUN = (
+    "No results of correctness rules are in the lake: rules, violations and observations are empty. The verdict speaks "
+    "of the replay of acks=all produces only."
+)
+_WINDOW = (
+    "Findings are those of the window, and those without a time; the verdicts and counts of the rules are of all logs "
+    "read."
+)
+
+#: Place of a rule in the report.
+_Order = Callable[[str], tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Correctness:
+    """What the rules say.
+
+    Attributes:
+        rules: in the order in which they are reported; empty where none was run.
+        violations, observations, open_cases: findings of their own; what follows from one is within it.
+        violated: whether a guarantee was broken.
+        doubts: why nothing firm can be said.
+        not_checkable: rules whose evidence is not there.
+        notes: how the above is meant.
+    """
+
+    rules: tuple[RuleResult, ...] = ()
+    violations: tuple[Finding, ...] = ()
+    observations: tuple[Finding, ...] = ()
+    open_cases: tuple[Finding, ...] = ()
+    violated: bool = False
+    doubts: tuple[str, ...] = ()
+    not_checkable: tuple[NotCheckable, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+NO_RULES = Correctness()
+
+
+def correctness(
+    rows: Collected,
+    brokers: Sequence[Broker],
+    highest: str,
+    *,
+    in_window: bool = False,
+    known: Mapping[str, Rule] = BY_ID,
+) -> Correctness:
+    """What the rules say of collected rows.
+
+    Args:
+        brokers: those whose evidence decides what can be checked.
+        highest: evidence above this tier is not used.
+        in_window: the findings are those of a window; then a verdict of a rule is not one of the window.
+        known: rules by id, in the order in which they are reported.
+    """
+    numbers = {rule_id: number for number, rule_id in enumerate(known)}
+
+    def order(rule_id: str) -> tuple[int, str]:
+        return numbers.get(rule_id, len(numbers)), rule_id
+
+    results = sorted(rows.rule_results, key=lambda row: order(row["rule_id"]))
+    gaps: dict[str, NotCheckable] = {}
+    for row in results:
+        rule = known.get(row["rule_id"])
+        gap = rule_not_checkable(rule, brokers, highest) if rule else None
+        if gap:
+            gaps[gap.rule_id] = gap
+    found = _findings(rows, order)
+    violated = any(row["severity"] == VIOLATION for row in rows.findings)
+    return Correctness(
+        rules=tuple(_result(row, gaps.get(row["rule_id"])) for row in results),
+        violations=found[VIOLATION],
+        observations=found[OBSERVATION],
+        open_cases=found[OPEN],
+        violated=violated or (not in_window and any(_is_violated(row) for row in results)),
+        doubts=(*_doubts(results, gaps), *_left_open(found[OPEN])),
+        not_checkable=tuple(gaps.values()),
+        notes=tuple(_notes(rows, in_window)),
+    )
+
+
+def place_of(finding: Finding) -> str:
+    """Where it is: ``orders-3, offsets 12 to 14, leader epoch 5``; empty if nothing says it."""
+    parts = []
+    if finding.topic is not None:
+        parts.append(finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}")
+    if finding.offset_start is not None:
+        if finding.offset_end is None:
+            parts.append(f"from offset {finding.offset_start}")
+        elif finding.offset_end <= finding.offset_start + 1:
+            parts.append(f"offset {finding.offset_start}")
+        else:
+            parts.append(f"offsets {finding.offset_start} to {finding.offset_end - 1}")
+    if finding.leader_epoch is not None:
+        parts.append(f"leader epoch {finding.leader_epoch}")
+    return ", ".join(parts)
+
+
+# ------------------------------------------------------------------------ rules
+
+
+def _is_violated(row: Mapping[str, Any]) -> bool:
+    return bool(row["verdict"] == VIOLATED or row["cases"] > 0)
+
+
+def _result(row: Mapping[str, Any], gap: NotCheckable | None) -> RuleResult:
+    """What became of a rule; one whose evidence is not there proves nothing by having found nothing."""
+    short = gap if gap and not _is_violated(row) else None
+    return RuleResult(
+        rule_id=row["rule_id"],
+        verdict=INCONCLUSIVE if short else row["verdict"],
+        checked=row["checked"],
+        cases=row["cases"],
+        observations=row["observations"],
+        open_cases=row["open_cases"],
+        reason=row["reason"] or (short.reason if short else None),
+    )
+
+
+def _doubts(results: Rows, gaps: Mapping[str, NotCheckable]) -> Iterable[str]:
+    """Why rules are inconclusive, but for open cases, and for evidence that is not there."""
+    reasons = [_OPEN_CASES.sub("", row["reason"] or "").removeprefix("; ") for row in results]
+    common = _common_end([reason.split("; ") for reason in reasons])
+    if common:
+        yield "; ".join(common)
+    for row, reason in zip(results, reasons, strict=True):
+        own = reason.split("; ")[: -len(common)] if common else [reason] if reason else []
+        if own:
+            yield f"{row['rule_id']}: {'; '.join(own)}"
+
+
+def _common_end(reasons: Sequence[Sequence[str]]) -> list[str]:
+    """What the reasons of all rules end with: assumptions that do not hold are reasons of every rule."""
+    common: list[str] = []
+    if len(reasons) > 1:
+        for parts in zip(*(reversed(reason) for reason in reasons), strict=False):
+            if len(set(parts)) > 1 or not parts[0]:
+                break
+            common.insert(0, parts[0])
+    return common
+
+
+def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
+    for rule_id, number in Counter(finding.rule_id for finding in open_cases).items():
+        yield f"{rule_id}: {number} case{'s' if number > 1 else ''} cannot be decided from these logs"
+
+
+# --------------------------------------------------------------------- findings
+
+
+def _findings(rows: Collected, order: _Order) -> dict[str, tuple[Finding, ...]]:
+    """Findings of their own, by severity, each with those that follow from it."""
+    lines: dict[str, Rows] = defaultdict(list)
+    for row in rows.evidence:
+        lines[row["finding_id"]].append(row)
+    there = {row["finding_id"] for row in rows.findings}
+    own: dict[str, Rows] = {severity: [] for severity in _PLURALS}
+    following: dict[str, Rows] = defaultdict(list)
+    for row in sorted(rows.findings, key=lambda row: _key(row, order)):
+        # What it follows from may be outside the window, or one too many.
+        if row["implied_by"] in there and row["implied_by"] != row["finding_id"]:
+            following[row["implied_by"]].append(row)
+        else:
+            own[row["severity"]].append(row)
+
+    def finding(row: Mapping[str, Any]) -> Finding:
+        return Finding(
+            **{name: row[name] for name in _COPIED},
+            time=None if row["time_us"] is None else iso_utc(row["time_us"]),
+            brokers=tuple(row["brokers"]),
+            evidence=tuple(
+                Evidence(**{name: line[name] for name in Evidence.model_fields})
+                for line in sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
+            ),
+            implied=tuple(finding(other) for other in following[row["finding_id"]]),
+        )
+
+    return {severity: tuple(finding(row) for row in found) for severity, found in own.items()}
+
+
+_COPIED = (
+    *("finding_id", "rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end"),
+    *("message", "known_bug", "cause", "records"),
+)
+
+
+def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:
+    """By rule, place and offset; what has none of these comes first."""
+    numbers = (-1 if row[name] is None else row[name] for name in ("partition", "offset_start", "time_us"))
+    return (*order(row["rule_id"]), row["topic"] or "", *numbers, row["finding_id"])
+
+
+def _notes(rows: Collected, in_window: bool) -> Iterable[str]:
+    if not rows.rule_results:
+        yield _NOT_RUN
+        return
+    if in_window:
+        yield _WINDOW
+    shown = Counter(row["severity"] for row in rows.findings)
+    totals = {row["severity"]: row["of_severity"] for row in rows.findings}
+    for severity, plural in _PLURALS.items():
+        left_out = totals.get(severity, 0) - shown[severity]
+        if left_out > 0:
+            yield (
+                f"Of {totals[severity]:,} {plural} {left_out:,} are left out here; gold.violations and gold.evidence "
+                "have all."
+            )

@@ -1,0 +1,122 @@
+"""acks=all answered with fewer in-sync replicas than min.insync.replicas asks, and what was committed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.replay.versions import rules_for
+from pipelines.rules.completeness import isr_known
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "ack-under-min-isr"
+KAFKA_15583 = "KAFKA-15583"
+#: A request's instants are upper bounds: its line may have been written late. The ISR has to be as small for so long.
+LATE_LINE_US = 1_000_000
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._settings = settings
+        self._advanced: dict[int, list[Fact]] = {}
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.kind == a.HIGH_WATERMARK:
+            self._moved(fact)
+            return ()
+        return self._answered(fact)
+
+    def _answered(self, fact: Fact) -> Iterable[Case]:
+        """A produce that was appended and answered without error while the ISR was too small, before and after."""
+        if fact.error_code != 0 or fact.broker_id is None or fact.offset is None or fact.name != "all":
+            return
+        self.checked += 1
+        read_us, handled_us = fact.earliest_us, fact.latest_us
+        if read_us is None or handled_us is None:
+            return
+        required = self._settings.min_insync_replicas(fact.broker_id, handled_us)
+        if required is None or required.value < 2:
+            return
+        lines = _in_force(isr_known(self._history, fact.broker_id, read_us - LATE_LINE_US, handled_us))
+        sizes = {len(line.isr) for line in lines if line.isr is not None}
+        if not sizes or max(sizes) >= required.value or any(line.isr is None for line in lines):
+            return
+        yield Case(
+            RULE_ID,
+            VIOLATION if required.certain else OPEN,
+            f"A produce at offset {fact.offset} was appended and acknowledged while the ISR had {max(sizes)} "
+            f"replicas; min.insync.replicas is {required.value}.",
+            (Ref.of(fact), *(Ref.of(line) for line in lines)),
+            offset_start=fact.offset,
+            offset_end=fact.offset + 1,
+            time_us=fact.time_us,
+            brokers=(fact.broker_id,),
+        )
+
+    def _moved(self, fact: Fact) -> None:
+        """The leader moved its high watermark while the ISR was too small: legal before 3.7."""
+        if fact.name != "updated" or fact.broker_id is None:
+            return
+        version = self._settings.version(fact.broker_id)
+        if version is None or rules_for(version).high_watermark_needs_min_isr:
+            return
+        required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)
+        if required is None or required.value < 2:
+            return
+        lines = _in_force(isr_known(self._history, fact.broker_id, fact.time_us, fact.time_us))
+        if not lines or any(line.isr is None or len(line.isr) >= required.value for line in lines):
+            return
+        self.checked += 1
+        moves = self._advanced.setdefault(lines[0].partition_epoch or 0, [])
+        if not moves:
+            moves += [lines[0], fact, fact]
+        else:
+            moves[-1] = fact
+
+    def finish(self) -> Iterable[Case]:
+        for _, (state, first, last) in sorted(self._advanced.items()):
+            yield Case(
+                RULE_ID,
+                OBSERVATION,
+                f"The high watermark went on from {first.previous if first.previous is not None else '?'} to "
+                f"{last.high_watermark} while the ISR was {list(state.isr or ())}, smaller than min.insync.replicas: "
+                "this version lets the last replicas standing commit.",
+                (Ref.of(state), Ref.of(first), Ref.of(last)),
+                offset_start=first.previous,
+                offset_end=last.high_watermark,
+                time_us=first.time_us,
+                brokers=() if first.broker_id is None else (first.broker_id,),
+                known_bug=KAFKA_15583,
+            )
+
+
+def _in_force(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
+    """The states of a stretch: the line after it only shows that none is missing."""
+    return lines[:-1] if lines is not None else ()
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="acks=all is answered without error only if min.insync.replicas replicas are in sync.",
+    source="Kafka documentation, min.insync.replicas; Partition.appendRecordsToLeader; KIP-966",
+    versions="all; since 3.7 the high watermark stands still meanwhile, too (KAFKA-15583)",
+    tier="T1",
+    needs="produces with responses; the leader's ISR with its versions; the topic's min.insync.replicas",
+    proof=(
+        "The leader's own lines before and after the append carry ISR versions without a gap, all too small; the topic "
+        "sets min.insync.replicas itself and never changed it, so that no line about it can be missing."
+    ),
+    kinds=frozenset({a.ANSWER, a.HIGH_WATERMARK}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a produce acknowledged under min.insync.replicas"),
+        (OPEN, "the same, where the value is the broker's and a line that changed it may be missing"),
+        (OBSERVATION, "a high watermark that advanced under min.insync.replicas, legal before 3.7"),
+    ),
+    example="zk28-faults: the high watermark goes on with one replica in sync",
+    known_bugs=(KAFKA_15583,),
+)

@@ -1,0 +1,124 @@
+"""Batches that were acknowledged as the duplicate of another one, and so were never written.
+
+A broker recognises a retry by its producer id and sequence numbers (KIP-98), not by its content. A client that reuses a
+sequence number for other records gets the old batch's offset as its answer, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "acked-as-duplicate-of-another-batch"
+#: Batches of one producer that a broker remembers (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``); more answers with one
+#: base offset than this are not compared.
+ANSWERS_MAX = 64
+#: The log append time of an answer and the handling of the request that appended, both on the clock of one broker or of
+#: two whose clocks differ: no more than this and the clocks' skew.
+APPEND_SLACK_US = 100_000
+
+
+class _Checker:
+    """Answers come in the order of their base offsets: those that name the same one are compared."""
+
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._skew_us = settings.skew_max_us
+        self._same: list[Fact] = []
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        cases: list[Case] = []
+        if self._same and self._same[0].offset != fact.offset:
+            cases = self._compare()
+            self._same = []
+        if len(self._same) < ANSWERS_MAX:
+            self._same.append(fact)
+        return cases
+
+    def finish(self) -> Iterable[Case]:
+        return self._compare() if self._same else ()
+
+    def _compare(self) -> list[Case]:
+        self.checked += sum(1 for fact in self._same if not fact.error_code)
+        cases = []
+        ordered = sorted(self._same, key=lambda fact: fact.time_us)
+        for at, duplicate in enumerate(ordered):
+            if duplicate.error_code or any(_repeats(duplicate, fact) for fact in ordered if fact is not duplicate):
+                continue
+            others = [fact for fact in ordered[:at] if _size_differs(fact, duplicate)]
+            original = next((fact for fact in others if self._appended_then(fact, duplicate)), None)
+            if original is not None and self._is_duplicate(duplicate):
+                cases.append(_case(duplicate, original))
+        return cases
+
+    def _is_duplicate(self, fact: Fact) -> bool:
+        """It was appended before it was read, by its log append time; or below the start of its leader's epoch."""
+        appended_us, read_us = fact.log_append_time_us, fact.earliest_us
+        if appended_us is not None and read_us is not None and appended_us + self._skew_us // 10 < read_us:
+            return True
+        tenure = self._history.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
+        if tenure is None or fact.offset is None:
+            return False
+        start = self._history.epoch(tenure.epoch, fact.time_us).start
+        return start is not None and fact.offset < start[0]
+
+    def _appended_then(self, original: Fact, duplicate: Fact) -> bool:
+        """The later answer carries the append time of the other request: so that is the batch it was taken for."""
+        if duplicate.log_append_time_us is None or original.earliest_us is None or original.latest_us is None:
+            return False
+        slack_us = APPEND_SLACK_US + (0 if original.broker_id == duplicate.broker_id else self._skew_us)
+        earliest_us, latest_us = original.earliest_us - slack_us, original.latest_us + slack_us
+        return earliest_us <= duplicate.log_append_time_us <= latest_us
+
+
+def _repeats(one: Fact, other: Fact) -> bool:
+    """A retry is as large as its first attempt."""
+    return one.size_bytes is not None and one.size_bytes == other.size_bytes and one.client == other.client
+
+
+def _size_differs(one: Fact, other: Fact) -> bool:
+    return None not in (one.size_bytes, other.size_bytes) and one.size_bytes != other.size_bytes
+
+
+def _case(duplicate: Fact, original: Fact) -> Case:
+    answered = "acknowledged" if not original.error_code else f"answered with error {original.error_code}"
+    message = (
+        f"A batch of {duplicate.size_bytes} bytes of client {duplicate.client} was acknowledged with base offset "
+        f"{duplicate.offset}, where the client's batch of {original.size_bytes} bytes had been appended before "
+        f"({answered}): the broker took it for a retry of that one, and its records were never written."
+    )
+    same = original.client == duplicate.client
+    return Case(
+        RULE_ID,
+        VIOLATION if same else OPEN,
+        message,
+        (Ref.of(original), Ref.of(duplicate)),
+        offset_start=duplicate.offset,
+        offset_end=None if duplicate.offset is None else duplicate.offset + 1,
+        time_us=duplicate.time_us,
+        brokers=tuple(fact.broker_id for fact in (original, duplicate) if fact.broker_id is not None),
+        cause="sequence_reused",
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="An acknowledged batch is written; a retry is answered with the offset of the batch that it repeats.",
+    source="KIP-98; ProducerStateEntry.findDuplicateBatch, UnifiedLog.analyzeAndValidateProducerState",
+    versions="0.11 and later",
+    tier="T1",
+    needs="the request log with responses (base offset and log append time of produces)",
+    proof=(
+        "Two answers name one base offset with batches of different sizes, and the later one carries the append time "
+        "of the earlier: one batch only is at that offset, and the earlier is the one that was appended then."
+    ),
+    kinds=frozenset({a.ANSWER}),
+    make=_Checker,
+    shows=((VIOLATION, "a batch acknowledged with the offset of another, different one of the same client"),),
+    example="kraft43-faults: payments-2, offset 1714",
+)

@@ -1,0 +1,121 @@
+"""Acknowledgements against the rule of `DelayedProduce`: too early, or much too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.rules.completeness import isr_known
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+EARLY = "ack-before-commit"
+LATE = "late-completion"
+
+
+class _Early:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        self.checked += 1
+        if fact.name != "contradicted" or fact.error_code:
+            return
+        known = _isr_known(self._history, fact)
+        message = (
+            f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
+            f"as broker {fact.broker_id} led."
+        )
+        yield _case(EARLY, VIOLATION if known else OPEN, fact, message, ())
+
+    def finish(self) -> Iterable[Case]:
+        return ()
+
+
+class _Late:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        self.checked += 1
+        if fact.name != "late" or fact.error_code:
+            return
+        reason, bug, api = (fact.detail or "||").split("|")
+        if reason != "lost_wake_up":
+            return
+        proof = _isr_known(self._history, fact)
+        late_ms = fact.previous or 0
+        message = (
+            f"A {api} of client {fact.client} at offset {fact.offset} could have been answered {late_ms} ms before it "
+            "was: the replicas that it waited for had the records, or had left the ISR, and the leader was answering "
+            f"others meanwhile{'; this version has ' + bug if bug else ''}."
+        )
+        severity: Severity = VIOLATION if proof else OPEN
+        yield _case(LATE, severity, fact, message, proof or (), bug or None)
+
+    def finish(self) -> Iterable[Case]:
+        return ()
+
+
+def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None:
+    """The lines that tell the ISR while the produce waited, if none can be missing between them."""
+    if fact.broker_id is None or fact.latest_us is None:
+        return None
+    return isr_known(history, fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
+
+
+def _case(
+    rule_id: str, severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None
+) -> Case:
+    brokers = {fact.broker_id, fact.replica_id} - {None}
+    return Case(
+        rule_id,
+        severity,
+        message,
+        (Ref.of(fact), *(Ref.of(line) for line in lines)),
+        leader_epoch=fact.leader_epoch,
+        offset_start=fact.offset,
+        offset_end=fact.end_offset,
+        time_us=fact.time_us,
+        brokers=tuple(sorted(broker for broker in brokers if broker is not None)),
+        known_bug=bug,
+    )
+
+
+EARLY_RULE = Rule(
+    rule_id=EARLY,
+    guarantee="acks=all is answered only when the high watermark has passed the batch.",
+    source="DelayedProduce.tryComplete, Partition.checkEnoughReplicasReachOffset; KIP-497",
+    versions="all",
+    tier="T1",
+    needs="the leader's request log with produces and its followers' fetches",
+    proof=(
+        "Time alone never shows it, since a line can be written late: the positions of the replicas waited for stay "
+        "behind as long as the leadership lasts, in chains of fetches without a gap, and the ISR's versions leave no "
+        "room for a change that is not logged; otherwise the case stays open."
+    ),
+    kinds=frozenset({a.OPERATION}),
+    make=_Early,
+    shows=((VIOLATION, "a produce acknowledged before it was committed"), (OPEN, "the same, with the ISR not known")),
+)
+LATE_RULE = Rule(
+    rule_id=LATE,
+    guarantee="A produce that is committed is answered at once, not when something else happens to come by.",
+    source="DelayedOperation.checkAndComplete, ReplicaManager.tryCompleteActions; KAFKA-13091, KAFKA-6653",
+    versions="all; 2.7.0 to 3.0.x are known to break it (KAFKA-13091)",
+    tier="T1",
+    needs="the leader's request log with produces and its followers' fetches",
+    proof=(
+        "What is missing makes the predicted instant later, not earlier, but for changes of the ISR: their versions "
+        "have to follow each other from before the wait to after it, otherwise the case stays open. A leader that "
+        "answered nothing meanwhile is no case."
+    ),
+    kinds=frozenset({a.OPERATION}),
+    make=_Late,
+    shows=((VIOLATION, "a produce answered long after it was committed"), (OPEN, "the same, with the ISR not known")),
+    example="lostwake28, zk28-faults: produces held up for 4 to 6 s by KAFKA-13091",
+    known_bugs=("KAFKA-13091", "KAFKA-6653"),
+)

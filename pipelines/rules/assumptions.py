@@ -1,0 +1,140 @@
+"""What an audit takes for granted, and whether it holds: all brokers' logs, all files, one clock each. Pure.
+
+A rule whose assumptions fail is inconclusive, unless it found a violation: those are proven by lines that are there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import NamedTuple
+
+#: Names of files, or reasons, that one sentence lists.
+NAMED_MAX = 5
+HOUR_US = 3_600_000_000
+
+#: `server.log.2026-11-20-14`, `server.log.2026-11-20`, `server.log.3`; each also compressed.
+_ROTATED = re.compile(
+    r"(?P<series>.+?\.(?:log|out))\.(?:(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?|(?P<number>\d{1,4}))(?:\.gz)?"
+)
+
+
+class File(NamedTuple):
+    """A log file: `schemas.bronze.LOG_FILES`, its times in microseconds."""
+
+    cluster_id: str
+    broker_id: int | None
+    path: str
+    kind: str
+    first_us: int | None
+    last_us: int | None
+
+
+def doubts(
+    files: Iterable[File],
+    named: Mapping[str, Iterable[int]],
+    versions: Mapping[tuple[str, int], str],
+    clock_steps: Iterable[tuple[str, int, float]],
+) -> list[str]:
+    """Why nothing firm can be said, one sentence each; empty where every assumption holds.
+
+    Args:
+        files: every log file that was read.
+        named: brokers that the logs name as leader, replica or member of an ISR, by cluster.
+        versions: Kafka version by (cluster, broker).
+        clock_steps: cluster, broker and by how many seconds its clock was set back.
+    """
+    kept = list(files)
+    return [
+        *_missing_brokers(kept, named),
+        *_unknown_versions(kept, versions),
+        *_missing_files(kept),
+        *_steps(clock_steps),
+    ]
+
+
+def _missing_brokers(files: Iterable[File], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
+    there: dict[str, set[int]] = defaultdict(set)
+    for file in files:
+        if file.broker_id is not None:
+            there[file.cluster_id].add(file.broker_id)
+    for cluster_id, brokers in sorted(named.items()):
+        missing = sorted(set(brokers) - there[cluster_id])
+        if missing:
+            listed = ", ".join(map(str, missing[:NAMED_MAX])) + (", ..." if len(missing) > NAMED_MAX else "")
+            yield (
+                f"the logs name broker{'s' if len(missing) > 1 else ''} {listed} of cluster {cluster_id}, whose own "
+                "logs are not there: add them"
+            )
+
+
+def _unknown_versions(files: Iterable[File], versions: Mapping[tuple[str, int], str]) -> Iterator[str]:
+    nodes = {(file.cluster_id, file.broker_id) for file in files if file.broker_id is not None}
+    unknown = sorted(node for node in nodes if node not in versions)
+    for cluster_id, broker_id in unknown[:NAMED_MAX]:
+        yield (
+            f"no line tells the Kafka version of broker {broker_id} of cluster {cluster_id}: its rules are taken for "
+            "those of the newest version; add the server.log of its last start"
+        )
+
+
+def _missing_files(files: Iterable[File]) -> Iterator[str]:
+    """A gap in a series of rotated files: a number that is left out, or an hour in which the broker wrote elsewhere."""
+    by_series: dict[tuple[str, str], list[tuple[File, re.Match[str]]]] = defaultdict(list)
+    by_folder: dict[str, list[File]] = defaultdict(list)
+    for file in files:
+        path = PurePath(file.path)
+        by_folder[str(path.parent)].append(file)
+        match = _ROTATED.fullmatch(path.name)
+        if match is not None:
+            by_series[str(path.parent), match["series"]].append((file, match))
+    gaps = []
+    for (folder, series), found in sorted(by_series.items()):
+        gaps += [f"{folder}/{series}.{number}" for number in _left_out(match["number"] for _, match in found)]
+        if found[0][0].kind in ("server", "kafka-request"):
+            gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(found, by_folder[folder])]
+    if gaps:
+        more = f" and {len(gaps) - NAMED_MAX} more" if len(gaps) > NAMED_MAX else ""
+        yield f"rotated files are missing: {', '.join(gaps[:NAMED_MAX])}{more}"
+
+
+def _left_out(numbers: Iterable[str | None]) -> list[int]:
+    there = {int(number) for number in numbers if number is not None}
+    return sorted(set(range(1, max(there) + 1)) - there) if there else []
+
+
+def _silent_hours(found: Iterable[tuple[File, re.Match[str]]], neighbours: Iterable[File]) -> list[str]:
+    """Hours without a file of an hourly series, between two that have one, in which another log of the broker goes
+    on."""
+    hours = {
+        file.first_us // HOUR_US: f"{match['day']}-{match['hour']}"
+        for file, match in found
+        if match["hour"] is not None and file.first_us is not None
+    }
+    if not hours:
+        return []
+    own = {file.path for file, _ in found}
+    spans = [
+        (file.first_us // HOUR_US, file.last_us // HOUR_US)
+        for file in neighbours
+        if file.path not in own and file.first_us is not None and file.last_us is not None
+    ]
+    missing = [hour for hour in range(min(hours), max(hours)) if hour not in hours]
+    # A log that was not rotated at all says nothing of a single hour.
+    return [_hour(hour) for hour in missing if any(first == hour == last for first, last in spans)]
+
+
+def _hour(hour: int) -> str:
+
+    return datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H")
+
+
+def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
+    for cluster_id, broker_id, seconds in sorted(clock_steps)[:NAMED_MAX]:
+        yield (
+            f"the clock of broker {broker_id} of cluster {cluster_id} was set back by {seconds:.0f} s: the order of "
+            "what it logged around then is not known"
+        )

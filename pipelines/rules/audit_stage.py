@@ -1,0 +1,110 @@
+"""The correctness audit as a stage: silver and the replay's gold become violations, evidence and rule results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.config import AuditConfig
+from pipelines.controllers.stage import Controllers, replayed_controllers
+from pipelines.lake import Lake, concurrently
+from pipelines.replay.context import Contexts
+from pipelines.rules.assumptions import File, doubts
+from pipelines.rules.evidence_stage import Lines, lines_of
+from pipelines.rules.findings import OFF, Found, Result, findings_of, results_of
+from pipelines.rules.registry import RULES
+from pipelines.rules.stage import find_cases
+from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
+from schemas.audit_facts import NO_TIME_US
+from schemas.bronze import LOG_FILES
+from schemas.silver import BROKER_LIFECYCLE
+from schemas.table import TableSpec
+
+
+def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> None:
+    """Ask all rules and write what they found."""
+    rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
+    controllers, found = concurrently(
+        [lambda: _controllers(lake, contexts, stamp), lambda: find_cases(lake, contexts, config, rules)]
+    )
+    asked = {rule.rule_id for rule in rules}
+    of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
+    findings = findings_of([*found.cases, *of_controllers], config.severity)
+    checked = found.checked | controllers.checked
+    errors = found.errors | controllers.errors
+    results = results_of(rules, findings, checked, errors, _doubts(lake, contexts, found.named))
+    lines = lines_of(lake, findings)
+
+    def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
+        lake.replace(spec, _frame(lake, spec, rows), stamp=stamp)
+
+    concurrently(
+        [
+            lambda: write(VIOLATIONS, [_violation(one) for one in findings]),
+            lambda: write(EVIDENCE, _evidence(findings, lines)),
+            lambda: write(RULE_RESULTS, [_result(one) for one in results]),
+        ]
+    )
+
+
+def _controllers(lake: Lake, contexts: Contexts, stamp: str) -> Controllers:
+    with replayed_controllers(lake, contexts) as made:
+        concurrently([partial(lake.replace, spec, rows, stamp=stamp) for spec, rows in made.tables()])
+        return made
+
+
+def _doubts(lake: Lake, contexts: Contexts, named: Mapping[str, set[int]]) -> list[str]:
+    """What the audit takes for granted and does not hold. A row per file comes to the driver, as for the report."""
+    rows = lake.read(LOG_FILES).select(
+        "cluster_id", "broker_id", "path", "kind", F.unix_micros("first_time"), F.unix_micros("last_time")
+    )
+    files = [File(row[0] or "unknown", *row[1:]) for row in rows.collect()]
+    steps = []
+    if lake.has_rows(BROKER_LIFECYCLE):
+        back = lake.read(BROKER_LIFECYCLE).where("event = 'clock_set_back' AND broker_id IS NOT NULL")
+        steps = [(row[0], row[1], float(row[2])) for row in back.select("cluster_id", "broker_id", "detail").collect()]
+    return doubts(files, named, contexts.versions, steps)
+
+
+def _frame(lake: Lake, spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+    return lake.spark.createDataFrame(list(rows), spec.worker_schema).coalesce(1)
+
+
+def _time(time_us: int | None) -> datetime | None:
+    if time_us is None or time_us >= NO_TIME_US:
+        return None
+    return datetime.fromtimestamp(time_us // 1_000_000, UTC).replace(microsecond=time_us % 1_000_000)
+
+
+def _violation(one: Found) -> tuple[Any, ...]:
+    values = {name: getattr(one, name, None) for name in VIOLATIONS.column_names}
+    values |= {"time": _time(one.time_us), "brokers": list(one.brokers)}
+    return tuple(values[name] for name in VIOLATIONS.column_names)
+
+
+def _result(one: Result) -> tuple[Any, ...]:
+    return tuple(getattr(one, name) for name in RULE_RESULTS.column_names)
+
+
+def _evidence(findings: Sequence[Found], lines: Lines) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for one in findings:
+        # A request can be evidence by its line and by what gold says of it.
+        unique = {(line.file_id, line.byte_offset): (ref, line) for ref, line in reversed(lines.of(one))}
+        ordered = sorted(unique.values(), key=lambda item: (item[0].time_us, item[1].file, item[1].byte_offset))
+        for position, (ref, line) in enumerate(ordered):
+            values = {
+                "cluster_id": one.cluster_id,
+                "finding_id": one.finding_id,
+                "position": position,
+                "time": _time(ref.time_us),
+                "broker_id": ref.broker_id,
+                **line._asdict(),
+            }
+            rows.append(tuple(values[name] for name in EVIDENCE.column_names))
+    return rows

@@ -1,0 +1,91 @@
+"""Checkpoints of a replica against its own log, and against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "checkpoint-ahead-of-log"
+HIGH_WATERMARK = "replication-offset-checkpoint"
+RECOVERY_POINT = "recovery-point-offset-checkpoint"
+LOG_START = "log-start-offset-checkpoint"
+_WHAT = {
+    HIGH_WATERMARK: "high watermark",
+    RECOVERY_POINT: "recovery point, up to which everything was flushed,",
+    LOG_START: "log start offset",
+}
+
+
+class _Checker:
+    """Keeps the end of each replica's log as its segments show it."""
+
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._last: dict[int, Fact] = {}
+        self._entries: dict[int, dict[str, Fact]] = {}
+        for fact in history.facts[a.CHECKPOINT]:
+            if fact.broker_id is not None and fact.name is not None:
+                self._entries.setdefault(fact.broker_id, {})[fact.name] = fact
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.broker_id in self._entries:
+            last = self._last.get(fact.broker_id)
+            if last is None or (fact.end_offset or 0) > (last.end_offset or 0):
+                self._last[fact.broker_id] = fact
+        return ()
+
+    def finish(self) -> Iterable[Case]:
+        for broker_id, entries in sorted(self._entries.items()):
+            self.checked += len(entries)
+            last = self._last.get(broker_id)
+            if last is not None and last.end_offset is not None:
+                for name, entry in sorted(entries.items()):
+                    if entry.offset is not None and entry.offset > last.end_offset:
+                        yield _ahead(broker_id, name, entry, last)
+            start, mark = entries.get(LOG_START), entries.get(HIGH_WATERMARK)
+            if start and mark and start.offset is not None and mark.offset is not None and start.offset > mark.offset:
+                yield Case(
+                    RULE_ID,
+                    OBSERVATION,
+                    f"Broker {broker_id} has checkpointed a log start offset of {start.offset}, beyond its high "
+                    f"watermark {mark.offset}; the two files are not written at once.",
+                    (Ref.of(start), Ref.of(mark)),
+                    offset_start=mark.offset,
+                    offset_end=start.offset,
+                    brokers=(broker_id,),
+                )
+
+
+def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
+    return Case(
+        RULE_ID,
+        VIOLATION,
+        f"Broker {broker_id} has checkpointed {entry.offset} as its {_WHAT[name]} but its log ends at "
+        f"{last.end_offset}: what was there is gone, or a segment is missing from these files.",
+        (Ref.of(entry), Ref.of(last)),
+        offset_start=last.end_offset,
+        offset_end=entry.offset,
+        brokers=(broker_id,),
+        cause=name,
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="What a replica has checkpointed as committed or flushed is in its log.",
+    source="LogManager.checkpointLogRecoveryOffsets, ReplicaManager.checkpointHighWatermarks, LogLoader",
+    versions="all",
+    tier="T0",
+    needs="the data directory: checkpoint files and the topic's segments",
+    proof="Files, not lines, show it: a checkpoint's entry and the last batch of the same replica's segments.",
+    kinds=frozenset({a.BATCH}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a checkpoint beyond the end of the replica's log"),
+        (OBSERVATION, "a log start offset beyond the high watermark"),
+    ),
+)

@@ -1,0 +1,234 @@
+"""Committed records that a later leader did not have.
+
+What a leader epoch committed is known from what its leader answered to producers, and from the high watermarks that it
+told. Where a later epoch began is known from its leader's own line, from what was written in it, or from the replicas'
+files. A record at or past that start did not survive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.loss_cause import Cause, cause_of
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "committed-data-lost"
+#: Lines of acknowledgements that a case shows: the first and the last ones.
+ACKS_SHOWN = 4
+
+
+@dataclass
+class _Loss:
+    """What one later epoch did away with."""
+
+    lost_by: Epoch
+    offset_start: int
+    start_fact: Fact
+    offset_end: int
+    epochs: set[int] = field(default_factory=set)
+    answered: int = 0
+    first: list[Fact] = field(default_factory=list)
+    last: list[Fact] = field(default_factory=list)
+    committed: Fact | None = None
+    stored: tuple[Fact, ...] = ()
+
+    @classmethod
+    def by(cls, epoch: Epoch, bound: tuple[int, Fact]) -> _Loss:
+        return cls(epoch, max(bound[0], 0), bound[1], bound[0])
+
+    def acknowledge(self, number: int, fact: Fact, end: int) -> None:
+        """A produce answered in an earlier epoch reaches past the start."""
+        self.answered += 1
+        self.epochs.add(number)
+        self.offset_end = max(self.offset_end, end)
+        if len(self.first) < ACKS_SHOWN // 2:
+            self.first.append(fact)
+        else:
+            self.last = [*self.last, fact][-ACKS_SHOWN // 2 :]
+
+    def commit(self, number: int, high_watermark: int, fact: Fact) -> None:
+        """The leader of an earlier epoch told a high watermark past the start."""
+        self.epochs.add(number)
+        self.offset_end = max(self.offset_end, high_watermark)
+        if self.committed is None or high_watermark > (self.committed.high_watermark or 0):
+            self.committed = fact
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._settings = settings
+        #: By incarnation and number of the epoch that lost them.
+        self._losses: dict[tuple[int, int], _Loss] = {}
+        self._open: dict[tuple[int, int], _Loss] = {}
+        #: The last batch of each replica's segments, in the order of offsets.
+        self._stored: dict[int, Fact] = {}
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.kind == a.BATCH:
+            if fact.broker_id is not None:
+                self._stored[fact.broker_id] = fact
+        else:
+            self._answered(fact)
+        return ()
+
+    def _answered(self, fact: Fact) -> None:
+        self.checked += 1
+        if fact.error_code or fact.broker_id is None or fact.offset is None:
+            return
+        tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
+        if tenure is None:
+            return
+        end = max(fact.end_offset or 0, fact.offset + 1)
+        if fact.error_code is None and not self._committed(tenure.epoch, fact, end):
+            return
+        for later in self._history.later(tenure.epoch, fact.time_us):
+            bound = later.bound
+            if bound is None or bound[0] >= end:
+                continue
+            known = tenure.certain or self._before(fact, later)
+            kept = self._losses if known else self._open
+            key = (self._history.incarnation(fact.time_us), later.number)
+            loss = kept.setdefault(key, _Loss.by(later, bound))
+            loss.acknowledge(tenure.epoch, fact, end)
+            loss.stored = loss.stored or self._instead(fact, tenure.epoch)
+            return
+
+    def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
+        """What segments hold at the offset of an answer instead of its batch: of a later epoch, or written later."""
+        assert fact.offset is not None
+        found = []
+        for _, batch in sorted(self._stored.items()):
+            if batch.offset is None or not batch.offset <= fact.offset < (batch.end_offset or 0):
+                continue
+            later_epoch = batch.leader_epoch is not None and batch.leader_epoch > number
+            written_us = batch.log_append_time_us if batch.leader_epoch is None else None
+            if later_epoch or (written_us is not None and written_us > fact.time_us + self._settings.skew_max_us):
+                found.append(batch)
+        return tuple(found)
+
+    def _committed(self, number: int, fact: Fact, end: int) -> bool:
+        """Where the log has no responses: the leader's high watermark passed the batch, by its own lines."""
+        known = self._history.epoch(number, fact.time_us).high_watermark
+        return known is not None and known[0] >= end
+
+    def _before(self, fact: Fact, later: Epoch) -> bool:
+        """The answer came before the later epoch began, by more than two clocks can differ."""
+        return later.first_us is not None and fact.time_us + self._settings.skew_max_us < later.first_us
+
+    # ------------------------------------------------------------------- cases
+
+    def finish(self) -> Iterable[Case]:
+        self._add_committed()
+        for _, loss in sorted(self._losses.items(), key=lambda item: item[0]):
+            yield _case(loss, cause_of(self._history, loss.lost_by, loss.offset_start, loss.offset_end))
+        for key, loss in sorted(self._open.items(), key=lambda item: item[0]):
+            if key not in self._losses:
+                yield _undecided(loss)
+
+    def _add_committed(self) -> None:
+        """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""
+        for incarnation, epoch in self._history.epochs():
+            if epoch.high_watermark is None:
+                continue
+            high_watermark, fact = epoch.high_watermark
+            self.checked += 1
+            for later in self._history.later(epoch.number, fact.time_us):
+                bound = later.bound
+                if bound is None or bound[0] >= high_watermark:
+                    continue
+                loss = self._losses.setdefault((incarnation, later.number), _Loss.by(later, bound))
+                loss.commit(epoch.number, high_watermark, fact)
+                break
+
+
+def _case(loss: _Loss, cause: Cause) -> Case:
+    start, end = loss.offset_start, loss.offset_end
+    said = []
+    if loss.answered:
+        said.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
+    if loss.committed is not None:
+        said.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
+    what = "starts" if loss.start_fact.name == "leader_start" else "has its own records"
+    message = (
+        f"Committed offsets {start} to {end} (exclusive) are lost: leader epoch {loss.lost_by.number} {what} at "
+        f"{loss.start_fact.offset}; {'; '.join(said)}. {cause.text}{_held(loss)}"
+    )
+    committed = [loss.committed] if loss.committed is not None else []
+    chain = [*loss.first[:1], *loss.last[-1:], loss.start_fact, *committed, *cause.facts, *loss.stored]
+    facts = [*chain, *loss.first[1:], *loss.last[:-1]]
+    return Case(
+        RULE_ID,
+        VIOLATION,
+        message,
+        tuple(Ref.of(fact) for fact in facts),
+        leader_epoch=max(loss.epochs),
+        offset_start=start,
+        offset_end=end,
+        time_us=loss.lost_by.first_us,
+        brokers=tuple({fact.broker_id for fact in facts if fact.broker_id is not None}),
+        known_bug=cause.known_bug,
+        cause=cause.name,
+        records=loss.answered or None,
+    )
+
+
+def _held(loss: _Loss) -> str:
+    if not loss.stored:
+        return ""
+    brokers = [str(fact.broker_id) for fact in loss.stored]
+    return f" The segments of broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)} hold a later record there."
+
+
+def _undecided(loss: _Loss) -> Case:
+    message = (
+        f"Offsets {loss.offset_start} to {loss.offset_end} (exclusive), where {_produces(loss.answered)} wrote, are "
+        f"lost if they were answered in {_epochs(loss)}; lines that would tell the epoch are missing."
+    )
+    return Case(
+        RULE_ID,
+        OPEN,
+        message,
+        tuple(Ref.of(fact) for fact in (*loss.first, *loss.last, loss.start_fact)),
+        leader_epoch=max(loss.epochs),
+        offset_start=loss.offset_start,
+        offset_end=loss.offset_end,
+        time_us=loss.lost_by.first_us,
+    )
+
+
+def _produces(count: int) -> str:
+    return f"{count} acks=all produce{'s' if count > 1 else ''}"
+
+
+def _epochs(loss: _Loss) -> str:
+    numbers = sorted(loss.epochs)
+    return f"leader epoch{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="A committed record is in the log of every later leader: it is never lost.",
+    source="Kafka documentation, Replication; KIP-101; TLA+ property StrongIsr / LeaderHasAllAckedValues",
+    versions="all",
+    tier="T0",
+    needs="where leader epochs start; high watermarks in leaders' lines (T0), acknowledged produces (T1)",
+    proof=(
+        "An epoch's start is a line, a write or a file of that epoch. What was committed belongs to an earlier epoch "
+        "if the line names it, if the leader's lines before and after leave no room for another epoch of its own, or "
+        "if it was answered before the later epoch began; otherwise the case stays open."
+    ),
+    kinds=frozenset({a.OPERATION, a.BATCH}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a range of committed offsets that a later leader epoch does not have, with its cause"),
+        (OPEN, "the same, where missing lines leave the epoch of the answers open"),
+    ),
+    example="kip101: ledger-0, offset 118; unclean28: sessions-1 and sessions-2",
+    known_bugs=("KAFKA-1211",),
+)

@@ -1,0 +1,132 @@
+"""What a rule is, for people: one rule as plain text, all of them as Markdown. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
+from pipelines.rules.rule import Rule
+
+WIDTH = 100
+#: Findings of real corpora, made by ``python -m bench.rule_examples``.
+EXAMPLES = "examples.json"
+
+
+@cache
+def examples() -> Mapping[str, Mapping[str, Any]]:
+    """One finding of a real corpus by rule: corpus, message, and its lines as file, line number and text."""
+    loaded: Mapping[str, Mapping[str, Any]] = orjson.loads(files("pipelines.rules").joinpath(EXAMPLES).read_bytes())
+    return loaded
+
+
+def explain(rule: Rule) -> str:
+    """One rule as plain text of at most 100 columns."""
+    return "\n".join(_lines(rule))
+
+
+def _lines(rule: Rule) -> Iterator[str]:
+    yield rule.rule_id
+    yield ""
+    for name, text in _facts(rule):
+        yield from _hanging(f"{name}: ", text)
+    yield ""
+    yield "cases:"
+    for severity, text in rule.shows:
+        yield from _hanging(f"  {severity}: ", text)
+    bugs = known_bugs(rule)
+    if bugs:
+        yield ""
+        yield "known bugs with this signature:"
+        for bug in bugs:
+            yield from _hanging(f"  {bug.jira}: ", f"{bug.title} ({_affected(bug)})")
+    yield ""
+    yield from _example(rule)
+
+
+def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
+    return (
+        ("guarantee", rule.guarantee),
+        ("source", rule.source),
+        ("versions", rule.versions),
+        ("evidence", f"{rule.tier}: {rule.needs}"),
+        ("why missing lines cannot make it", rule.proof),
+    )
+
+
+def known_bugs(rule: Rule) -> tuple[KnownBug, ...]:
+    """Bugs of any version that this rule finds, in the order of their table."""
+    return tuple(bug for bug in KNOWN_BUGS if rule.rule_id in bug.rule_ids)
+
+
+def _affected(bug: KnownBug) -> str:
+    since = f"since {_version(bug.broken_from)}, " if bug.broken_from else ""
+    fixed = ", ".join(map(_version, bug.fixed_in))
+    return f"{since}fixed in {fixed}" if fixed else f"{since}not fixed in any version looked at"
+
+
+def _version(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _example(rule: Rule) -> Iterator[str]:
+    example = examples().get(rule.rule_id)
+    if example is None:
+        yield "example: none of the corpora at hand breaks it"
+        return
+    yield f"example, from the corpus {example['corpus']} ({example['severity']}):"
+    yield from textwrap.wrap(example["message"], WIDTH, initial_indent="  ", subsequent_indent="  ")
+    for line in example["lines"]:
+        yield f"  {line['file']}:{line['line_no']}"
+        yield from textwrap.wrap(line["text"], WIDTH, initial_indent="    ", subsequent_indent="    ", max_lines=3)
+
+
+def _hanging(head: str, text: str) -> Iterator[str]:
+    indent = " " * (len(head) - len(head.lstrip()) + 2)
+    yield from textwrap.wrap(head + text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def rules_markdown(rules: Sequence[Rule]) -> str:
+    """All rules as the document docs/rules.md."""
+    return "\n".join(_document(rules)) + "\n"
+
+
+def _document(rules: Sequence[Rule]) -> Iterator[str]:
+    yield "# Rules"
+    yield ""
+    yield "Made from the rules themselves by `highwater explain --markdown`; a test compares the two."
+    yield ""
+    yield (
+        "A rule's verdict is *violated*, *inconclusive* or *clean*. Every rule proves with lines that are there: "
+        "deleting lines may hide a violation or leave a case open, it never makes one."
+    )
+    yield ""
+    yield "| rule | tier | guarantee |"
+    yield "|---|---|---|"
+    for rule in rules:
+        yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.tier} | {rule.guarantee} |"
+    for rule in rules:
+        yield ""
+        yield f"## {rule.rule_id}"
+        for name, text in _facts(rule):
+            yield ""
+            yield f"**{name[0].upper()}{name[1:]}.** {text}"
+        yield ""
+        for severity, text in rule.shows:
+            yield f"- *{severity}*: {text}"
+        bugs = known_bugs(rule)
+        if bugs:
+            yield ""
+            yield "Known bugs with this signature:"
+            yield ""
+            for bug in bugs:
+                yield f"- {bug.jira}: {bug.title} ({_affected(bug)})"
+        yield ""
+        yield "```"
+        yield from _example(rule)
+        yield "```"

@@ -1,0 +1,91 @@
+"""What the order of a follower's fetches proves, with no clock but the leader's own.
+
+A broker reads a connection's next request only after it has written the line of the one before. So a fetch was handled
+after the line of any earlier fetch of its connection, and missing lines between only make that bound earlier. This
+holds for a connection, which is why a chain breaks wherever its lines are not surely in that order: a name of a
+connection may come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.audit_facts import Fact
+
+
+def written_before(one: Fact, other: Fact) -> bool:
+    """A line was written before another one of the same broker: by its place in a file, else by the broker's clock."""
+    if one.broker_id != other.broker_id:
+        return False
+    same_file = one.file_id is not None and one.file_id == other.file_id
+    if same_file and one.byte_offset is not None and other.byte_offset is not None:
+        return one.byte_offset < other.byte_offset
+    return one.time_us < other.time_us
+
+
+@dataclass
+class FetchChain:
+    """One partition's fetches on one connection, as they stream by; connections come one after another.
+
+    Attributes:
+        fact: the fetch that was taken last.
+        before: the one before it on the connection; the fetch was handled after its line. None at the start.
+        since: the first fetch of the chain.
+        run: the first fetch since which no fetch is missing and none began at offset 0 or failed: the partition cannot
+            have been created anew meanwhile, for then its follower would have begun at 0.
+        epoch: leader epoch that the fetch names, or that its session holds since it was named; None if not known.
+    """
+
+    fact: Fact | None = None
+    before: Fact | None = None
+    since: Fact | None = None
+    run: Fact | None = None
+    epoch: int | None = None
+
+    def follow(self, fact: Fact) -> bool:
+        """Take the next fetch; False if it is none, or a copy of the one before."""
+        if fact.connection is None or fact.correlation_id is None:
+            return False
+        last = self.fact
+        if last is not None and fact.correlation_id == last.correlation_id and _copy(last, fact):
+            return False
+        if last is None or last.correlation_id is None or not _continues(last, fact):
+            self.before, self.since, self.run, self.epoch = None, fact, fact, fact.leader_epoch
+        else:
+            self.before = last
+            gapless = fact.correlation_id == last.correlation_id + 1
+            if not gapless or fact.offset == 0 or fact.error_code or last.error_code:
+                self.run = fact
+            if fact.leader_epoch is not None:
+                self.epoch = fact.leader_epoch
+            elif not gapless or fact.offset is not None:
+                # Named in a fetch that is missing, or not at all.
+                self.epoch = None
+        self.fact = fact
+        return True
+
+    @property
+    def answered(self) -> bool:
+        """The leader answered for the partition, without error: it was the leader, of the epoch that was named."""
+        fact = self.fact
+        return fact is not None and fact.high_watermark is not None and not fact.error_code
+
+    @property
+    def accepted(self) -> bool:
+        """And it took the position for the follower's: logs that diverge are cut first."""
+        fact = self.fact
+        return self.answered and fact is not None and fact.offset is not None and fact.end_offset is None
+
+
+def _continues(last: Fact, fact: Fact) -> bool:
+    same = (last.broker_id, last.connection, last.replica_id) == (fact.broker_id, fact.connection, fact.replica_id)
+    if not same or (last.topic_id is not None and fact.topic_id is not None and last.topic_id != fact.topic_id):
+        return False
+    assert last.correlation_id is not None
+    assert fact.correlation_id is not None
+    return fact.correlation_id > last.correlation_id and written_before(last, fact)
+
+
+def _copy(one: Fact, other: Fact) -> bool:
+    """The same line in two files, or twice in one."""
+    return (one.broker_id, one.connection, one.time_us) == (other.broker_id, other.connection, other.time_us)

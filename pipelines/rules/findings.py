@@ -1,0 +1,178 @@
+"""From cases to findings: severities as configured, one under the other where one follows from the other, verdicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import md5
+from typing import Any, Final
+
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Ref, Rule, Severity
+
+OFF: Final = "off"
+VIOLATED: Final = "violated"
+INCONCLUSIVE: Final = "inconclusive"
+CLEAN: Final = "clean"
+
+#: Rules whose cases follow from one of another rule in the same partition, where their offsets overlap.
+IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
+    "committed-data-lost": (
+        "truncation-below-hw",
+        "hw-regression",
+        "hw-above-isr",
+        "ack-before-commit",
+        "epoch-history-diverged",
+        "replica-bytes-diverged",
+    ),
+    "acked-as-duplicate-of-another-batch": ("error-yet-committed",),
+    "two-leaders-one-epoch": ("stale-epoch-accepted", "illegal-state-transition"),
+    "leader-outside-isr": ("illegal-state-transition",),
+    "isr-outside-replicas": ("illegal-state-transition",),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding: a case with its place and its identity.
+
+    Attributes:
+        finding_id: MD5 of rule, place, offsets, time and message; the same whatever the order of the files.
+        implied_by: id of the finding that it follows from.
+        evidence: in time order.
+    """
+
+    finding_id: str
+    rule_id: str
+    severity: Severity
+    cluster_id: str
+    topic: str | None
+    partition: int | None
+    leader_epoch: int | None
+    offset_start: int | None
+    offset_end: int | None
+    time_us: int | None
+    brokers: tuple[int, ...]
+    cause: str | None
+    known_bug: str | None
+    records: int | None
+    message: str
+    evidence: tuple[Ref, ...]
+    implied_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one rule; the fields are those of ``gold.rule_results``."""
+
+    rule_id: str
+    verdict: str
+    checked: int
+    cases: int
+    observations: int
+    open_cases: int
+    reason: str | None
+
+
+def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str]) -> list[Found]:
+    """Findings in order, with the severities that the configuration gives their rules' violations."""
+    found: dict[str, Found] = {}
+    for case in cases:
+        severity = case["severity"]
+        if severity == VIOLATION:
+            severity = severities.get(case["rule_id"], VIOLATION)
+        if severity == OFF or severities.get(case["rule_id"]) == OFF:
+            continue
+        evidence = tuple(Ref(**ref) for ref in case["evidence"])
+        one = Found(
+            finding_id=_identity(case),
+            severity=severity,
+            brokers=tuple(case["brokers"]),
+            evidence=evidence,
+            **{name: case[name] for name in _COPIED},
+        )
+        found[one.finding_id] = one
+    return _nested(list(found.values()))
+
+
+_COPIED = (
+    "rule_id",
+    "cluster_id",
+    "topic",
+    "partition",
+    "leader_epoch",
+    "offset_start",
+    "offset_end",
+    "time_us",
+    "cause",
+    "known_bug",
+    "records",
+    "message",
+)
+
+
+def _identity(case: Mapping[str, Any]) -> str:
+    parts = [str(case[name]) for name in _COPIED]
+    return md5("|".join(parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def _nested(found: list[Found]) -> list[Found]:
+    by_place: dict[tuple[str, str | None, int | None], list[Found]] = defaultdict(list)
+    for one in found:
+        by_place[one.cluster_id, one.topic, one.partition].append(one)
+    nested = []
+    for one in found:
+        parents = [
+            other
+            for other in by_place[one.cluster_id, one.topic, one.partition]
+            if one.rule_id in IMPLIED.get(other.rule_id, ()) and other.severity == VIOLATION and _overlap(other, one)
+        ]
+        nested.append(replace(one, implied_by=parents[0].finding_id) if parents else one)
+    return nested
+
+
+def _overlap(one: Found, other: Found) -> bool:
+    if None in (one.offset_start, one.offset_end, other.offset_start):
+        return other.offset_start is None
+    assert one.offset_start is not None
+    assert one.offset_end is not None
+    assert other.offset_start is not None
+    end = other.offset_end if other.offset_end is not None else other.offset_start + 1
+    return one.offset_start < end and other.offset_start < one.offset_end
+
+
+def results_of(
+    rules: Sequence[Rule],
+    findings: Iterable[Found],
+    checked: Mapping[str, int],
+    errors: Mapping[str, str],
+    doubts: Sequence[str],
+) -> list[Result]:
+    """One result per rule.
+
+    Args:
+        checked: facts judged, by rule.
+        errors: what a rule raised, by rule: it is inconclusive then, whatever it found elsewhere that is no violation.
+        doubts: assumptions that do not hold: no rule is clean then.
+    """
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for finding in findings:
+        counts[finding.rule_id, finding.severity] += 1
+    made = []
+    for rule in rules:
+        name = rule.rule_id
+        violations, open_cases = counts[name, VIOLATION], counts[name, OPEN]
+        reasons = []
+        if name in errors:
+            reasons.append(f"the rule failed: {errors[name]}")
+        if open_cases:
+            reasons.append(f"{open_cases} case{'s' if open_cases > 1 else ''} cannot be decided from these logs")
+        reasons += doubts
+        # Without its evidence a rule has nothing to go by; that says nothing against the audit as a whole.
+        blind = rule.tier != "T0" and not checked.get(name, 0)
+        verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
+        reason = "; ".join(reasons) or None
+        made.append(
+            Result(name, verdict, checked.get(name, 0), violations, counts[name, OBSERVATION], open_cases, reason)
+        )
+    return made

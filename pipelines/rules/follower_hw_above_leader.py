@@ -1,0 +1,158 @@
+"""A follower's high watermark above its leader's, or above its own log end offset.
+
+A follower's line tells the high watermark that it took. What its leader had is known from the leader's answers: one to
+a fetch which the follower sent later, in the same epoch, is an upper bound, for a leader's high watermark
+only grows; and that fetch's offset is an upper bound of the follower's log end offset then. Since 3.3 the line itself
+also tells what the leader had answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipelines.rules.fetch_chain import FetchChain, written_before
+from pipelines.rules.fetch_samples import Stretches
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.lives import Lives
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "follower-hw-above-leader"
+#: Candidates of a broker that wait for a proof at most.
+PENDING_MAX = 64
+
+
+@dataclass
+class _Candidate:
+    """A follower's line above what its leader had; the follower's log may start there, which is legal."""
+
+    fact: Fact
+    limit: int
+    proof: tuple[Fact, ...]
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._skew_us = settings.skew_max_us
+        self._lives = Lives(history, settings)
+        self._chain = FetchChain()
+        self._stretches = Stretches()
+        self._pending: dict[int, list[_Candidate]] = {}
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.kind == a.FETCH:
+            if self._chain.follow(fact):
+                self._stretches.add(self._chain)
+                if self._chain.answered:
+                    self._lives.fetched(fact, self._chain.before)
+        elif fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
+            yield from self._lower(fact, fact.broker_id)
+            yield from self._took(fact, fact.broker_id, fact.high_watermark)
+
+    def finish(self) -> Iterable[Case]:
+        for candidates in self._pending.values():
+            for candidate in candidates:
+                yield _case(OPEN, candidate, candidate.limit, "the leader's high watermark")
+
+    # ------------------------------------------------------------------ proofs
+
+    def _took(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
+        judged = False
+        if fact.offset is not None:
+            judged = True
+            if taken > fact.offset:
+                self._wait(follower, _Candidate(fact, fact.offset, ()))
+        for stretch in self._stretches.known:
+            if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._skew_us):
+                continue
+            later = stretch.sent_after(fact.time_us + self._skew_us)
+            if later is None:
+                continue
+            judged = True
+            position, high_watermark = stretch.positions[later], stretch.high_watermarks[later]
+            if taken <= min(position, high_watermark):
+                break
+            proof = (stretch.fact(later), stretch.first)
+            if taken <= position:
+                self._wait(follower, _Candidate(fact, high_watermark, proof))
+                break
+            severity = self._severity(fact, *proof)
+            if severity is not None:
+                yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
+            break
+        self.checked += judged
+
+    def _wait(self, follower: int, candidate: _Candidate) -> None:
+        pending = self._pending.setdefault(follower, [])
+        if len(pending) < PENDING_MAX and all(other.fact is not candidate.fact for other in pending):
+            pending.append(candidate)
+
+    def _lower(self, fact: Fact, follower: int) -> Iterable[Case]:
+        """A later, lower high watermark shows that the follower's log did not start as high as a candidate."""
+        pending = self._pending.get(follower)
+        if not pending:
+            return
+        kept = []
+        for candidate in pending:
+            if not written_before(candidate.fact, fact) or (fact.high_watermark or 0) >= (
+                candidate.fact.high_watermark or 0
+            ):
+                kept.append(candidate)
+                continue
+            severity = self._severity(candidate.fact, fact, *candidate.proof)
+            if severity is not None:
+                shown = _Candidate(candidate.fact, candidate.limit, (*candidate.proof, fact))
+                yield _case(severity, shown, candidate.limit, "the leader's high watermark")
+        self._pending[follower] = kept
+
+    def _severity(self, *facts: Fact) -> Severity | None:
+        return self._lives.severity(*facts)
+
+
+def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> Case:
+    fact = candidate.fact
+    message = f"Follower {fact.broker_id} took a high watermark of {fact.high_watermark}, above {what}, {limit}"
+    if severity == OPEN:
+        message += "; open, as nothing shows that its log did not start there, or that the topic was not created anew"
+    leaders = [found.broker_id for found in candidate.proof if found.broker_id is not None]
+    return Case(
+        RULE_ID,
+        severity,
+        f"{message}.",
+        tuple(Ref.of(found) for found in (fact, *candidate.proof)),
+        leader_epoch=candidate.proof[0].leader_epoch if candidate.proof else None,
+        offset_start=limit,
+        offset_end=fact.high_watermark,
+        time_us=fact.time_us,
+        brokers=tuple({*leaders, *([fact.broker_id] if fact.broker_id is not None else [])}),
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee=(
+        "A follower's high watermark is at most the one that its leader answered, and at most its own log end offset, "
+        "unless its log starts higher."
+    ),
+    source="ReplicaFetcherThread.processPartitionData; UnifiedLog.updateHighWatermark (bounded by log start and end)",
+    versions="3.3 and later by the line alone; 2.1 and later with fetches that name a leader epoch (KIP-320)",
+    tier="T3",
+    needs="TRACE lines of followers' fetchers, and the leaders' request logs before 3.3",
+    proof=(
+        "A fetch that names an epoch before the line and one sent after it, on one connection and by more than two "
+        "clocks can differ, put the line in that epoch; the later one's answer and offset can only be higher than "
+        "what they were at the line. A log start above is excluded by a later lower high watermark of the same "
+        "replica; without one the case is open. Missing lines only make the fetches that bound the line lie "
+        "further apart."
+    ),
+    kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a follower's high watermark above its leader's, or above its own log end"),
+        (OPEN, "the same, where its log may have started there, or the topic may have been created anew"),
+    ),
+    known_bugs=(),
+)

@@ -1,0 +1,304 @@
+"""A partition's history: its leader epochs, its ISRs and who held what role when, from what lines say.
+
+Epochs order what brokers did; their clocks do not. A broker's own lines, though, are in the order of its own clock, and
+tell between which of its lines it led in which epoch. Where lines may be missing between, `Tenure.certain` is False.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+#: Roles under which a broker says what it is itself.
+_OWN_ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update", "request", "stopped"})
+NO_LEADER: Final = -1
+NON_EXISTENT: Final = "NonExistentPartition"
+
+
+class Tenure(NamedTuple):
+    """A broker led in an epoch at some instant.
+
+    Attributes:
+        epoch: leader epoch.
+        certain: the broker's lines before and after the instant leave no room for another epoch of its own.
+        fact: the line that began it.
+    """
+
+    epoch: int
+    certain: bool
+    fact: Fact
+
+
+@dataclass
+class Epoch:
+    """What is known of one leader epoch.
+
+    Attributes:
+        number: leader epoch.
+        leaders: brokers that said they lead in it, with their first line.
+        named: brokers that any line names as its leader, with the first such line.
+        start: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several.
+        rewritten: an offset at or past its start, known from what was written in it, with the fact.
+        high_watermark: the highest that its leader told, with the fact.
+        first_us: the first sign of it, on whatever clock.
+    """
+
+    number: int
+    leaders: dict[int, Fact] = field(default_factory=dict)
+    named: dict[int, Fact] = field(default_factory=dict)
+    start: tuple[int, Fact] | None = None
+    rewritten: tuple[int, Fact] | None = None
+    high_watermark: tuple[int, Fact] | None = None
+    first_us: int | None = None
+
+    def see(self, fact: Fact) -> None:
+        """Take a line that names this epoch."""
+        self.first_us = fact.time_us if self.first_us is None else min(self.first_us, fact.time_us)
+        if fact.leader is not None:
+            self.named.setdefault(fact.leader, fact)
+
+    def starts(self, offset: int, fact: Fact) -> None:
+        """The leader's log ended at an offset."""
+        if self.start is None or offset < self.start[0]:
+            self.start = (offset, fact)
+
+    def wrote(self, offset: int, fact: Fact) -> None:
+        """A record of this epoch, or of a later one, was written at an offset."""
+        if self.rewritten is None or offset < self.rewritten[0]:
+            self.rewritten = (offset, fact)
+
+    def committed(self, high_watermark: int, fact: Fact) -> None:
+        """The leader told its high watermark."""
+        if self.high_watermark is None or high_watermark > self.high_watermark[0]:
+            self.high_watermark = (high_watermark, fact)
+
+    @property
+    def bound(self) -> tuple[int, Fact] | None:
+        """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
+        known = [found for found in (self.start, self.rewritten) if found is not None]
+        return min(known, key=lambda found: found[0]) if known else None
+
+    @property
+    def leader(self) -> int | None:
+        """Who led, if one broker is known."""
+        sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
+        return next(iter(sayers)) if len(sayers) == 1 else None
+
+
+class State(NamedTuple):
+    """Leader and ISR as of one partition epoch (zkVersion); each commit of the controller adds one."""
+
+    partition_epoch: int
+    leader_epoch: int
+    leader: int | None
+    isr: frozenset[int]
+    fact: Fact
+
+
+@dataclass
+class PartitionHistory:
+    """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times.
+
+    Attributes:
+        cluster_id, topic, partition: which one.
+        facts: by kind.
+    """
+
+    cluster_id: str
+    topic: str
+    partition: int
+    facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    #: Of `pipelines.rules.completeness`: a broker's lines that name a partition epoch, with their times.
+    own_versions: dict[int, tuple[list[int], list[Fact]]] = field(default_factory=dict)
+    _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
+
+    def add(self, fact: Fact) -> None:
+        """Take a fact of the history."""
+        self.facts[fact.kind].append(fact)
+
+    @property
+    def brokers(self) -> set[int]:
+        """Brokers that lead, are in sync or assigned, by any line."""
+        named: set[int] = set()
+        for fact in (*self.facts[a.LEADERSHIP], *self.facts[a.METADATA], *self.facts[a.ISR_CHANGE]):
+            named |= {fact.leader} if fact.leader is not None else set()
+            named |= set(fact.isr or ()) | set(fact.replicas or ())
+        return {broker_id for broker_id in named if broker_id >= 0}
+
+    # ------------------------------------------------------------ incarnations
+
+    @cached_property
+    def births_us(self) -> tuple[int, ...]:
+        """When the topic was created anew after it had been there: epochs begin again, and nothing carries over.
+
+        Seen as another topic id, or as the controller's partition coming from nothing.
+        """
+        first_of: dict[str, int] = {}
+        for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]:
+            if fact.topic_id is not None:
+                first_of[fact.topic_id] = min(fact.time_us, first_of.get(fact.topic_id, fact.time_us))
+        if first_of:
+            return tuple(sorted(first_of.values()))[1:]
+        born = sorted(fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
+        return tuple(born[1:])
+
+    def incarnation(self, time_us: int) -> int:
+        """How often the topic had been created anew by then."""
+        return bisect_right(self.births_us, time_us)
+
+    # ------------------------------------------------------------------ epochs
+
+    def epoch(self, number: int, time_us: int) -> Epoch:
+        """The leader epoch of that number, of the topic as it was at that time."""
+        key = (self.incarnation(time_us), number)
+        if key not in self._epochs:
+            self._epochs[key] = Epoch(number)
+        return self._epochs[key]
+
+    def close(self) -> None:
+        """The history is complete: fold it into epochs."""
+        for fact in (*self.facts[a.METADATA], *self.facts[a.LEADERSHIP], *self.facts[a.PARTITION_STATE]):
+            if fact.leader_epoch is None:
+                continue
+            epoch = self.epoch(fact.leader_epoch, fact.time_us)
+            epoch.see(fact)
+            if fact.name == "leader_start" and fact.broker_id is not None:
+                epoch.leaders.setdefault(fact.broker_id, fact)
+                if fact.offset is not None:
+                    epoch.starts(fact.offset, fact)
+            if fact.name in ("leader_start", "leader_update") and fact.high_watermark is not None:
+                epoch.committed(fact.high_watermark, fact)
+        for fact in self.facts[a.EPOCH_ENTRY]:
+            # The first entry moves up with the start of the log; none says less than what its epoch wrote.
+            if fact.leader_epoch is not None and fact.offset is not None:
+                self.epoch(fact.leader_epoch, fact.time_us).wrote(fact.offset, fact)
+
+    def stream(self, fact: Fact) -> None:
+        """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""
+        if fact.kind == a.APPEND:
+            # In the epoch that its broker's lines tell, or in a later one of its own that they do not: never earlier.
+            # Only of brokers that know no retries: the line is written for a duplicate, too.
+            tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
+            if tenure is not None and fact.offset is not None:
+                self.epoch(tenure.epoch, fact.time_us).wrote(fact.offset, fact)
+        elif fact.kind == a.BATCH:
+            if fact.leader_epoch is not None and fact.offset is not None and fact.leader_epoch >= 0:
+                self.epoch(fact.leader_epoch, a.NO_TIME_US).wrote(fact.offset, fact)
+        elif fact.kind == a.FETCH:
+            # A fetch that names its epoch and is answered without error was answered in that epoch.
+            if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
+                self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
+        elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
+            tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
+            if tenure is not None and tenure.certain:
+                self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
+
+    def epochs(self) -> Iterator[tuple[int, Epoch]]:
+        """All epochs with their incarnations, ascending."""
+        for key in sorted(self._epochs):
+            yield key[0], self._epochs[key]
+
+    def later(self, number: int, time_us: int) -> list[Epoch]:
+        """Epochs after one, of the same incarnation, ascending."""
+        incarnation = self.incarnation(time_us)
+        return [self._epochs[key] for key in sorted(self._epochs) if key[0] == incarnation and key[1] > number]
+
+    # ----------------------------------------------------------------- tenures
+
+    @cached_property
+    def _own(self) -> dict[int, tuple[list[int], list[Fact]]]:
+        """Each broker's own lines about its role: their times, and they themselves."""
+        lines: dict[int, list[Fact]] = defaultdict(list)
+        for fact in self.facts[a.LEADERSHIP]:
+            if fact.broker_id is not None and fact.name in _OWN_ROLES:
+                if fact.name == "leader_update" and fact.leader_epoch is None:
+                    continue
+                lines[fact.broker_id].append(fact)
+        kept = {}
+        for broker_id, facts in lines.items():
+            facts.sort(key=lambda fact: (fact.time_us, fact.leader_epoch or 0))
+            kept[broker_id] = ([fact.time_us for fact in facts], facts)
+        return kept
+
+    def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
+        """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not."""
+        times, facts = self._own.get(broker_id, ([], []))
+        at = bisect_right(times, time_us)
+        if at == 0:
+            return None
+        before = facts[at - 1]
+        if not _leads(before) or before.leader_epoch is None:
+            return None
+        return Tenure(before.leader_epoch, self._certain(before, facts[at:], broker_id), before)
+
+    def _certain(self, before: Fact, after: list[Fact], broker_id: int) -> bool:
+        """No other tenure of the broker fits between its lines: the epochs between are known, and others' ones."""
+        following = next((fact for fact in after if fact.leader_epoch is not None), None)
+        if following is None or before.leader_epoch is None or following.leader_epoch is None:
+            return False
+        if self.incarnation(before.time_us) != self.incarnation(following.time_us):
+            return False
+        # Only its own start line is the first that a broker writes in an epoch that it leads.
+        end = following.leader_epoch + (0 if following.name == "leader_start" else 1)
+        for number in range(before.leader_epoch + 1, end):
+            leader = self.epoch(number, before.time_us).leader
+            if leader is None or leader == broker_id:
+                return False
+        return True
+
+    # ------------------------------------------------------------------ states
+
+    @cached_property
+    def states(self) -> dict[int, dict[int, list[State]]]:
+        """States by incarnation and partition epoch; several where lines disagree."""
+        found: dict[int, dict[int, list[State]]] = defaultdict(lambda: defaultdict(list))
+        for fact in (*_with_state(self.facts), *self._commits()):
+            assert fact.partition_epoch is not None
+            assert fact.leader_epoch is not None
+            assert fact.isr is not None
+            state = State(fact.partition_epoch, fact.leader_epoch, fact.leader, frozenset(fact.isr), fact)
+            known = found[self.incarnation(fact.time_us)][fact.partition_epoch]
+            same = next((at for at, other in enumerate(known) if other[:4] == state[:4]), None)
+            if same is None:
+                known.append(state)
+            elif known[same].fact.replicas is None and fact.replicas is not None:
+                known[same] = state
+        return found
+
+    def _commits(self) -> Iterator[Fact]:
+        """Commits of the ISR by a leader, in the epoch that it led in by its lines."""
+        for fact in self.facts[a.ISR_CHANGE]:
+            if fact.name != "committed" or None in (fact.partition_epoch, fact.isr, fact.broker_id):
+                continue
+            assert fact.broker_id is not None
+            tenure = self.tenure(fact.broker_id, fact.time_us)
+            if tenure is not None:
+                yield fact._replace(leader=fact.broker_id, leader_epoch=tenure.epoch)
+
+    def steps(self) -> Iterator[tuple[State, State]]:
+        """Pairs of states that follow each other directly: nothing can be missing between them."""
+        for by_epoch in self.states.values():
+            for partition_epoch in sorted(by_epoch):
+                before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
+                if len(before) == 1 and len(after) == 1:
+                    yield before[0], after[0]
+
+
+def _leads(fact: Fact) -> bool:
+    if fact.name in ("leader_start", "leader_update"):
+        return True
+    return fact.name == "request" and fact.leader == fact.broker_id
+
+
+def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:
+    """Lines that give a whole state: leader, leader epoch, ISR and partition epoch."""
+    for fact in (*facts[a.METADATA], *facts[a.LEADERSHIP], *facts[a.PARTITION_STATE]):
+        if None not in (fact.partition_epoch, fact.leader_epoch, fact.isr, fact.leader):
+            yield fact

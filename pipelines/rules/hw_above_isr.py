@@ -1,0 +1,167 @@
+"""A leader's high watermark above the log end offset of a replica in its ISR.
+
+A follower's fetch at an offset is its log end offset as its leader knows it. So an answer whose high watermark is above
+the fetch's own offset, given to a replica that was in the ISR all the while, is a contradiction in one line; and a
+line that moves the high watermark is contradicted by any later fetch of such a replica below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipelines.rules.fetch_chain import FetchChain
+from pipelines.rules.fetch_samples import Stretch, Stretches
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.isr_spans import IsrSpans
+from pipelines.rules.lives import Lives
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "hw-above-isr"
+
+
+@dataclass
+class _Found:
+    """The first time of one replica in one epoch, and how often."""
+
+    severity: Severity
+    facts: tuple[Fact, ...]
+    position: int
+    high_watermark: int
+    line: bool
+    times: int = 1
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._spans = IsrSpans(history, settings)
+        self._lives = Lives(history, settings)
+        self._chain = FetchChain()
+        self._stretches = Stretches()
+        self._active: list[Stretch] | None = None
+        self._found: dict[tuple[int, int, int, Severity], _Found] = {}
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.kind == a.FETCH:
+            self._fetched(fact)
+        elif fact.name == "updated":
+            self._updated(fact)
+        return ()
+
+    def finish(self) -> Iterable[Case]:
+        for (leader, epoch, replica, _), found in sorted(self._found.items()):
+            yield _case(leader, epoch, replica, found)
+
+    # ------------------------------------------------------------------ proofs
+
+    def _fetched(self, fact: Fact) -> None:
+        chain = self._chain
+        if not chain.follow(fact):
+            return
+        if chain.answered:
+            self._lives.fetched(fact, chain.before)
+        self._stretches.add(chain)
+        if chain.before is None or chain.epoch is None or not chain.accepted or fact.leader_epoch is None:
+            return
+        assert fact.offset is not None
+        assert fact.high_watermark is not None
+        self.checked += 1
+        if fact.high_watermark > fact.offset:
+            # Read after the line before it, answered before its own.
+            facts = (fact, chain.before)
+            self._judge(facts, fact, chain.epoch, (chain.before.time_us, fact.time_us), fact.high_watermark, line=False)
+
+    def _updated(self, fact: Fact) -> None:
+        if fact.high_watermark is None or fact.broker_id is None:
+            return
+        for stretch in self._stretches.known:
+            if stretch.first.broker_id != fact.broker_id or not stretch.begun(fact.time_us):
+                continue
+            after = stretch.handled_after(fact.time_us)
+            if after is None:
+                continue
+            self.checked += 1
+            if stretch.positions[after] >= fact.high_watermark:
+                continue
+            fetch = stretch.fact(after)
+            facts = (fact, fetch, stretch.fact(stretch.last_before(fact.time_us)))
+            self._judge(facts, fetch, stretch.epoch, (fact.time_us, fact.time_us), fact.high_watermark, line=True)
+
+    def _judge(
+        self,
+        facts: tuple[Fact, ...],
+        fetch: Fact,
+        epoch: int,
+        within: tuple[int, int],
+        high_watermark: int,
+        *,
+        line: bool,
+    ) -> None:
+        if fetch.broker_id is None or fetch.replica_id is None or fetch.offset is None:
+            return
+        around = self._spans.around(fetch.broker_id, epoch, fetch.replica_id, *within)
+        if around is None:
+            return
+        before, states = around
+        severity = self._lives.severity(*facts, before, *states)
+        if severity is None:
+            return
+        key = (fetch.broker_id, epoch, fetch.replica_id, severity)
+        if key in self._found:
+            self._found[key].times += 1
+        else:
+            evidence = (*facts, before, states[-1])
+            self._found[key] = _Found(severity, evidence, fetch.offset, high_watermark, line)
+
+
+def _case(leader: int, epoch: int, replica: int, found: _Found) -> Case:
+    how = "moved its high watermark to" if found.line else "told a high watermark of"
+    message = (
+        f"Leader {leader} of epoch {epoch} {how} {found.high_watermark} while replica "
+        f"{replica}, in the ISR before and after, had only {found.position}"
+    )
+    if found.times > 1:
+        message += f"; {found.times} times in this epoch"
+    if found.severity == OPEN:
+        message += "; open, as no topic id shows that the topic was not created anew between"
+    return Case(
+        RULE_ID,
+        found.severity,
+        f"{message}.",
+        tuple(Ref.of(fact) for fact in found.facts),
+        leader_epoch=epoch,
+        offset_start=found.position,
+        offset_end=found.high_watermark,
+        time_us=found.facts[0].time_us,
+        brokers=(leader, replica),
+        records=found.times,
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="A leader's high watermark is never above the log end offset of a replica in its ISR.",
+    source=(
+        "Kafka documentation, Replication (committed: all in-sync replicas have it); "
+        "Partition.maybeIncrementLeaderHW; KIP-497 for the maximal ISR"
+    ),
+    versions="2.1 and later, whose fetches name a leader epoch (KIP-320)",
+    tier="T1",
+    needs="followers' fetches in the leader's request log, ISRs with partition epochs; T2 adds the leader's moves",
+    proof=(
+        "Between two of the leader's own lines whose partition epochs, and all between, are known with the replica in "
+        "each ISR, it was never out of it. A connection that has a fetch before and one after means that the replica's "
+        "broker ran on, so its log end offset only grew: a fetch below, handled after, bounds it. What is missing "
+        "makes a partition epoch unknown or a connection end, and then there is no case. One life of the topic is "
+        "shown by topic ids; else the case is open."
+    ),
+    kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a high watermark above the position of a replica that was in the ISR all the while"),
+        (OPEN, "the same, where the topic may have been created anew between"),
+    ),
+)

@@ -1,0 +1,192 @@
+"""A leader's high watermark that went back within its epoch.
+
+Two proofs. By fetches: on one connection a later fetch that names the same leader epoch was answered a lower high
+watermark. By a leader's own lines: one that went down in itself, or two that both passed over the same offset; two
+threads may print them in either order, so their order says nothing, but no offset is passed twice by what only grows.
+
+A follower's high watermark may step back at a failover to that of its new leader (KIP-207): an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.rules.fetch_chain import FetchChain
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.lives import Lives
+from pipelines.rules.own_epochs import OwnEpochs
+from pipelines.rules.passed_offsets import PassedOffsets
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "hw-regression"
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._lives = Lives(history, settings)
+        self._epochs = OwnEpochs(history, settings)
+        self._chain = FetchChain()
+        self._highest: tuple[int, Fact] | None = None
+        self._highest_of_run: tuple[int, Fact] | None = None
+        self._passed: dict[tuple[int, int, int], PassedOffsets] = {}
+        self._steps_us = -1
+        self._steps: set[tuple[int, int, int]] = set()
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.kind == a.FETCH:
+            return self._fetched(fact)
+        if fact.name == "non_monotonic":
+            return self._stepped_back(fact)
+        return self._updated(fact) if fact.name == "updated" else ()
+
+    def finish(self) -> Iterable[Case]:
+        return ()
+
+    # ----------------------------------------------------------------- fetches
+
+    def _fetched(self, fact: Fact) -> Iterable[Case]:
+        chain = self._chain
+        if not chain.follow(fact):
+            return
+        if chain.before is None:
+            self._highest = None
+        if chain.run is fact:
+            self._highest_of_run = None
+        epoch = chain.epoch
+        if epoch is None or not chain.answered:
+            return
+        self.checked += 1
+        self._lives.fetched(fact, chain.before)
+        for highest, one_run in ((self._highest_of_run, True), (self._highest, False)):
+            if highest is None or highest[0] != epoch or _hw(highest[1]) <= _hw(fact):
+                continue
+            severity = self._lives.severity(highest[1], fact, one_run=one_run)
+            if severity is not None:
+                yield _regression(severity, highest[1], fact, epoch)
+            # Said once: from here on it may only grow again.
+            self._highest = self._highest_of_run = (epoch, fact)
+            return
+        if self._highest is None or self._highest[0] != epoch or _hw(fact) > _hw(self._highest[1]):
+            self._highest = (epoch, fact)
+        run = self._highest_of_run
+        if run is None or run[0] != epoch or _hw(fact) > _hw(run[1]):
+            self._highest_of_run = (epoch, fact)
+
+    # ------------------------------------------------------------------- lines
+
+    def _updated(self, fact: Fact) -> Iterable[Case]:
+        if fact.previous is None or fact.high_watermark is None or fact.broker_id is None:
+            return
+        if self._is_copy(fact.time_us, (fact.broker_id, fact.previous, fact.high_watermark)):
+            return
+        self.checked += 1
+        if fact.previous > fact.high_watermark:
+            yield _regression(VIOLATION, None, fact, None)
+            return
+        tenure = self._epochs.surely(fact.broker_id, fact.time_us)
+        if tenure is None:
+            return
+        key = (fact.broker_id, self._history.incarnation(fact.time_us), tenure.epoch)
+        twice = self._passed.setdefault(key, PassedOffsets()).add(fact)
+        if twice is None:
+            return
+        severity = self._lives.severity(tenure.fact, twice, fact)
+        if severity is not None:
+            yield _regression(severity, twice, fact, tenure.epoch)
+
+    def _is_copy(self, time_us: int, step: tuple[int, int, int]) -> bool:
+        """One line that is in two files: the same step at the same instant."""
+        if time_us != self._steps_us:
+            self._steps_us, self._steps = time_us, set()
+        known = step in self._steps
+        self._steps.add(step)
+        return known
+
+    def _stepped_back(self, fact: Fact) -> Iterable[Case]:
+        if fact.previous is None or fact.high_watermark is None or fact.broker_id is None:
+            return
+        self.checked += 1
+        message = (
+            f"The high watermark of broker {fact.broker_id}'s replica stepped back from {fact.previous} to "
+            f"{fact.high_watermark}. At a failover that is legal: a new leader's high watermark may lag one fetch "
+            "behind (KIP-207). It is loss only where the records themselves are gone (committed-data-lost)."
+        )
+        yield Case(
+            RULE_ID,
+            OBSERVATION,
+            message,
+            (Ref.of(fact),),
+            offset_start=fact.high_watermark,
+            offset_end=fact.previous,
+            time_us=fact.time_us,
+            brokers=(fact.broker_id,),
+        )
+
+
+def _hw(fact: Fact) -> int:
+    assert fact.high_watermark is not None
+    return fact.high_watermark
+
+
+def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int | None) -> Case:
+    low = _hw(fact)
+    if fact.kind == a.FETCH and earlier is not None:
+        high = _hw(earlier)
+        message = (
+            f"Leader {fact.broker_id} told follower {fact.replica_id} a high watermark of {high} and later, on the "
+            f"same connection and in the same leader epoch {epoch}, one of {low}"
+        )
+    elif earlier is None:
+        high = fact.previous or 0
+        message = f"Leader {fact.broker_id} moved its high watermark back, from {high} to {low}"
+    else:
+        low, high = fact.previous or 0, low
+        message = (
+            f"Leader {fact.broker_id} moved its high watermark from {low} to {high}, offsets that it had passed before "
+            f"in the same leader epoch {epoch}: between the two lines it went back"
+        )
+    if severity != VIOLATION:
+        message += ", unless the topic was created anew between: these lines have no topic id to tell"
+    return Case(
+        RULE_ID,
+        severity,
+        f"{message}.",
+        tuple(Ref.of(found) for found in (earlier, fact) if found is not None),
+        leader_epoch=epoch,
+        offset_start=min(low, high),
+        offset_end=max(low, high),
+        time_us=fact.time_us,
+        brokers=(fact.broker_id,) if fact.broker_id is not None else (),
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="Within a leader epoch the leader's high watermark never goes back.",
+    source=(
+        "Kafka documentation, Replication; KIP-207; UnifiedLog.maybeIncrementHighWatermark and "
+        "Partition.maybeIncrementLeaderHW; TLA+ KafkaReplication"
+    ),
+    versions="all; by fetches 2.1 and later, which name a leader epoch (KIP-320); by lines that name both values, 2.4",
+    tier="T1",
+    needs="fetches of followers in leaders' request logs (T1); 'High watermark updated' lines (T2)",
+    proof=(
+        "A connection's fetches are answered in the order of their correlation ids, however many are missing "
+        "between; an answer without error was given in the epoch that the fetch names. A line that goes down does "
+        "so by itself. Two lines that surely are of one epoch and pass over the same offset need a step back "
+        "between them, whichever came first. That the topic was not created anew between is shown by its id or by "
+        "fetches without a gap; else the case is open."
+    ),
+    kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "two answers, or two lines, of one leader epoch between which the high watermark went back"),
+        (OPEN, "the same, where the topic may have been created anew between"),
+        (OBSERVATION, "a replica's high watermark that stepped back, as a broker warns: legal at a failover"),
+    ),
+    example="kraft39-faults, zk28-faults: steps back at failovers, of a few offsets; unclean28: 341 to 115, with loss",
+)

@@ -1,0 +1,224 @@
+"""A replica that joined the ISR before its log end offset had reached the high watermark, or the leader's epoch start.
+
+The leader proposes a replica after it has committed the ISR before, and on the offset of a fetch. So what its high
+watermark was before that commit's line is a lower bound of what the replica must have had; and its first fetch after it
+joined is an upper bound of what it had.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pipelines.replay.versions import rules_for
+from pipelines.rules.fetch_chain import FetchChain
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.isr_spans import IsrSpans
+from pipelines.rules.lives import Lives
+from pipelines.rules.own_epochs import starts_once
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "isr-join-behind-hw"
+#: Fetches after a join that are looked at for one that proves.
+TRIES_MAX = 64
+
+_Key = tuple[int, int]
+
+
+@dataclass
+class _Join:
+    """A replica joined: the leader's line of the ISR before and of the one with it.
+
+    Attributes:
+        told: the highest high watermark that an answer showed before the ISR before was committed.
+        low: the replica's lowest fetch surely after it joined, and what shows that it stayed.
+        tries: fetches that were looked at.
+    """
+
+    replica: int
+    before: Fact
+    after: Fact
+    told: Fact | None = None
+    low: tuple[Fact, ...] = ()
+    tries: int = 0
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._spans = IsrSpans(history, settings)
+        self._lives = Lives(history, settings)
+        self._chain = FetchChain()
+        self._starts = _epoch_starts(history, settings)
+        self._joins = _joins(history)
+        self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
+        self._of: dict[tuple[int, int, int], list[_Join]] = defaultdict(list)
+        for (leader, epoch), joins in self._joins.items():
+            for join in joins:
+                self._of[leader, epoch, join.replica].append(join)
+        for joins in self._of.values():
+            joins.sort(key=lambda join: join.after.time_us)
+        self._afters = {key: [join.after.time_us for join in joins] for key, joins in self._of.items()}
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        chain = self._chain
+        if not self._joins or not chain.follow(fact) or not chain.answered:
+            return ()
+        self._lives.fetched(fact, chain.before)
+        if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
+            return ()
+        self._told(fact, (fact.broker_id, fact.leader_epoch))
+        if chain.accepted and chain.before is not None:
+            self._position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
+        return ()
+
+    def _told(self, fact: Fact, key: _Key) -> None:
+        """A lower bound of the high watermark for every ISR committed after this line."""
+        befores = self._befores.get(key)
+        at = bisect_right(befores, fact.time_us) if befores else 0
+        if befores and at < len(befores):
+            join = self._joins[key][at]
+            if join.told is None or _hw(fact) > _hw(join.told):
+                join.told = fact
+
+    def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
+        """An upper bound of the log end offset with which the replica joined."""
+        afters = self._afters.get(key)
+        at = bisect_left(afters, before.time_us) if afters else 0
+        if not at:
+            return
+        join = self._of[key][at - 1]
+        lower = not join.low or (fact.offset or 0) < (join.low[0].offset or 0)
+        if not lower or join.tries >= TRIES_MAX:
+            return
+        join.tries += 1
+        since = self._chain.since
+        if since is not None and since.time_us < join.before.time_us:
+            join.low = (fact, before, since)
+            return
+        leader, epoch, replica = key
+        stayed = self._spans.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
+        if stayed is not None:
+            join.low = (fact, before, *stayed)
+
+    def finish(self) -> Iterable[Case]:
+        for (leader, epoch), joins in sorted(self._joins.items()):
+            told: Fact | None = None
+            for join in joins:
+                if join.told is not None and (told is None or _hw(join.told) > _hw(told)):
+                    told = join.told
+                yield from self._judge(leader, epoch, join, told)
+
+    def _judge(self, leader: int, epoch: int, join: _Join, told: Fact | None) -> Iterator[Case]:
+        if not join.low or join.low[0].offset is None:
+            return
+        self.checked += 1
+        position = join.low[0].offset
+        start = self._starts.get((leader, epoch))
+        limits = []
+        if told is not None:
+            limits.append((_hw(told), told, "the high watermark, already"))
+        if start is not None and start.offset is not None:
+            limits.append((start.offset, start, "the start of the leader's epoch,"))
+        for limit, fact, what in sorted(limits, key=lambda found: -found[0])[:1]:
+            if position >= limit:
+                return
+            evidence = (fact, join.before, join.after, *join.low)
+            severity = self._lives.severity(*evidence)
+            if severity is None:
+                return
+            unless = "; open, as no topic id shows that the topic was not created anew between"
+            yield Case(
+                RULE_ID,
+                severity,
+                f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
+                f"at most {position}, below {what} {limit}{unless if severity == OPEN else ''}.",
+                tuple(Ref.of(found) for found in evidence),
+                leader_epoch=epoch,
+                offset_start=position,
+                offset_end=limit,
+                time_us=join.after.time_us,
+                brokers=(leader, join.replica),
+            )
+
+
+def _hw(fact: Fact) -> int:
+    assert fact.high_watermark is not None
+    return fact.high_watermark
+
+
+def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
+    """Commits by which a replica joined, next to the leader's own line of the ISR directly before, by its time."""
+    lines: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
+    for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
+        if fact.broker_id is None or fact.partition_epoch is None or fact.isr is None:
+            continue
+        epoch = None
+        if fact.name == "leader_start":
+            epoch = fact.leader_epoch
+        elif fact.kind == a.ISR_CHANGE and fact.name == "committed":
+            tenure = history.tenure(fact.broker_id, fact.time_us)
+            epoch = tenure.epoch if tenure is not None else None
+        if epoch is not None:
+            key = (history.incarnation(fact.time_us), fact.broker_id, epoch)
+            lines[key].setdefault(fact.partition_epoch, fact)
+    joins: dict[_Key, list[_Join]] = defaultdict(list)
+    for (_, leader, epoch), by_epoch in lines.items():
+        for partition_epoch, after in by_epoch.items():
+            before = by_epoch.get(partition_epoch - 1)
+            if before is None or after.kind != a.ISR_CHANGE or before.time_us >= after.time_us:
+                continue
+            for replica in sorted(set(after.isr or ()) - set(before.isr or ())):
+                joins[leader, epoch].append(_Join(replica, before, after))
+    for found in joins.values():
+        found.sort(key=lambda join: (join.before.time_us, join.replica))
+    return joins
+
+
+def _epoch_starts(history: PartitionHistory, settings: Settings) -> dict[_Key, Fact]:
+    """Where leaders' epochs start, for versions that let nobody join below it."""
+    starts: dict[_Key, Fact] = {}
+    for fact in history.facts[a.LEADERSHIP]:
+        if fact.name != "leader_start" or fact.broker_id is None or fact.leader_epoch is None or fact.offset is None:
+            continue
+        gated = rules_for(settings.version(fact.broker_id)).epoch_start_gates_expansion
+        key = (fact.broker_id, fact.leader_epoch)
+        lower = key not in starts or fact.offset < (starts[key].offset or 0)
+        if gated and lower and starts_once(settings, fact.broker_id):
+            starts[key] = fact
+    return starts
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee=(
+        "A replica joins the ISR only when its log end offset has reached the high watermark and, since 2.0.1, the "
+        "start of the leader's epoch."
+    ),
+    source="Partition.isFollowerInSync (maybeExpandIsr); KAFKA-7128",
+    versions="2.1 and later, whose fetches name a leader epoch (KIP-320)",
+    tier="T1",
+    needs="followers' fetches in the leader's request log; the leader's lines of ISRs with partition epochs",
+    proof=(
+        "Two of the leader's lines with partition epochs that follow each other: none is missing between. An answer "
+        "whose line came before the first one bounds the high watermark from below, whatever is missing. A fetch "
+        "handled after the second one bounds the replica's log end from above if its broker ran on: its connection was "
+        "there before, or every partition epoch since is known with it in the ISR. One life of the topic is shown by "
+        "topic ids; else the case is open. The replay of the ISR alone is no proof and is not asked."
+    ),
+    kinds=frozenset({a.FETCH}),
+    make=_Checker,
+    shows=(
+        (
+            VIOLATION,
+            "a replica in the ISR that had not reached the high watermark, or the epoch's start",
+        ),
+        (OPEN, "the same, where the topic may have been created anew between"),
+    ),
+    known_bugs=("KAFKA-7128",),
+)

@@ -1,0 +1,103 @@
+"""All rules over one partition: facts in, cases out. Pure.
+
+A rule that fails takes no other with it, and is never silent: what it raised becomes a result.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.rule import Case, Checker, Rule, Settings
+from schemas.audit_facts import HISTORY_RANK, RANK, Fact
+
+
+@dataclass
+class RuleOutcome:
+    """What one rule made of one partition.
+
+    Attributes:
+        checked: facts that it judged.
+        cases: what it found.
+        error: what it raised, if it failed; its cases count as none then.
+    """
+
+    rule_id: str
+    checked: int = 0
+    cases: list[Case] = field(default_factory=list)
+    error: str | None = None
+
+
+class PartitionAudit:
+    """Feeds one partition's facts to the rules; facts come in the order of their ranks."""
+
+    def __init__(self, history: PartitionHistory, settings: Settings, rules: Sequence[Rule]) -> None:
+        self.history = history
+        self._settings = settings
+        self._rules = rules
+        self._outcomes = {rule.rule_id: RuleOutcome(rule.rule_id) for rule in rules}
+        self._checkers: dict[str, Checker] | None = None
+        self._of_kind: dict[str, list[str]] = defaultdict(list)
+        self._rank = HISTORY_RANK
+
+    def add(self, fact: Fact) -> None:
+        """Take the next fact.
+
+        Raises:
+            ValueError: it belongs before the one that was taken last.
+        """
+        rank = RANK[fact.kind]
+        if rank < self._rank:
+            raise ValueError(f"facts are out of order: {fact.kind} after rank {self._rank}")
+        self._rank = rank
+        if rank == HISTORY_RANK:
+            self.history.add(fact)
+            return
+        self._begin()
+        self.history.stream(fact)
+        for rule_id in self._of_kind.get(fact.kind, ()):
+            self._ask(rule_id, fact)
+
+    def finish(self) -> Iterator[RuleOutcome]:
+        """All facts were given: what each rule found."""
+        self._begin()
+        for rule in self._rules:
+            self._ask(rule.rule_id, None)
+        yield from self._outcomes.values()
+
+    def _begin(self) -> None:
+        if self._checkers is not None:
+            return
+        self._checkers = {}
+        self.history.close()
+        for rule in self._rules:
+            try:
+                self._checkers[rule.rule_id] = rule.make(self.history, self._settings)
+            except Exception as error:
+                self._failed(rule.rule_id, error)
+                continue
+            for kind in rule.kinds:
+                self._of_kind[kind].append(rule.rule_id)
+
+    def _ask(self, rule_id: str, fact: Fact | None) -> None:
+        assert self._checkers is not None
+        checker = self._checkers.get(rule_id)
+        if checker is None:
+            return
+        outcome = self._outcomes[rule_id]
+        try:
+            found: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
+            outcome.cases += [case.settled() for case in found]
+            outcome.checked = checker.checked
+        except Exception as error:
+            self._failed(rule_id, error)
+
+    def _failed(self, rule_id: str, error: Exception) -> None:
+        """The rule is out of the audit of this partition: what it would have found is unknown."""
+        outcome = self._outcomes[rule_id]
+        outcome.error = f"{type(error).__name__}: {error}"
+        outcome.cases = []
+        if self._checkers is not None:
+            self._checkers.pop(rule_id, None)

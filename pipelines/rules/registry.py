@@ -1,0 +1,55 @@
+"""All rules, in the order in which they are reported."""
+
+from __future__ import annotations
+
+from pipelines.rules import (
+    ack_under_min_isr,
+    acked_as_duplicate,
+    acks,
+    checkpoints,
+    committed_data_lost,
+    epoch_history,
+    error_yet_committed,
+    failover_not_completed,
+    follower_hw_above_leader,
+    hw_above_isr,
+    hw_regression,
+    isr_join_behind_hw,
+    isr_shrink_late,
+    membership,
+    read_above_isolation,
+    replica_bytes,
+    stale_epoch_accepted,
+    state_transitions,
+    truncation_below_hw,
+    two_leaders,
+    unclean_election,
+)
+from pipelines.rules.rule import Rule
+
+RULES: tuple[Rule, ...] = (
+    committed_data_lost.RULE,
+    acks.EARLY_RULE,
+    acked_as_duplicate.RULE,
+    ack_under_min_isr.RULE,
+    acks.LATE_RULE,
+    hw_regression.RULE,
+    hw_above_isr.RULE,
+    follower_hw_above_leader.RULE,
+    read_above_isolation.RULE,
+    stale_epoch_accepted.RULE,
+    two_leaders.RULE,
+    membership.LEADER_RULE,
+    membership.ISR_RULE,
+    unclean_election.RULE,
+    failover_not_completed.RULE,
+    state_transitions.RULE,
+    isr_join_behind_hw.RULE,
+    isr_shrink_late.RULE,
+    truncation_below_hw.RULE,
+    epoch_history.RULE,
+    checkpoints.RULE,
+    replica_bytes.RULE,
+    error_yet_committed.RULE,
+)
+BY_ID = {rule.rule_id: rule for rule in RULES}

@@ -1,0 +1,183 @@
+"""What a rule is, what it finds, and how it is asked.
+
+A rule proves with what *is* in the logs. What is missing proves nothing: deleting lines may hide a violation or leave
+a case open, it must never make one. So every rule states in its docstring why its evidence cannot be an effect of
+missing lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, NamedTuple, Protocol
+
+from pipelines.rules.history import PartitionHistory
+from schemas.audit_facts import Fact
+
+#: A guarantee is broken; something legal that is worth to know; a case that these logs leave open.
+Severity = Literal["violation", "observation", "open"]
+VIOLATION: Final = "violation"
+OBSERVATION: Final = "observation"
+OPEN: Final = "open"
+
+Tier = Literal["T0", "T1", "T2", "T3"]
+
+#: A finding shows at most so many lines.
+EVIDENCE_MAX: Final = 20
+
+
+class Ref(NamedTuple):
+    """Where a fact stands: a line by file and offset, or a request by broker, connection and correlation id."""
+
+    time_us: int
+    broker_id: int | None
+    file_id: str | None
+    byte_offset: int | None
+    connection: str | None
+    correlation_id: int | None
+
+    @classmethod
+    def of(cls, fact: Fact) -> Ref:
+        """The place of a fact."""
+        return cls(fact.time_us, fact.broker_id, fact.file_id, fact.byte_offset, fact.connection, fact.correlation_id)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One finding of a rule in one partition.
+
+    Attributes:
+        rule_id: rule that found it.
+        severity: violation, observation, or open: the logs do not decide it.
+        message: what happened, in one or two sentences.
+        evidence: the facts that show it; in time order once `settled`.
+        leader_epoch: leader epoch that it is about.
+        offset_start, offset_end: offsets that it is about, the end exclusive.
+        time_us: when, as far as one instant says it.
+        brokers: brokers that it is about, ascending.
+        known_bug: JIRA of a bug of the running version with this signature.
+        cause: short name of the cause, where the rule tells several apart.
+        records: records or requests that it is about, where they are counted.
+    """
+
+    rule_id: str
+    severity: Severity
+    message: str
+    evidence: tuple[Ref, ...]
+    leader_epoch: int | None = None
+    offset_start: int | None = None
+    offset_end: int | None = None
+    time_us: int | None = None
+    brokers: tuple[int, ...] = ()
+    known_bug: str | None = None
+    cause: str | None = None
+    records: int | None = None
+
+    def settled(self) -> Case:
+        """Evidence once each, in time order, brokers ascending; of more than `EVIDENCE_MAX` lines the first are
+        kept."""
+        kept = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
+        order = sorted(kept, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
+        return replace(self, evidence=tuple(order), brokers=tuple(sorted(set(self.brokers))))
+
+
+class Checker(Protocol):
+    """A rule at work on one partition: told of the facts that stream by, then asked for what is left."""
+
+    #: How many facts the rule has judged.
+    checked: int
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        """Look at a fact of one of the rule's kinds."""
+
+    def finish(self) -> Iterable[Case]:
+        """The facts of the partition are over."""
+
+
+class MinIsr(NamedTuple):
+    """min.insync.replicas of a partition.
+
+    Attributes:
+        value: as a broker's lines tell it.
+        certain: no missing line can change it: the topic sets it itself, and never to another value.
+    """
+
+    value: int
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What rules are told beside the facts.
+
+    Attributes:
+        min_insync_replicas: of the partition, as a broker knew it at an instant: (broker, instant).
+        version: Kafka version of a broker, None where unknown.
+        skew_max_us: clocks of two brokers are taken to differ by no more.
+        lag_time_max_us: replica.lag.time.max.ms of a broker.
+        unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
+    """
+
+    min_insync_replicas: Callable[[int, int], MinIsr | None] = lambda broker_id, time_us: None
+    version: Callable[[int], str | None] = lambda broker_id: None
+    skew_max_us: int = 1_000_000
+    unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One guarantee and how it is checked.
+
+    Attributes:
+        rule_id: its public name.
+        guarantee: what Kafka promises, in one sentence.
+        source: where it promises that: KIP, documentation, TLA+ property, class and method.
+        versions: Kafka versions that it holds for.
+        tier: evidence that it needs at least.
+        needs: in words, what has to be in the logs.
+        proof: why a case cannot be an effect of missing lines.
+        kinds: kinds of streaming facts that it looks at; the history is given to every rule.
+        make: a checker for one partition.
+        shows: what its cases are, by severity.
+        example: corpus, and what to look at there; None where no corpus shows it.
+        known_bugs: JIRAs with this signature.
+    """
+
+    rule_id: str
+    guarantee: str
+    source: str
+    versions: str
+    tier: Tier
+    needs: str
+    proof: str
+    kinds: frozenset[str]
+    make: Callable[[PartitionHistory, Settings], Checker]
+    shows: tuple[tuple[Severity, str], ...]
+    example: str | None = None
+    known_bugs: tuple[str, ...] = ()
+
+
+@dataclass
+class HistoryChecker:
+    """A checker that looks at the history alone."""
+
+    history: PartitionHistory
+    settings: Settings
+    judge: Callable[[PartitionHistory, Settings], tuple[int, list[Case]]]
+    checked: int = field(default=0, init=False)
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        """Nothing streams by."""
+        return ()
+
+    def finish(self) -> Iterable[Case]:
+        """Judge the history."""
+        self.checked, cases = self.judge(self.history, self.settings)
+        return cases
+
+
+def of_history(
+    judge: Callable[[PartitionHistory, Settings], tuple[int, list[Case]]],
+) -> Callable[[PartitionHistory, Settings], Checker]:
+    """A checker from a function that gives how much it looked at, and the cases."""
+    return lambda history, settings: HistoryChecker(history, settings, judge)

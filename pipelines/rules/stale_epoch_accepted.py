@@ -1,0 +1,139 @@
+"""A fetch that names another leader epoch than the leader's, answered as if nothing was wrong.
+
+The leader's own line tells that it had entered an epoch. A fetch that was surely handled after that line and names an
+earlier epoch must be fenced (FENCED_LEADER_EPOCH, 74); one that was surely handled before a line of a lower epoch than
+it names must be refused (UNKNOWN_LEADER_EPOCH, 75).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipelines.replay.versions import parse_version
+from pipelines.rules.fetch_chain import FetchChain
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.lives import Lives
+from pipelines.rules.own_epochs import OwnEpochs
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "stale-epoch-accepted"
+#: KIP-320.
+SINCE = (2, 1, 0)
+
+
+@dataclass
+class _Found:
+    """The first such fetch of a follower at one pair of epochs, and how many."""
+
+    severity: Severity
+    fact: Fact
+    evidence: tuple[Fact, ...]
+    times: int = 1
+
+
+class _Checker:
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._settings = settings
+        self._lives = Lives(history, settings)
+        self._epochs = OwnEpochs(history, settings)
+        self._chain = FetchChain()
+        self._found: dict[tuple[int, int, int, int, Severity], _Found] = {}
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        chain = self._chain
+        if not chain.follow(fact) or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
+            return ()
+        if self._old(fact.broker_id):
+            return ()
+        self._lives.fetched(fact, chain.before)
+        self.checked += 1
+        if chain.before is not None:
+            entered = self._epochs.highest_before(fact.broker_id, chain.before.time_us)
+            if entered is not None and _epoch(entered) > fact.leader_epoch:
+                # A run that began before the line and goes on past it: one life of the topic.
+                one_run = chain.run is not None and chain.run.time_us < entered.time_us
+                self._judge(fact, entered, (chain.before,), one_run=one_run)
+        lower = self._epochs.lowest_after(fact.broker_id, fact.time_us)
+        if lower is not None and _epoch(lower) < fact.leader_epoch:
+            self._judge(fact, lower, (), one_run=False)
+        return ()
+
+    def finish(self) -> Iterable[Case]:
+        for (leader, replica, named, own, _), found in sorted(self._found.items()):
+            yield _case(leader, replica, named, own, found)
+
+    def _old(self, broker_id: int) -> bool:
+        version = parse_version(self._settings.version(broker_id))
+        return version is not None and version < SINCE
+
+    def _judge(self, fact: Fact, line: Fact, between: tuple[Fact, ...], *, one_run: bool) -> None:
+        assert fact.broker_id is not None
+        assert fact.leader_epoch is not None
+        severity = self._lives.severity(fact, line, one_run=one_run)
+        if severity is None:
+            return
+        replica = fact.replica_id if fact.replica_id is not None else -1
+        key = (fact.broker_id, replica, fact.leader_epoch, _epoch(line), severity)
+        if key in self._found:
+            self._found[key].times += 1
+        else:
+            self._found[key] = _Found(severity, fact, (line, *between, fact))
+
+
+def _epoch(fact: Fact) -> int:
+    assert fact.leader_epoch is not None
+    return fact.leader_epoch
+
+
+def _case(leader: int, replica: int, named: int, own: int, found: _Found) -> Case:
+    error = "FENCED_LEADER_EPOCH" if named < own else "UNKNOWN_LEADER_EPOCH"
+    where = "after" if named < own else "before"
+    message = (
+        f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, {where} "
+        f"it had entered epoch {own} by its own line; {error} was due"
+    )
+    if found.times > 1:
+        message += f"; {found.times} such fetches"
+    if found.severity == OPEN:
+        message += "; open, as no topic id shows that the topic was not created anew between"
+    return Case(
+        RULE_ID,
+        found.severity,
+        f"{message}.",
+        tuple(Ref.of(fact) for fact in found.evidence),
+        leader_epoch=own,
+        offset_start=found.fact.offset,
+        time_us=found.fact.time_us,
+        brokers=(leader, replica),
+        records=found.times,
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee=(
+        "A leader answers a fetch that names another leader epoch than its own with FENCED_LEADER_EPOCH or "
+        "UNKNOWN_LEADER_EPOCH, never with records."
+    ),
+    source="KIP-320; Partition.checkCurrentLeaderEpoch",
+    versions="2.1 and later",
+    tier="T1",
+    needs="followers' fetches in request logs; lines by which brokers enter leader epochs",
+    proof=(
+        "Two lines are there: the broker's own one of an epoch and the fetch's. A fetch is read only after the line of "
+        "the one before on its connection, so it was handled after any line that was written earlier than that; and "
+        "it was handled before its own line. A broker's epochs only grow, so lines missing between change nothing; "
+        "that the topic was not created anew between is shown by its id or by fetches without a gap, else it is open."
+    ),
+    kinds=frozenset({a.FETCH}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a fetch of a stale or unknown leader epoch that was answered without error"),
+        (OPEN, "the same, where the topic may have been created anew between"),
+    ),
+    known_bugs=("KAFKA-6880",),
+)

@@ -1,0 +1,41 @@
+"""Silver and gold rows as the facts of `schemas.audit_facts`: one row each, keyed by partition."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.lake import Lake
+from pipelines.replay.timeline import METADATA_TOPIC, Versions
+from pipelines.rules import file_facts as files
+from pipelines.rules import history_facts as history
+from pipelines.rules import traffic_facts as traffic
+
+
+def facts(lake: Lake, versions: Versions) -> DataFrame:
+    """Facts of all partitions: `KEY`, `ORDER` and `FACT_TYPES`.
+
+    Args:
+        versions: Kafka version by (cluster, broker).
+    """
+    parts = [
+        *history.leadership(lake),
+        *history.isr_changes(lake),
+        *history.partition_states(lake),
+        *history.truncations(lake),
+        *history.isr_replay(lake),
+        *files.checkpoints(lake),
+        *files.metadata(lake),
+        *files.batches(lake),
+        *traffic.fetches(lake),
+        *traffic.high_watermarks(lake),
+        *traffic.appends(lake, versions),
+        *traffic.reads(lake),
+        *traffic.operations(lake),
+        *traffic.answers(lake),
+    ]
+    if not parts:
+        return lake.spark.createDataFrame([], "cluster_id string, topic string, partition int")
+    return reduce(DataFrame.unionByName, parts).where(F.col("topic") != METADATA_TOPIC)

@@ -1,0 +1,77 @@
+"""Gold tables of the correctness audit: what was broken, how it is proven, and what became of every rule."""
+
+from __future__ import annotations
+
+from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
+
+VIOLATIONS = TableSpec(
+    layer="gold",
+    name="violations",
+    comment="One row per finding of a rule: a broken guarantee, something legal but surprising, or a case left open.",
+    columns=(
+        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        required("finding_id", STRING, "MD5 of rule, place, offsets and time; evidence refers to it"),
+        required("rule_id", STRING, "Rule that found it"),
+        required(
+            "severity",
+            STRING,
+            "violation: a guarantee is broken; observation: legal, but good to know; open: the logs do not decide it",
+        ),
+        column("implied_by", STRING, "finding_id of the finding that this one follows from; null for one of its own"),
+        column("topic", STRING, "Topic"),
+        column("partition", INT, "Partition"),
+        column("leader_epoch", INT, "Leader epoch that it is about"),
+        column("offset_start", LONG, "First offset that it is about"),
+        column("offset_end", LONG, "Offset after the last one"),
+        column("time", TIMESTAMP, "When, on the clock of the first line that shows it"),
+        required("brokers", INTS, "Brokers that it is about, ascending"),
+        column("cause", STRING, "Short name of the cause, where the rule tells several apart"),
+        column("known_bug", STRING, "JIRA or KIP of a bug of the running version that has this signature"),
+        column("records", LONG, "Requests or records that it is about, where they are counted"),
+        required("message", STRING, "What happened"),
+    ),
+    keys=("finding_id",),
+    cluster_by=("cluster_id", "rule_id", "topic", "partition"),
+    checks={"severity_known": "severity IN ('violation', 'observation', 'open')"},
+)
+
+EVIDENCE = TableSpec(
+    layer="gold",
+    name="evidence",
+    comment="The raw lines that show a finding, in time order; the one gold table that names files and places in them.",
+    columns=(
+        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        required("finding_id", STRING, "gold.violations.finding_id"),
+        required("position", INT, "Place among the lines of the finding, from 0"),
+        column("time", TIMESTAMP, "Time of the line"),
+        column("broker_id", INT, "Broker that wrote it"),
+        required("file", STRING, "Path of the file as it was found"),
+        column("file_id", STRING, "bronze.log_files.file_id, or bronze.data_files.file_id"),
+        required("line_no", LONG, "Number of the line, from 1; 0 in a file that has no lines"),
+        required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
+        required("text", STRING, "The line's message"),
+    ),
+    keys=("finding_id", "position"),
+    cluster_by=("finding_id",),
+)
+
+RULE_RESULTS = TableSpec(
+    layer="gold",
+    name="rule_results",
+    comment="One row per rule: its verdict, and how much it had to go by.",
+    columns=(
+        required("rule_id", STRING, "Rule"),
+        required("verdict", STRING, "violated, inconclusive, clean"),
+        required("checked", LONG, "Facts that it judged"),
+        required("cases", LONG, "Violations that it found, those under other findings included"),
+        required("observations", LONG, "Legal but surprising things that it found"),
+        required("open_cases", LONG, "Cases that these logs do not decide"),
+        column(
+            "reason", STRING, "Why it is inconclusive; null if only the evidence that it needs is not in these logs"
+        ),
+    ),
+    keys=("rule_id",),
+    checks={"verdict_known": "verdict IN ('violated', 'inconclusive', 'clean')"},
+)
+
+TABLES = (VIOLATIONS, EVIDENCE, RULE_RESULTS)

@@ -1,0 +1,130 @@
+"""What the rules of correctness read of a partition: one shape for every kind of fact.
+
+A partition's facts come in the order of their ranks. First its history (leaderships, ISRs, truncations, ends), which is
+as small as metadata is and is kept; then what is as large as the traffic (fetches, appends, answers), which streams by.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+# Kinds of the history.
+#: A line that says who leads: ``name`` is its role (``silver.leader_and_isr``).
+LEADERSHIP: Final = "leadership"
+#: What a leader did to its ISR: ``name`` is the change (``silver.isr_changes``).
+ISR_CHANGE: Final = "isr_change"
+#: The ZooKeeper controller's partition state machine: ``name`` is the new state.
+PARTITION_STATE: Final = "partition_state"
+#: A record of the KRaft controller's metadata log: exact, and in the order of its offsets.
+METADATA: Final = "metadata"
+#: A replica truncated: ``name`` is the source (``silver.truncations``).
+TRUNCATION: Final = "truncation"
+#: A fetcher began: ``offset`` is the follower's log end offset.
+FETCHER: Final = "fetcher"
+#: An entry of a checkpoint of offsets: ``name`` is its kind.
+CHECKPOINT: Final = "checkpoint"
+#: An entry of a replica's leader-epoch-checkpoint.
+EPOCH_ENTRY: Final = "epoch_entry"
+#: A change of the ISR as replayed: ``name`` is the class (``gold.isr_timeline``).
+ISR_REPLAY: Final = "isr_replay"
+
+# Kinds that stream by.
+#: A follower's fetch: ``offset`` is its position, ``high_watermark`` the leader's answer.
+FETCH: Final = "fetch"
+#: A high watermark line: ``name`` is its source (``silver.high_watermarks``).
+HIGH_WATERMARK: Final = "high_watermark"
+#: A leader appended (T3): ``offset`` to ``end_offset``, exclusive.
+APPEND: Final = "append"
+#: A client's read past what its isolation shows, as one response alone suggests.
+READ: Final = "read"
+#: A partition's part of an acks=all produce as replayed: ``name`` is the operation's class.
+OPERATION: Final = "operation"
+#: A partition's part of the answer to any produce.
+ANSWER: Final = "answer"
+#: A record batch of a segment: ``name`` says whether its checksum is right, ``error_code`` is its format (magic).
+BATCH: Final = "batch"
+
+#: Time of what stands in a file that has none: after everything that has one.
+NO_TIME_US: Final = 1 << 60
+
+#: Facts of a partition come in this order.
+RANK: Final = {
+    METADATA: 0,
+    LEADERSHIP: 0,
+    ISR_CHANGE: 0,
+    PARTITION_STATE: 0,
+    TRUNCATION: 0,
+    FETCHER: 0,
+    CHECKPOINT: 0,
+    EPOCH_ENTRY: 0,
+    ISR_REPLAY: 0,
+    FETCH: 1,
+    HIGH_WATERMARK: 2,
+    APPEND: 3,
+    READ: 4,
+    BATCH: 5,
+    OPERATION: 5,
+    ANSWER: 6,
+}
+HISTORY_RANK: Final = 0
+
+
+class Fact(NamedTuple):
+    """One fact. What a field means for a kind is said in `pipelines.rules.timeline`; what it has not is None.
+
+    Attributes:
+        kind: one of the above.
+        time_us: of the line, on the clock of ``broker_id``; microseconds since the epoch.
+        broker_id: whose line it is.
+        name: role, change, state, source or class.
+        leader: broker that leads.
+        leader_epoch: leader epoch.
+        partition_epoch: partition epoch or zkVersion.
+        offset: start, position or base offset.
+        end_offset: exclusive.
+        high_watermark: high watermark.
+        previous: value before: of the leader epoch, or of the high watermark.
+        replica_id: whom it is about.
+        isr, replicas: broker ids.
+        error_code: answered.
+        size_bytes: of the records.
+        checksum: of a batch, as stored.
+        earliest_us, latest_us: what the line is about happened between them.
+        log_append_time_us: log append time answered; largest timestamp of a batch.
+        topic_id: topic id, where the line has it.
+        client: client id.
+        detail: reason, bug or text, as logged.
+        connection, correlation_id: of a request.
+        controller_epoch: controller epoch.
+        file_id, byte_offset, line_no: the line; None for what a request of gold says.
+    """
+
+    kind: str
+    time_us: int
+    broker_id: int | None = None
+    name: str | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    partition_epoch: int | None = None
+    offset: int | None = None
+    end_offset: int | None = None
+    high_watermark: int | None = None
+    previous: int | None = None
+    replica_id: int | None = None
+    isr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    error_code: int | None = None
+    size_bytes: int | None = None
+    checksum: int | None = None
+    earliest_us: int | None = None
+    latest_us: int | None = None
+    log_append_time_us: int | None = None
+    topic_id: str | None = None
+    client: str | None = None
+    detail: str | None = None
+    connection: str | None = None
+    correlation_id: int | None = None
+    controller_epoch: int | None = None
+    file_id: str | None = None
+    byte_offset: int | None = None
+    line_no: int | None = None

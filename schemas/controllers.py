@@ -1,0 +1,178 @@
+"""Gold: what controllers did, and what partitions lacked: transitions, handovers, procedures, availability."""
+
+from __future__ import annotations
+
+from schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
+
+#: Values of `FAILOVERS.outcome`.
+OUTCOMES = ("completed", "offline_reported", "superseded", "not_observed", "unfinished")
+
+_CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where no line says it")
+
+CONTROLLER_TRANSITIONS = TableSpec(
+    layer="gold",
+    name="controller_transitions",
+    comment="One row per state transition that a controller logged, or that the states of a partition show, with "
+    "Kafka's own table of legal ones beside it.",
+    columns=(
+        _CLUSTER,
+        required("topic", STRING, "Topic; empty where the row is about a broker's registration"),
+        required("partition", INT, "Partition index; -1 where the row is about a broker's registration"),
+        column("replica_id", INT, "Replica, or broker that is registered; null for partitions"),
+        required(
+            "machine",
+            STRING,
+            "partition, replica: machines of the ZooKeeper controller; kraft_partition, broker_registration: KRaft",
+        ),
+        required("sequence", INT, "Number of the row among those of this machine and partition, from 0, in time"),
+        required("controller", INT, "Broker that logged it, and whose clock its time is on"),
+        column("controller_epoch", INT, "Epoch of the ZooKeeper controller"),
+        required("time", TIMESTAMP, "When"),
+        required("from_state", STRING, "State before, as logged; in KRaft as the states before show it"),
+        required("to_state", STRING, "State after"),
+        required("succeeded", BOOLEAN, "False where the controller says that it failed"),
+        column("leader", INT, "Leader that the line shows; -1 for none"),
+        column("leader_epoch", INT, "Its epoch"),
+        column("isr", INTS, "In-sync replicas"),
+        column("legal", BOOLEAN, "Kafka allows it; null for states that it does not have"),
+        required(
+            "why",
+            STRING,
+            "allowed; first_of_controller: nothing to compare with; after_gap: lines before it are missing; repeated; "
+            "unclean: an unclean election; failed; refused: the controller itself refused the pair; never_allowed; "
+            "contradicts: what another line shows; unknown_state",
+        ),
+    ),
+    keys=("cluster_id", "topic", "partition", "machine", "sequence"),
+    cluster_by=("cluster_id", "topic", "partition"),
+    checks={
+        "machine_known": "machine IN ('partition', 'replica', 'kraft_partition', 'broker_registration')",
+        "illegal_says_why": "legal IS NULL OR legal OR why IN ('never_allowed', 'contradicts', 'refused')",
+    },
+)
+
+FAILOVERS = TableSpec(
+    layer="gold",
+    name="failovers",
+    comment="One row per leadership that passed to another broker, or ended: what the controller saw, what it decided, "
+    "when the new leader took it up and first answered. Times are on the clock of the broker named beside them.",
+    columns=(
+        _CLUSTER,
+        required("topic", STRING, "Topic"),
+        required("partition", INT, "Partition index"),
+        required("sequence", INT, "Number of the row among those of this partition, from 0"),
+        required("failed_broker_id", INT, "Broker whose leadership ended"),
+        required(
+            "reason",
+            STRING,
+            "failed; fenced (KRaft); controlled_shutdown; found_by_new_controller: it was dead when a controller took "
+            "over; preferred, reassignment: moved on purpose; unknown",
+        ),
+        required("old_leader", INT, "Leader before"),
+        required("old_leader_epoch", INT, "Its last epoch"),
+        column("new_leader", INT, "Next leader; null where the logs show none"),
+        column("new_leader_epoch", INT, "Its epoch"),
+        column(
+            "strategy",
+            STRING,
+            "How it was elected: offline (in KRaft ONLINE), preferred, controlled_shutdown, reassign, unclean",
+        ),
+        column("detected_time", TIMESTAMP, "The controller's first line of the failure"),
+        column("detected_clock", INT, "Controller that logged it"),
+        column("elected_time", TIMESTAMP, "The controller decided; null where only brokers' lines show the new leader"),
+        column("elected_clock", INT, "Controller that decided; sent_time is on its clock, too"),
+        column("sent_time", TIMESTAMP, "LeaderAndIsr sent (ZooKeeper)"),
+        column("received_time", TIMESTAMP, "LeaderAndIsr received by the new leader, on its clock"),
+        column("taken_up_time", TIMESTAMP, "The new leader starts its epoch, on its clock"),
+        column("serving_time", TIMESTAMP, "Its first answer to a produce or fetch after that, on its clock"),
+        required("ended_offline", BOOLEAN, "Reported offline, and no leader until a broker came back, or ever"),
+        column("isr_before", INTS, "In-sync replicas at the end of the old leadership, as far as lines show"),
+        required(
+            "outcome",
+            STRING,
+            "completed: a leader was elected, and took it up; offline_reported: no candidate, and the controller said "
+            "so; superseded: elected, and replaced before it took it up; unfinished: elected and not taken up in the "
+            "logs, or a move refused; not_observed: the logs show the failure, and nothing of this partition",
+        ),
+        column("detected_to_elected_ms", DOUBLE, "On one clock; null across two"),
+        column("elected_to_sent_ms", DOUBLE, "On the controller's clock"),
+        column("received_to_taken_up_ms", DOUBLE, "On the new leader's clock"),
+        column("taken_up_to_serving_ms", DOUBLE, "On the new leader's clock"),
+        column("detected_to_taken_up_ms", DOUBLE, "Approximate where the controller is not the new leader"),
+        column("detected_to_serving_ms", DOUBLE, "Approximate where the controller is not the new leader"),
+        required("approximate", BOOLEAN, "The durations since detection compare clocks of two brokers"),
+    ),
+    keys=("cluster_id", "topic", "partition", "sequence"),
+    cluster_by=("cluster_id", "topic", "partition"),
+    checks={
+        "outcome_known": "outcome IN ('completed', 'offline_reported', 'superseded', 'not_observed', 'unfinished')",
+        "completed_has_leader": "outcome <> 'completed' OR new_leader IS NOT NULL",
+    },
+)
+
+CONTROLLER_PROCEDURES = TableSpec(
+    layer="gold",
+    name="controller_procedures",
+    comment="One row per step of each procedure that a controller carried out, and whether the logs show it.",
+    columns=(
+        _CLUSTER,
+        required("sequence", INT, "Number of the procedure in the cluster, from 0"),
+        required(
+            "procedure",
+            STRING,
+            "broker_change, broker_failure, broker_startup, controlled_shutdown, topic_deletion, election_<strategy>",
+        ),
+        column("subject_broker_id", INT, "Broker that it is about"),
+        column("topic", STRING, "Topic that it is about"),
+        required("controller", INT, "Controller that carried it out"),
+        required("started_time", TIMESTAMP, "Its first line"),
+        required("step_no", INT, "Number of the step, from 1"),
+        required("step", STRING, "Step, by what Kafka's controller does"),
+        required(
+            "seen",
+            STRING,
+            "seen; not_seen: not logged, or there was nothing to do; out_of_order: a step that Kafka takes later was "
+            "seen earlier, by the same thread",
+        ),
+        column("time", TIMESTAMP, "Its first line"),
+        column("clock", INT, "Broker that logged it"),
+        column("partitions", INT, "Partitions or replicas that its lines show; null where it is not about any"),
+    ),
+    keys=("cluster_id", "sequence", "step_no"),
+    cluster_by=("cluster_id", "procedure"),
+    checks={"seen_known": "seen IN ('seen', 'not_seen', 'out_of_order')"},
+)
+
+AVAILABILITY = TableSpec(
+    layer="gold",
+    name="availability",
+    comment="One row per partition and window in which it had no leader, or fewer in-sync replicas than "
+    "min.insync.replicas. Times are on the clock of the broker named beside them.",
+    columns=(
+        _CLUSTER,
+        required("topic", STRING, "Topic"),
+        required("partition", INT, "Partition index"),
+        required("sequence", INT, "Number of the row among those of this partition, from 0"),
+        required(
+            "state",
+            STRING,
+            "offline: no leader (in ZooKeeper only where none was elected within a second); under_min_isr: a leader, "
+            "and an ISR smaller than min.insync.replicas, so that it refuses acks=all",
+        ),
+        column("leader_epoch", INT, "Leader epoch with which it began"),
+        required("started_time", TIMESTAMP, "First line, or record, of the state that began it"),
+        required("started_clock", INT, "Broker whose line that is"),
+        column("ended_time", TIMESTAMP, "The same of the state that ended it; null: it lasts until the logs end"),
+        column("ended_clock", INT, "Broker whose line that is; null where the topic was deleted"),
+        column("duration_ms", DOUBLE, "From start to end; approximate where the clocks are two brokers'"),
+        column("isr", INTS, "In-sync replicas with which it began"),
+        column("min_insync_replicas", INT, "min.insync.replicas as the leader's log told it then"),
+        required("states_missing", INT, "Partition epochs within it that no line shows: it may have been interrupted"),
+        column("produces_refused", LONG, "acks=all produces refused for it meanwhile, to the second; null if offline"),
+    ),
+    keys=("cluster_id", "topic", "partition", "sequence"),
+    cluster_by=("cluster_id", "topic", "partition"),
+    checks={"state_known": "state IN ('offline', 'under_min_isr')"},
+)
+
+TABLES = (CONTROLLER_TRANSITIONS, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY)

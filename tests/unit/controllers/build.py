@@ -1,0 +1,52 @@
+"""Rows for tests of the controllers' modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, Ref, RegistrationRow, StateRow
+
+SECOND = 1_000_000
+
+
+def ref(at: int, file_id: str = "f") -> Ref:
+    return Ref(file_id, at, at)
+
+
+def state(time_us: int, from_state: str, to_state: str, **values: Any) -> StateRow:
+    base: dict[str, Any] = {"broker_id": 1, "ref": ref(time_us), "topic": "t", "partition": 0, "succeeded": True}
+    return StateRow(time_us, from_state=from_state, to_state=to_state, **{**base, "controller_epoch": 1, **values})
+
+
+def line(time_us: int, role: str, broker_id: int = 1, **values: Any) -> LeadershipRow:
+    base: dict[str, Any] = {"ref": ref(time_us, f"{role}{broker_id}"), "topic": "t", "partition": 0}
+    return LeadershipRow(time_us, broker_id, role=role, **{**base, **values})
+
+
+def event(time_us: int, kind: str, broker_id: int = 1, **values: Any) -> EventRow:
+    return EventRow(time_us, broker_id, ref(time_us, "events"), kind, **values)
+
+
+def record(offset: int, leader: int, leader_epoch: int, partition_epoch: int, **values: Any) -> RecordRow:
+    base: dict[str, Any] = {
+        "time_us": offset * SECOND,
+        "broker_id": 1,
+        "ref": ref(offset, "log"),
+        "topic": "t",
+        "partition": 0,
+        "topic_id": "id",
+        "isr": (1, 2, 3) if leader >= 0 else (1,),
+        "replicas": (1, 2, 3),
+    }
+    epochs = {"leader_epoch": leader_epoch, "partition_epoch": partition_epoch}
+    return RecordRow(offset=offset, leader=leader, **epochs, **{**base, **values})
+
+
+def registration(offset: int, broker_id: int, change: str, broker_epoch: int | None = None) -> RegistrationRow:
+    return RegistrationRow(offset * SECOND, 1, ref(offset, "log"), broker_id, change, broker_epoch, offset)
+
+
+def only(rows: Sequence[Any]) -> Any:
+    assert len(rows) == 1, rows
+    return rows[0]

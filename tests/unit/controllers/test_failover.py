@@ -1,0 +1,220 @@
+"""Handovers of leaderships, failures that were not handled, procedures."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.controllers.failover import failovers
+from pipelines.controllers.kraft_procedures import kraft_procedures
+from pipelines.controllers.procedures import elections, topic_deletions, zk_procedures
+from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, StateRow
+from pipelines.controllers.unhandled import (
+    controllers_sightings,
+    failures_handled,
+    fences_handled,
+    records_sightings,
+    unhandled_failures,
+)
+from schemas.controllers import OUTCOMES
+from tests.unit.controllers.build import SECOND, event, line, only, record, ref, registration, state
+from tests.unit.controllers.histories import kraft_records
+
+LOST = "Newly added brokers: , deleted brokers: 2, bounced brokers: , all live brokers: 1,3"
+BACK = "Newly added brokers: 2, deleted brokers: , bounced brokers: , all live brokers: 1,2,3"
+
+
+def zk_failure() -> tuple[list[LeadershipRow], list[StateRow], list[EventRow]]:
+    """Broker 2 leads in epoch 0 and dies; controller 1 elects broker 3 for epoch 1."""
+    old = {"leader": 2, "leader_epoch": 0, "isr": (2, 3), "partition_epoch": 0, "replicas": (2, 3)}
+    new = {"leader": 3, "leader_epoch": 1, "isr": (3,), "partition_epoch": 1, "replicas": (2, 3)}
+    states = [
+        state(1000, "NewPartition", "OnlinePartition", leader=2, leader_epoch=0, isr=(2, 3), partition_epoch=0),
+        state(11_020, "OnlinePartition", "OfflinePartition"),
+        state(11_030, "OfflinePartition", "OnlinePartition", leader=3, leader_epoch=1, isr=(3,), partition_epoch=1),
+    ]
+    rows = [
+        line(1001, "controller", controller_epoch=1, **old),
+        line(2000, "leader_start", 2, leader=2, leader_epoch=0, isr=(2, 3)),
+        line(11_031, "controller", controller_epoch=1, **new),
+        line(11_033, "controller", controller_epoch=1, **new)._replace(ref=ref(99)),
+        line(11_040, "request", 3, controller_id=1, controller_epoch=1, **new),
+        line(11_050, "leader_start", 3, leader=3, leader_epoch=1, isr=(3,)),
+    ]
+    events = [
+        event(11_000, "brokers_changed", brokers=(1, 3), detail=LOST),
+        event(11_010, "broker_failed", brokers=(2,), subject_broker_id=2),
+    ]
+    return rows, states, events
+
+
+def test_a_failure_from_detection_to_the_first_answer():
+    one = only(failovers(*zk_failure(), serving={(3, 1): 11_500}))
+    assert (one.old_leader, one.new_leader, one.old_leader_epoch, one.new_leader_epoch) == (2, 3, 0, 1)
+    assert (one.reason, one.strategy, one.outcome, one.ended_offline) == ("failed", "offline", "completed", False)
+    assert (one.detected_time_us, one.detected_clock, one.detected_to_elected_us) == (11_000, 1, 30)
+    assert (one.sent_time_us, one.received_to_taken_up_us, one.taken_up_to_serving_us) == (11_031, 10, 450)
+    assert (one.detected_to_serving_us, one.approximate, one.isr_before) == (500, True, (2, 3))
+
+
+def test_a_partition_without_candidate_is_reported_offline():
+    rows, states, events = zk_failure()
+    failed = state(11_030, "OfflinePartition", "OnlinePartition", succeeded=False)
+    one = only(failovers(rows[:2], [*states[:2], failed], events))
+    assert (one.new_leader, one.outcome, one.ended_offline) == (None, "offline_reported", True)
+
+
+def test_what_is_not_in_the_logs_is_not_observed():
+    rows, states, events = zk_failure()
+    one = only(failovers(rows[:2], states[:1], events))
+    assert (one.new_leader, one.outcome, one.ended_offline) == (None, "not_observed", False)
+
+
+def test_a_leader_that_comes_back_ends_an_offline_time():
+    rows, states, events = zk_failure()
+    again = state(SECOND, "OfflinePartition", "OnlinePartition", leader=2, leader_epoch=2, isr=(2,), partition_epoch=2)
+    back = [event(SECOND - 9, "brokers_changed", detail=BACK), event(SECOND - 5, "broker_registered", brokers=(2,))]
+    one = only(failovers(rows[:2], [*states[:2], again], [*events, *back]))
+    assert (one.new_leader, one.outcome, one.ended_offline, one.strategy) == (2, "offline_reported", True, "offline")
+
+
+def test_an_unclean_election():
+    rows, states, events = zk_failure()
+    states[2] = states[2]._replace(leader=1, isr=(1,))
+    one = only(failovers(rows[:2], states, events))
+    assert (one.new_leader, one.strategy) == (1, "unclean")
+
+
+def test_a_preferred_leader_is_no_failure():
+    rows, states, _ = zk_failure()
+    moved = states[2]._replace(from_state="OnlinePartition", isr=(2, 3))
+    one = only(failovers(rows[:2], [states[0], moved], []))
+    assert (one.reason, one.strategy, one.detected_time_us, one.outcome) == (
+        "preferred",
+        "preferred",
+        None,
+        "unfinished",
+    )
+
+
+def test_a_new_controller_finds_the_leader_dead():
+    rows, states, _ = zk_failure()
+    elected = event(10_500, "controller_elected", subject_broker_id=1)
+    one = only(failovers(rows, states, [elected]))
+    assert (one.reason, one.detected_time_us, one.outcome) == ("found_by_new_controller", 10_500, "completed")
+
+
+def test_a_deleted_topic_fails_no_more():
+    rows, states, events = zk_failure()
+    gone = event(5000, "topic_deleted", topic="t")
+    assert (
+        failovers(rows[:2], states[:1], [gone, *(one._replace(time_us=one.time_us + 5 * SECOND) for one in events)])
+        == []
+    )
+
+
+def test_records_tell_it_exactly():
+    records = [record(1, 2, 0, 0, controller_id=1), record(9, 3, 1, 1, isr=(1, 3), controller_id=1)]
+    fenced = event(9 * SECOND - 10, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because")
+    started = line(9 * SECOND + 70, "leader_start", 3, leader=3, leader_epoch=1, topic_id="id", isr=(1, 3))
+    one = only(failovers([started], (), [fenced], records))
+    assert (one.reason, one.strategy, one.outcome, one.detected_to_elected_us) == ("fenced", "offline", "completed", 10)
+
+
+@given(st.data())
+def test_any_part_of_the_rows_gives_an_outcome(data: st.DataObject):
+    rows, states, events = zk_failure()
+    parts = [data.draw(st.lists(st.sampled_from(part), unique=True)) for part in (rows, states, events)]
+    for one in failovers(*parts):
+        assert one.outcome in OUTCOMES
+        assert one.outcome != "completed" or one.new_leader is not None
+
+
+def test_a_dead_broker_that_still_leads_after_its_failure_was_handled():
+    _, _, events = zk_failure()
+    events.append(event(20_000, "brokers_changed", detail=BACK))
+    dead = {"leader": 2, "leader_epoch": 0, "controller_epoch": 1}
+    rows = [line(1001, "controller", topic_id="a", **dead), line(30_000, "controller", topic_id="a", **dead)]
+    handled = failures_handled(events)
+    found = only(unhandled_failures(handled, controllers_sightings(rows)).findings)
+    assert found.rule_id == "failover-not-completed"
+    assert (found.refs[0], found.refs[-1]) == (rows[0].ref, rows[1].ref)
+    early = rows[1]._replace(time_us=15_000)
+    later = rows[1]._replace(leader_epoch=2)
+    anew = rows[1]._replace(topic_id="b")
+    for harmless in (early, later, anew):
+        assert unhandled_failures(handled, controllers_sightings([rows[0], harmless])) == ((), ())
+    nameless = [row._replace(topic_id=None) for row in rows]
+    assert only(unhandled_failures(handled, controllers_sightings(nameless)).suspects)
+
+
+def test_records_show_a_fenced_broker_as_leader():
+    rows = [record(1, 2, 0, 0), record(9, 2, 0, 1)]
+    fence = fences_handled([registration(5, 2, "fenced")])
+    assert only(unhandled_failures(fence, records_sightings(rows)).findings)
+    assert unhandled_failures(fence, records_sightings([rows[0], record(9, 2, 1, 1)])) == ((), ())
+
+
+@given(kraft_records(), st.data())
+def test_deleting_records_leaves_every_failure_handled(rows: list[RecordRow], data: st.DataObject):
+    """A fence stands behind the records that take the leadership away, and a broker may come back unseen."""
+    fences = [
+        registration(row.offset, before.leader, "fenced")
+        for before, row in pairwise(rows)
+        if before.topic_id == row.topic_id and row.leader_epoch > before.leader_epoch and before.leader >= 0
+    ]
+    kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
+    assert unhandled_failures(fences_handled(fences), records_sightings(kept)).findings == ()
+
+
+def test_steps_of_a_failure():
+    rows, states, events = zk_failure()
+    replicas = [state(11_035, "OnlineReplica", "OfflineReplica", replica_id=2)]
+    steps = [one for one in zk_procedures(events, states, replicas, rows) if one.procedure == "broker_failure"]
+    assert [(one.step, one.seen, one.partitions) for one in steps] == [
+        ("change_noticed", "seen", None),
+        ("failure_handled", "seen", None),
+        ("partitions_offline", "seen", 1),
+        ("leaders_elected", "seen", 1),
+        ("replicas_offline", "seen", 1),
+        ("leaders_taken_up", "seen", 1),
+    ]
+    early = [replicas[0]._replace(time_us=11_015)]
+    found = {one.step: one.seen for one in zk_procedures(events, states, early, rows) if one.step == "replicas_offline"}
+    assert found == {"replicas_offline": "out_of_order"}
+
+
+def test_steps_of_a_topic_deletion_by_version():
+    partitions = [
+        state(10, "OnlinePartition", "OfflinePartition"),
+        state(11, "OfflinePartition", "NonExistentPartition"),
+    ]
+    replicas = [state(20, "OfflineReplica", "ReplicaDeletionStarted", replica_id=1)]
+    new = {one.step: one.seen for one in topic_deletions(partitions, replicas, "2.8.2")}
+    old = {one.step: one.seen for one in topic_deletions(partitions, replicas, "1.1.1")}
+    assert (new["deletion_started"], new["partitions_removed"], new["replicas_removed"]) == ("seen", "seen", "not_seen")
+    assert (old["deletion_started"], old["partitions_removed"]) == ("seen", "out_of_order")
+
+
+def test_steps_of_a_fencing():
+    events = [
+        event(10, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because its session has timed out."),
+        event(11, "other", detail="handleBrokerFenced: changing 18 partition(s)"),
+        event(12, "broker_fenced", subject_broker_id=2, detail="Replayed BrokerRegistrationChangeRecord modifying"),
+    ]
+    start = line(60, "leader_start", 3, leader=3, leader_epoch=1, previous_leader=2)
+    steps = kraft_procedures(events, [start])
+    assert [(one.step, one.seen, one.partitions) for one in steps] == [
+        ("session_timed_out", "seen", None),
+        ("partitions_changed", "seen", 18),
+        ("fence_replayed", "seen", None),
+        ("leaders_taken_up", "seen", 1),
+    ]
+
+
+def test_elections_are_grouped_by_cause():
+    steps = elections(failovers(*zk_failure()))
+    assert {one.procedure for one in steps} == {"election_offline"}
+    assert [one.partitions for one in steps] == [1, 1, 1, 1, 0]

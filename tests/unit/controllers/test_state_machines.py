@@ -1,0 +1,133 @@
+"""State machines of the ZooKeeper controller: legal and illegal transitions, and what missing lines may not do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.controllers import partition_machine as p
+from pipelines.controllers import replica_machine as r
+from pipelines.controllers.partition_machine import partition_transition_is_legal, replay_partition_states
+from pipelines.controllers.replica_machine import replay_replica_states, replica_table, replica_transition_is_legal
+from pipelines.controllers.rows import ILLEGAL_STATE_TRANSITION, StateRow
+from pipelines.controllers.state_replay import is_legal
+from tests.unit.controllers.build import only, ref, state
+from tests.unit.controllers.histories import machine_rows
+
+PARTITION_LEGAL = {
+    (p.NON_EXISTENT, p.NEW),
+    (p.NEW, p.ONLINE),
+    (p.ONLINE, p.ONLINE),
+    (p.OFFLINE, p.ONLINE),
+    (p.NEW, p.OFFLINE),
+    (p.ONLINE, p.OFFLINE),
+    (p.OFFLINE, p.OFFLINE),
+    (p.OFFLINE, p.NON_EXISTENT),
+}
+REPLICA_LEGAL = {
+    (r.NON_EXISTENT, r.NEW),
+    *(
+        (before, after)
+        for before in (r.NEW, r.ONLINE, r.OFFLINE, r.DELETION_INELIGIBLE)
+        for after in (r.ONLINE, r.OFFLINE)
+    ),
+    (r.OFFLINE, r.DELETION_STARTED),
+    (r.DELETION_STARTED, r.DELETION_SUCCESSFUL),
+    (r.DELETION_STARTED, r.DELETION_INELIGIBLE),
+    (r.DELETION_SUCCESSFUL, r.NON_EXISTENT),
+}
+
+
+@pytest.mark.parametrize("before", sorted(p.TABLE))
+@pytest.mark.parametrize("after", sorted(p.TABLE))
+def test_partition_table(before: str, after: str):
+    assert partition_transition_is_legal(before, after) is ((before, after) in PARTITION_LEGAL)
+    found = replay_partition_states([state(1, before, after)]).findings
+    assert len(found) == ((before, after) not in PARTITION_LEGAL)
+
+
+@pytest.mark.parametrize("version", ["0.10.2.2", "2.2.2", "2.3.0", "3.9.1", None])
+def test_replica_table(version: str | None):
+    wider = version not in ("0.10.2.2", "2.2.2")
+    expected = REPLICA_LEGAL | ({(r.OFFLINE, r.DELETION_INELIGIBLE)} if wider else set())
+    table = replica_table(version)
+    states = sorted(table)
+    legal = {(x, y) for x in states for y in states if replica_transition_is_legal(x, y, version)}
+    assert legal == expected
+
+
+def test_a_finding_names_the_pair_and_its_line():
+    row = state(5, p.NON_EXISTENT, p.ONLINE, leader_epoch=3)
+    found = only(replay_partition_states([row]).findings)
+    assert found.rule_id == ILLEGAL_STATE_TRANSITION
+    assert (found.topic, found.partition, found.leader_epoch, found.refs) == ("t", 0, 3, (row.ref,))
+    assert "from NonExistentPartition to OnlinePartition" in found.message
+
+
+def test_what_the_controller_refused_is_no_finding():
+    replayed = replay_partition_states([state(1, p.NON_EXISTENT, p.ONLINE, succeeded=False)])
+    assert replayed.findings == ()
+    assert only(replayed.transitions).why == "refused"
+
+
+def test_a_state_of_no_known_version_is_not_judged():
+    replayed = replay_partition_states([state(1, p.ONLINE, "HalfOnlinePartition")])
+    assert replayed.findings == ()
+    assert (only(replayed.transitions).legal, only(replayed.transitions).why) == (None, "unknown_state")
+
+
+def test_missing_lines_are_a_gap():
+    replayed = replay_partition_states([state(1, p.NON_EXISTENT, p.NEW), state(2, p.OFFLINE, p.ONLINE)])
+    assert (replayed.findings, replayed.gaps) == ((), 1)
+    assert [one.why for one in replayed.transitions] == ["first_of_controller", "after_gap"]
+
+
+def test_a_failed_election_leaves_the_state():
+    rows = [
+        state(1, p.ONLINE, p.OFFLINE),
+        state(2, p.OFFLINE, p.ONLINE, succeeded=False),
+        state(3, p.OFFLINE, p.ONLINE),
+    ]
+    assert replay_partition_states(rows).gaps == 0
+
+
+def test_the_same_line_in_two_files_is_one():
+    rows = [
+        state(1, p.ONLINE, p.OFFLINE),
+        state(1, p.ONLINE, p.OFFLINE, ref=ref(4, "copy")),
+        state(2, p.OFFLINE, p.ONLINE),
+    ]
+    replayed = replay_partition_states(rows)
+    assert (len(replayed.transitions), replayed.gaps) == (2, 0)
+
+
+def test_a_new_controller_starts_with_its_own_states():
+    rows = [
+        state(1, r.ONLINE, r.ONLINE, replica_id=2),
+        state(2, r.DELETION_INELIGIBLE, r.OFFLINE, replica_id=2, broker_id=3, controller_epoch=2),
+    ]
+    replayed = replay_replica_states(rows, "2.8.2")
+    assert (replayed.findings, replayed.gaps) == ((), 0)
+
+
+@given(machine_rows(p.TABLE), st.data())
+def test_deleting_lines_of_partitions_makes_no_finding(rows: list[StateRow], data: st.DataObject):
+    kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
+    assert replay_partition_states(kept).findings == ()
+
+
+@given(st.sampled_from(("1.1.1", "2.8.2", None)), st.data())
+def test_deleting_lines_of_replicas_makes_no_finding(version: str | None, data: st.DataObject):
+    rows = data.draw(machine_rows(replica_table(version), replica_id=2))
+    kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
+    assert replay_replica_states(kept, version).findings == ()
+
+
+@given(machine_rows(p.TABLE), st.sampled_from(sorted(p.TABLE)), st.sampled_from(sorted(p.TABLE)), st.data())
+def test_an_illegal_pair_is_found_wherever_it_stands(
+    rows: list[StateRow], before: str, after: str, data: st.DataObject
+):
+    bad = state(data.draw(st.integers(0, 30_000)), before, after)
+    found = replay_partition_states([*rows, bad]).findings
+    assert len(found) == (is_legal(p.TABLE, before, after) is False)

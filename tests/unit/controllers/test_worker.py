@@ -1,0 +1,193 @@
+"""Rows in groups become rows of gold, cases, counts and procedures."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from pipelines.controllers import decode as d
+from pipelines.controllers import worker as w
+from pipelines.controllers.partition_work import of_registrations
+from pipelines.controllers.plan import UNKNOWN_CLUSTER, Plan, plan_of, registration_rows
+from pipelines.controllers.rows import EventRow, LeadershipRow, Ref, StateRow
+from pipelines.replay.context import Contexts
+from pipelines.silver.facts import unpack
+from schemas import controllers as c
+from tests.unit.controllers.build import SECOND, event, line, only, record, state
+from tests.unit.controllers.test_failover import zk_failure
+
+_ARROW = {"long": pa.int64(), "int": pa.int32(), "string": pa.string(), "boolean": pa.bool_()}
+Told = tuple[str, d.Row]
+
+
+def batch(rows: Iterable[tuple[str, str, int, str, d.Row]]) -> pa.RecordBatch:
+    """Rows as Spark brings them: sorted by key."""
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for cluster_id, topic, partition, kind, row in sorted(rows, key=lambda row: row[:3]):
+        values = {**row._asdict(), **row.ref._asdict()}
+        for name, value in zip((*w.KEY, "kind"), (cluster_id, topic, partition, kind), strict=True):
+            columns[name].append(value)
+        for name in d.ROW_TYPES:
+            columns[name].append(values.get(name))
+    types = {name: _ARROW.get(type_, pa.list_(pa.int32())) for name, type_ in d.ROW_TYPES.items()}
+    head = {w.KEY[0]: pa.string(), w.KEY[1]: pa.string(), w.KEY[2]: pa.int32(), "kind": pa.string()}
+    return pa.RecordBatch.from_pydict(dict(columns), schema=pa.schema(list({**head, **types}.items())))
+
+
+def replayed(plan: Plan, rows: Iterable[tuple[str, str, int, str, d.Row]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    tables = {spec.name for spec in c.TABLES}
+    for blob in w.replayer(plan)(iter([batch(rows)])):
+        for row in blob.to_pylist():
+            if row["table"] in tables:
+                one = pa.RecordBatch.from_pylist([row], blob.schema)
+                found[row["table"]] += [value for part in unpack(iter([one])) for value in part.to_pylist()]
+            else:
+                found[row["table"]].append(orjson.loads(row["rows"]))
+    return found
+
+
+def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, d.Row]]:
+    rows, states, events = zk_failure()
+    told: list[Told] = [(d.LEADERSHIP, row) for row in rows]
+    told += [(d.PARTITION_STATE, row) for row in states]
+    told.append((d.ANSWERED, d.Answered(11_500, 3, Ref("", 0, 0), 1, 0, None, 4)))
+    of_cluster: list[Told] = [*told[:-1], *[(d.EVENT, row) for row in events]]
+    return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *w.OF_CLUSTER, *one) for one in of_cluster]
+
+
+def zk_plan() -> Plan:
+    return plan_of(Contexts({("c", 1): "2.8.2"}), [("c", row) for row in zk_failure()[2]], [("c", "zookeeper")], {})
+
+
+def test_a_failure_becomes_a_failover_and_two_procedures():
+    found = replayed(zk_plan(), of_zk())
+    one = only(found[c.FAILOVERS.name])
+    assert (one["cluster_id"], one["sequence"], one["reason"], one["outcome"]) == ("c", 0, "failed", "completed")
+    assert (one["detected_to_elected_ms"], one["taken_up_to_serving_ms"]) == (0.03, 0.45)
+    assert one["serving_time"].timestamp() == 0.0115
+    assert [row["sequence"] for row in found[c.CONTROLLER_TRANSITIONS.name]] == [0, 1, 2]
+    election = only(found[w.ELECTION])
+    assert (election["controller"], election["strategy"], election["broker_id"]) == (1, "offline", 2)
+    assert [step["partitions"] for step in election["steps"]] == [1, 1, 1, 1, 1]
+    assert {step["procedure"] for step in found[w.PROCEDURE]} == {"broker_change", "broker_failure"}
+    counts = {row["rule_id"]: row["checked"] for row in found[w.COUNT]}
+    assert counts == {"illegal-state-transition": 6, "failover-not-completed": 1}
+    assert not found[w.CASE]
+    assert not found[w.ERROR]
+
+
+def test_the_same_lines_in_two_files_count_once():
+    rows = of_zk()
+    again = [(*key, kind, row._replace(ref=Ref("z", 5, 5))) for *key, kind, row in rows if kind != d.ANSWERED]
+    assert replayed(zk_plan(), [*rows, *again]) == replayed(zk_plan(), rows)
+
+
+def test_lines_that_are_alike_stay_as_many_as_one_file_has():
+    row = line(1000, "controller")
+    twice = [row, row._replace(ref=Ref("a", 1, 1)), row._replace(ref=Ref("a", 2, 2))]
+    assert [one.ref for one in d.once(twice)] == [Ref("a", 1, 1), Ref("a", 2, 2)]
+
+
+def test_partitions_of_one_election_are_counted_together():
+    rows = of_zk()
+    other = [("c", "t", 1, kind, row) for _, topic, _, kind, row in rows if topic]
+    moved = [
+        (*key, kind, row._replace(partition=1) if isinstance(row, StateRow | LeadershipRow) else row)
+        for *key, kind, row in other
+    ]
+    election = only(replayed(zk_plan(), [*rows, *moved])[w.ELECTION])
+    assert [step["partitions"] for step in election["steps"]] == [2, 2, 2, 2, 2]
+
+
+def test_a_case_has_its_lines():
+    never = state(5000, "NonExistentPartition", "OfflinePartition", ref=Ref("file", 70, 3))
+    case = only(replayed(zk_plan(), [("c", "t", 0, d.PARTITION_STATE, never)])[w.CASE])
+    assert (case["rule_id"], case["severity"]) == ("illegal-state-transition", "violation")
+    assert (case["cluster_id"], case["topic"], case["partition"], case["time_us"]) == ("c", "t", 0, 5000)
+    line_of = {"connection": None, "correlation_id": None, "file_id": "file", "byte_offset": 70}
+    assert case["evidence"] == [{"time_us": 5000, "broker_id": 1, **line_of}]
+
+
+def test_what_cannot_be_replayed_is_an_error_of_both_rules(monkeypatch: pytest.MonkeyPatch):
+    def broken(*given: Any) -> Any:
+        raise ValueError("no")
+
+    monkeypatch.setattr(w, "of_partition", broken)
+    found = replayed(zk_plan(), of_zk())
+    assert {row["rule_id"]: row["error"] for row in found[w.ERROR]} == dict.fromkeys(w.RULES, "t-0: ValueError: no")
+
+
+def node(offset: int, record_name: str, **values: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {"cluster_id": "c", "broker_id": 1, "node_id": 2, "source": "log", "time_us": offset}
+    base |= {"node_epoch": 7, "fenced": True, "in_controlled_shutdown": False}
+    base |= {"file_id": "log", "byte_offset": offset, "record_no": offset}
+    return {**base, "offset": offset, "record": record_name, **values}
+
+
+def test_a_change_of_registration_is_told_by_the_record_before():
+    change = "BrokerRegistrationChangeRecord"
+    rows = [
+        node(9, "RegisterBrokerRecord"),
+        node(12, change, fenced=False),
+        node(15, change, fenced=False, in_controlled_shutdown=True),
+        node(20, change, in_controlled_shutdown=True),
+        node(30, "UnregisterBrokerRecord"),
+    ]
+    found = registration_rows(reversed(rows))
+    changes = ["registered", "unfenced", "controlled_shutdown", "fenced", "unregistered"]
+    assert [row.change for row in found["c"]] == changes
+    assert [row.change for row in registration_rows(rows[1:])["c"]] == changes[2:]
+    plan = plan_of(Contexts(), [], [], found)
+    assert plan.kraft == {"c": True}
+    registered = of_registrations(plan, "c")
+    assert [row["why"] for row in registered.rows[c.CONTROLLER_TRANSITIONS.name]][1:] == ["allowed"] * 4
+    assert registered.cases == []
+
+
+def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
+    fence = [node(5, "FenceBrokerRecord", time_us=5 * SECOND)]
+    plan = plan_of(Contexts(), [], [("c", "kraft")], registration_rows(fence))
+    rows = [("c", "t", 0, d.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
+    case = only(replayed(plan, rows)[w.CASE])
+    assert case["rule_id"] == "failover-not-completed"
+    assert [ref["byte_offset"] for ref in case["evidence"]] == [1, 5, 9]
+    assert [ref["time_us"] for ref in case["evidence"]] == [1 * SECOND, 5 * SECOND, 9 * SECOND]
+
+
+def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
+    one = state(1000, "NewPartition", "OnlinePartition", leader=1, leader_epoch=0)
+    other = one._replace(broker_id=2, time_us=2000, ref=Ref("g", 1, 1))
+    for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
+        rows = [(cluster_id, "t", 0, d.PARTITION_STATE, row) for row in (one, other)]
+        assert len(replayed(Plan(), rows)[w.CASE]) == cases
+    fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)])
+    assert plan_of(Contexts(), [], [], fences).handled == {}
+
+
+def test_which_controllers_a_cluster_has():
+    fenced = event(1, "broker_fenced")
+    plan = plan_of(Contexts(), [("a", fenced), ("b", fenced)], [("b", "zookeeper"), ("d", "kraft")], {})
+    assert plan.kraft == {"a": True, "b": False, "d": True}
+    mixed = plan_of(Contexts(), [], [("a", "zookeeper"), ("a", "kraft")], {})
+    assert mixed.kraft == {"a": False}
+
+
+def test_the_newest_version_of_a_cluster_and_its_settings():
+    versions = {("c", 1): "2.8.2", ("c", 2): "3.9.1", ("d", 3): "4.0.0"}
+    settings = {("c", 1, "min.insync.replicas"): ((0, "3"),), ("c", 2, "min.insync.replicas"): ((0, "3"),)}
+    plan = Plan(Contexts(versions, settings))
+    assert (plan.version("c"), plan.version("other")) == ("3.9.1", None)
+    assert [plan.min_isr("c", "t", broker_id, 5, 2) for broker_id in (1, 2, 3)] == [3, 2, None]
+
+
+def test_events_of_a_topic_are_of_its_partitions_only():
+    deleted: EventRow = event(1, "topic_deleted", topic="t")
+    plan = plan_of(Contexts(), [("c", deleted)], [], {})
+    assert plan.topic_events == {("c", "t"): [deleted]}
+    assert plan.events == {}

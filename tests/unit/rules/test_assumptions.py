@@ -1,0 +1,50 @@
+"""What an audit takes for granted, and how it is noticed that it does not hold."""
+
+from __future__ import annotations
+
+from pipelines.rules.assumptions import HOUR_US, File, doubts
+
+NOON_US = 1_763_640_000_000_000 // HOUR_US * HOUR_US
+
+
+def file(name: str, hour: int = 0, hours: int = 1, broker_id: int | None = 1, kind: str = "server") -> File:
+    first_us = NOON_US + hour * HOUR_US
+    return File("c", broker_id, f"/logs/{name}", kind, first_us, first_us + hours * HOUR_US - 1)
+
+
+def told(files: list[File], named: tuple[int, ...] = (1,), versions: bool = True, steps: tuple = ()) -> list[str]:
+    known = {("c", 1): "3.9.1", ("c", 2): "3.9.1"} if versions else {}
+    return doubts(files, {"c": named}, known, steps)
+
+
+def test_nothing_is_missing() -> None:
+    assert told([file("server.log")]) == []
+
+
+def test_a_broker_whose_logs_are_not_there() -> None:
+    (reason,) = told([file("server.log")], named=(1, 2, 3))
+    assert "brokers 2, 3 of cluster c" in reason
+
+
+def test_a_version_that_no_line_tells() -> None:
+    (reason,) = told([file("server.log")], versions=False)
+    assert "version of broker 1" in reason
+
+
+def test_a_number_that_is_left_out() -> None:
+    (reason,) = told([file("server.log"), file("server.log.1"), file("server.log.3.gz")])
+    assert "server.log.2" in reason
+
+
+def test_an_hour_in_which_the_broker_wrote_elsewhere() -> None:
+    hours = [file(f"server.log.2025-11-20-{12 + hour}", hour) for hour in (0, 2)]
+    other = file("state-change.log.2025-11-20-13", 1, kind="state-change")
+    (reason,) = told([*hours, other])
+    assert "rotated files are missing: /logs/server.log.2025-11-20-13" in reason
+    # Nothing at all in that hour: the broker may have been down.
+    assert told(hours) == []
+
+
+def test_a_clock_that_was_set_back() -> None:
+    (reason,) = told([file("server.log")], steps=(("c", 1, 3600.0),))
+    assert "set back by 3600 s" in reason

@@ -1,0 +1,110 @@
+"""Committed records that a later leader epoch does not have, and what must not be mistaken for it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from pipelines.rules.committed_data_lost import RULE
+from pipelines.rules.rule import OPEN, VIOLATION
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads
+
+#: Broker 1 leads and acknowledges up to 120; broker 2, elected from outside the ISR, starts at 100.
+UNCLEAN = [
+    decided(0, 0, 0, 1, (1, 2)),
+    leads(1, 1, 0, 0),
+    decided(20, 0, 1, 1, (1,)),
+    acked(21, 1, 99),
+    acked(22, 1, 100, 110),
+    acked(23, 1, 110, 120),
+    decided(40, 1, 2, 2, (2,)),
+    leads(41, 2, 1, 100),
+]
+
+
+def test_acknowledged_records_beyond_the_next_epochs_start_are_lost() -> None:
+    (case,) = cases(RULE, UNCLEAN)
+    assert (case.severity, case.offset_start, case.offset_end, case.leader_epoch) == (VIOLATION, 100, 120, 0)
+    assert (case.cause, case.records) == ("unclean_election", 2)
+    assert "Broker 2 was elected in epoch 1 though the ISR was [1]" in case.message
+
+
+def test_a_clean_failover_loses_nothing() -> None:
+    kept = [one for one in UNCLEAN if not (one.name == "leader_start" and one.broker_id == 2)]
+    assert cases(RULE, [*kept, leads(41, 2, 1, 120)]) == []
+
+
+def test_deleting_any_two_lines_changes_no_case_into_another() -> None:
+    whole = {(100, 120)}
+    for gone in combinations(range(len(UNCLEAN)), 2):
+        for case in cases(RULE, [one for at, one in enumerate(UNCLEAN) if at not in gone]):
+            assert (case.offset_start, case.offset_end) in whole | {(100, 110)}
+
+
+def test_a_missing_epoch_of_the_same_broker_leaves_it_open() -> None:
+    """Broker 1 led again later; the line that says so is gone, and what it acknowledged then is beyond a start."""
+    facts = [leads(1, 1, 0, 0), leads(10, 2, 1, 100), acked(30, 1, 150), follows(60, 1, 3)]
+    (case,) = cases(RULE, facts)
+    assert case.severity == OPEN
+    # With the line there is nothing to object.
+    assert cases(RULE, [*facts, leads(25, 1, 2, 140)]) == []
+
+
+def test_lines_before_and_after_leave_no_room_for_another_epoch() -> None:
+    facts = [leads(1, 1, 0, 0), acked(30, 1, 150), leads(10, 2, 1, 100), follows(60, 1, 1)]
+    assert [case.severity for case in cases(RULE, facts)] == [VIOLATION]
+
+
+def test_a_topic_created_anew_begins_at_zero() -> None:
+    facts = [
+        leads(1, 1, 3, 0, topic_id="old"),
+        acked(5, 1, 500),
+        leads(60, 2, 0, 0, topic_id="new"),
+        leads(70, 1, 4, 10, topic_id="new"),
+    ]
+    assert cases(RULE, facts) == []
+
+
+def test_a_high_watermark_is_a_promise_too() -> None:
+    told = fact(a.FETCH, 5, 1, leader_epoch=0, high_watermark=130, offset=130, replica_id=2, error_code=0)
+    (case,) = cases(RULE, [leads(1, 1, 0, 0), told, leads(41, 2, 1, 100)])
+    assert (case.offset_start, case.offset_end) == (100, 130)
+    refused = told._replace(error_code=74)
+    assert cases(RULE, [leads(1, 1, 0, 0), refused, leads(41, 2, 1, 100)]) == []
+
+
+def test_the_chain_of_kip_101() -> None:
+    """Broker 3 truncated to its own high watermark, then led; no line tells where its epoch starts, but its write."""
+    facts: list[Fact] = [
+        fact(a.LEADERSHIP, 1, 1, name="request", leader=1, leader_epoch=0),
+        fact(a.HIGH_WATERMARK, 10, 1, name="updated", high_watermark=119),
+        acked(10, 1, 118, error_code=None),
+        fact(a.LEADERSHIP, 20, 3, name="request", leader=2, leader_epoch=1),
+        fact(a.TRUNCATION, 20.1, 3, name="log", offset=118),
+        fact(a.TRUNCATION, 20.1, 3, name="replayed", offset=118, leader=2, leader_epoch=1, detail="to_high_watermark"),
+        fact(a.LEADERSHIP, 50, 3, name="request", leader=3, leader_epoch=2),
+        fact(a.LEADERSHIP, 70, 1, name="request", leader=3, leader_epoch=2),
+        fact(a.APPEND, 60, 3, offset=118, end_offset=120),
+    ]
+    (case,) = cases(RULE, facts)
+    assert (case.offset_start, case.offset_end, case.cause) == (118, 119, "truncated_to_high_watermark")
+    assert case.known_bug == "KAFKA-1211"
+    assert "truncated to its own high watermark 118, on becoming follower of broker 2" in case.message
+
+
+def test_segments_show_what_is_there_instead() -> None:
+    batch = fact(a.BATCH, 99, 3, offset=100, end_offset=140, leader_epoch=1, name="intact")
+    (case,) = cases(RULE, [*UNCLEAN, batch])
+    assert "segments of broker 3 hold a later record" in case.message
+    # Also without the line that says where the epoch starts.
+    silent = [one for one in UNCLEAN if not (one.name == "leader_start" and one.broker_id == 2)]
+    assert [(one.offset_start, one.offset_end) for one in cases(RULE, [*silent, batch])] == [(100, 120)]
+
+
+def test_evidence_is_in_the_order_of_time_and_short() -> None:
+    many = [acked(22 + n / 1000, 1, 100 + n) for n in range(500)]
+    (case,) = cases(RULE, [*UNCLEAN[:3], *many, *UNCLEAN[6:]])
+    assert case.records == 500
+    assert len(case.evidence) <= 20
+    assert [ref.time_us for ref in case.evidence] == sorted(ref.time_us for ref in case.evidence)

@@ -1,0 +1,66 @@
+"""From cases to findings: severities, nesting, verdicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.rules.findings import findings_of, results_of
+from pipelines.rules.registry import BY_ID
+
+LOST, BELOW = "committed-data-lost", "truncation-below-hw"
+
+
+def case(
+    rule_id: str = LOST, severity: str = "violation", start: int | None = 10, end: int | None = 20
+) -> dict[str, Any]:
+    return {
+        "rule_id": rule_id,
+        "severity": severity,
+        "cluster_id": "c",
+        "topic": "t",
+        "partition": 0,
+        "leader_epoch": 1,
+        "offset_start": start,
+        "offset_end": end,
+        "time_us": 5,
+        "brokers": [1],
+        "cause": None,
+        "known_bug": None,
+        "records": None,
+        "message": "m",
+        "evidence": [],
+    }
+
+
+def test_what_follows_from_a_loss_stands_under_it() -> None:
+    lost, below, elsewhere = findings_of([case(), case(BELOW, start=15, end=30), case(BELOW, start=30, end=40)], {})
+    assert (below.implied_by, elsewhere.implied_by, lost.implied_by) == (lost.finding_id, None, None)
+    # An observation implies nothing.
+    seen = findings_of([case(severity="observation"), case(BELOW, start=15)], {})
+    assert all(one.implied_by is None for one in seen)
+
+
+def test_severities_are_configuration() -> None:
+    assert [one.severity for one in findings_of([case()], {LOST: "observation"})] == ["observation"]
+    assert findings_of([case(), case(severity="observation")], {LOST: "off"}) == []
+    # Only violations are weighed: what is legal stays an observation.
+    assert [one.severity for one in findings_of([case(severity="observation")], {LOST: "violation"})] == ["observation"]
+
+
+def test_a_finding_has_one_identity() -> None:
+    assert len(findings_of([case(), case()], {})) == 1
+
+
+def test_verdicts() -> None:
+    rules = [BY_ID[LOST], BY_ID["late-completion"]]
+
+    def verdicts(cases: list[dict[str, Any]], errors: dict[str, str], doubts: list[str], checked: int = 5) -> list[str]:
+        counts = {rule.rule_id: checked for rule in rules}
+        return [one.verdict for one in results_of(rules, findings_of(cases, {}), counts, errors, doubts)]
+
+    assert verdicts([], {}, []) == ["clean", "clean"]
+    assert verdicts([case()], {}, ["a broker is missing"]) == ["violated", "inconclusive"]
+    assert verdicts([case(severity="open")], {}, []) == ["inconclusive", "clean"]
+    assert verdicts([], {LOST: "ZeroDivisionError"}, []) == ["inconclusive", "clean"]
+    # Nothing to go by: a rule that needs a request log does not call it clean.
+    assert verdicts([], {}, [], checked=0) == ["clean", "inconclusive"]

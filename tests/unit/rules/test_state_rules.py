@@ -1,0 +1,167 @@
+"""Elections, membership, truncations, acknowledgements: one case each, and what is legal beside it."""
+
+from __future__ import annotations
+
+from pipelines.rules import (
+    ack_under_min_isr,
+    acked_as_duplicate,
+    acks,
+    checkpoints,
+    epoch_history,
+    error_yet_committed,
+    membership,
+    replica_bytes,
+    truncation_below_hw,
+    two_leaders,
+    unclean_election,
+)
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+from tests.unit.rules.facts import SECOND, acked, cases, decided, fact, leads, min_isr, outcome
+
+
+def test_unclean_election() -> None:
+    before, after = decided(0, 0, 5, 1, (1,)), decided(9, 1, 6, 2, (2,))
+    (case,) = cases(unclean_election.RULE, [before, after])
+    assert (case.severity, case.leader_epoch, case.brokers) == (OBSERVATION, 1, (1, 2))
+    # A state may be missing between: nothing is known.
+    assert cases(unclean_election.RULE, [before, after._replace(partition_epoch=7)]) == []
+    # A reassignment may add a replica to the ISR and elect it in one change.
+    moved = decided(9, 1, 6, 3, (3, 4, 5), replicas=(3, 4, 5))
+    assert cases(unclean_election.RULE, [before, moved]) == []
+    assert cases(unclean_election.RULE, [decided(0, 0, 5, 1, (1, 2)), after]) == []
+
+
+def test_two_leaders() -> None:
+    (case,) = cases(two_leaders.RULE, [leads(1, 1, 4, 10), leads(2, 2, 4, 10)])
+    assert (case.severity, case.brokers) == (VIOLATION, (1, 2))
+    assert cases(two_leaders.RULE, [leads(1, 1, 4, 10), leads(3, 1, 4, 10), leads(2, 2, 5, 10)]) == []
+
+
+def test_membership() -> None:
+    assert [one.rule_id for one in cases(membership.LEADER_RULE, [decided(0, 1, 1, 1, (2, 3))])] == [
+        "leader-outside-isr"
+    ]
+    assert cases(membership.LEADER_RULE, [decided(0, 1, 1, -1, (2, 3)), decided(0, 2, 2, 1, ())]) == []
+    (case,) = cases(membership.ISR_RULE, [decided(0, 1, 1, 1, (1, 7)), decided(5, 1, 1, 1, (1, 7))])
+    assert case.brokers == (7,)
+
+
+def test_truncation_below_the_high_watermark() -> None:
+    line = fact(a.TRUNCATION, 5, 2, name="below_high_watermark", offset=10, high_watermark=20)
+    new, old = (Settings(version=lambda _, version=version: version) for version in ("3.9.1", "2.8.2"))
+    assert [(case.severity, case.known_bug) for case in cases(truncation_below_hw.RULE, [line], new)] == [
+        (VIOLATION, None)
+    ]
+    assert [case.known_bug for case in cases(truncation_below_hw.RULE, [line], old)] == ["KAFKA-14704"]
+
+
+def _answer(second: float, broker_id: int, offset: int, size: int, **fields: object) -> Fact:
+    micros = int(second * SECOND)
+    given = {"error_code": 0, "name": "all", "client": "p", "earliest_us": micros, "latest_us": micros + 1000} | fields
+    return fact(a.ANSWER, second, broker_id, offset=offset, size_bytes=size, **given)
+
+
+def test_acked_as_the_duplicate_of_another_batch() -> None:
+    first = _answer(10, 3, 1714, 296, error_code=6)
+    taken = _answer(10.5, 2, 1714, 183, log_append_time_us=10 * SECOND)
+    (case,) = cases(acked_as_duplicate.RULE, [first, taken])
+    assert (case.severity, case.offset_start, case.brokers) == (VIOLATION, 1714, (2, 3))
+    # An honest retry is as large as its first attempt.
+    assert cases(acked_as_duplicate.RULE, [first, taken._replace(size_bytes=296)]) == []
+    # Appended anew where the first one had been lost: its own append time, at or after it was read.
+    anew = taken._replace(log_append_time_us=None)
+    assert cases(acked_as_duplicate.RULE, [first, anew]) == []
+    # The first attempt of the same size may be the one that failed elsewhere.
+    other = _answer(9.9, 3, 1714, 183, error_code=6)
+    assert cases(acked_as_duplicate.RULE, [first, other, taken]) == []
+
+
+def test_an_error_whose_record_is_there() -> None:
+    failed = _answer(10, 1, 50, 100, error_code=7)
+    (case,) = cases(error_yet_committed.RULE, [leads(1, 1, 0, 0), failed, leads(60, 2, 1, 80)])
+    assert (case.severity, case.offset_start, case.records) == (OBSERVATION, 50, 1)
+    assert cases(error_yet_committed.RULE, [leads(1, 1, 0, 0), failed, leads(60, 2, 1, 50)]) == []
+    assert cases(error_yet_committed.RULE, [leads(1, 1, 0, 0), failed]) == []
+
+
+def _isr(second: float, version: int, isr: tuple[int, ...]) -> Fact:
+    return fact(
+        a.LEADERSHIP, second, 1, name="leader_update", leader=1, leader_epoch=0, partition_epoch=version, isr=isr
+    )
+
+
+def test_an_answer_under_min_isr() -> None:
+    lines = [_isr(1, 4, (1, 2)), _isr(5, 5, (1,)), _isr(20, 6, (1, 2))]
+    late, early, near = _answer(10, 1, 7, 100), _answer(3, 1, 6, 100), _answer(5.5, 1, 6, 100)
+    rule = ack_under_min_isr.RULE
+    assert [(case.severity, case.offset_start) for case in cases(rule, [*lines, late, early], min_isr(2))] == [
+        (VIOLATION, 7)
+    ]
+    # Its line may have been written late: it may have been appended before the ISR shrank.
+    assert cases(rule, [*lines, near], min_isr(2)) == []
+    # A version is missing between: the ISR may have been larger meanwhile.
+    assert cases(rule, [*lines[:2], _isr(20, 7, (1,)), late], min_isr(2)) == []
+    assert [case.severity for case in cases(rule, [*lines, late], min_isr(2, certain=False))] == [OPEN]
+    assert cases(rule, [*lines, late], min_isr(1)) == []
+
+
+def test_late_and_early_acknowledgements() -> None:
+    late = acked(20, 1, 7, name="late", detail="lost_wake_up|KAFKA-13091|PRODUCE", previous=5000, latest_us=14 * SECOND)
+    known = [_isr(1, 4, (1, 2)), _isr(15, 5, (1,)), _isr(30, 6, (1, 2))]
+    (case,) = cases(acks.LATE_RULE, [*known, late])
+    assert (case.severity, case.known_bug) == (VIOLATION, "KAFKA-13091")
+    # A version is missing: another replica may have been in the ISR.
+    assert [one.severity for one in cases(acks.LATE_RULE, [known[0], known[2], late])] == [OPEN]
+    stalled = late._replace(detail="leader_stalled||PRODUCE")
+    assert cases(acks.LATE_RULE, [*known, stalled]) == []
+    early = acked(20, 1, 7, name="contradicted", latest_us=14 * SECOND)
+    assert [one.severity for one in cases(acks.EARLY_RULE, [*known, early])] == [VIOLATION]
+
+
+def _entry(broker_id: int, name: str, offset: int, epoch: int | None = None) -> Fact:
+    kind = a.CHECKPOINT if epoch is None else a.EPOCH_ENTRY
+    return fact(kind, 0, broker_id, name=name, offset=offset, leader_epoch=epoch)._replace(time_us=a.NO_TIME_US)
+
+
+def _batch(broker_id: int, offset: int, end: int, checksum: int = 7, epoch: int = 0, name: str = "intact") -> Fact:
+    return fact(a.BATCH, 0, broker_id, offset=offset, end_offset=end, checksum=checksum, leader_epoch=epoch, name=name)
+
+
+def test_a_checkpoint_beyond_the_log() -> None:
+    batches = [_batch(1, 0, 50), _batch(1, 50, 100)]
+    ahead = _entry(1, checkpoints.HIGH_WATERMARK, 101)
+    (case,) = cases(checkpoints.RULE, [*batches, ahead])
+    assert (case.offset_start, case.offset_end, case.cause) == (100, 101, checkpoints.HIGH_WATERMARK)
+    assert cases(checkpoints.RULE, [*batches, ahead._replace(offset=100)]) == []
+    # Without its segments nothing is known of the log's end.
+    assert cases(checkpoints.RULE, [ahead]) == []
+
+
+def test_epochs_that_start_at_two_offsets() -> None:
+    same = [_entry(1, "e", 0, 0), _entry(1, "e", 70, 3), _entry(2, "e", 5, 0), _entry(2, "e", 70, 3)]
+    assert cases(epoch_history.RULE, same) == []
+    (case,) = cases(epoch_history.RULE, [*same[:3], _entry(2, "e", 75, 3)])
+    assert (case.leader_epoch, case.offset_start, case.offset_end) == (3, 70, 75)
+
+
+def test_replicas_that_hold_other_bytes() -> None:
+    marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 100), _entry(2, replica_bytes.HIGH_WATERMARK, 100)]
+    one, other = _batch(1, 50, 60), _batch(2, 50, 60, checksum=8)
+    (case,) = cases(replica_bytes.RULE, [*marks, one, other])
+    assert (case.offset_start, case.offset_end, case.brokers) == (50, 60, (1, 2))
+    # One of them does not count it as committed: a tail may differ until its leader is heard.
+    assert cases(replica_bytes.RULE, [marks[0], _entry(2, replica_bytes.HIGH_WATERMARK, 55), one, other]) == []
+    assert [found.cause for found in cases(replica_bytes.RULE, [_batch(1, 0, 5, name="corrupt")])] == ["corrupt"]
+
+
+def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
+    from dataclasses import replace
+
+    def broken(history: object, told: object) -> object:
+        raise ZeroDivisionError("no")
+
+    found = outcome(replace(two_leaders.RULE, make=broken), [leads(1, 1, 0, 0)])  # type: ignore[arg-type]
+    assert found.error == "ZeroDivisionError: no"
+    assert found.cases == []
