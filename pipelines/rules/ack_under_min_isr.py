@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.replay.versions import rules_for
 from pipelines.rules.completeness import isr_known
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -39,17 +39,17 @@ class _Checker:
         if read_us is None or handled_us is None:
             return
         required = self._settings.min_insync_replicas(fact.broker_id, handled_us)
-        if required is None or required.value < 2:
+        if required is None or required < 2:
             return
         lines = _in_force(isr_known(self._history, fact.broker_id, read_us - LATE_LINE_US, handled_us))
         sizes = {len(line.isr) for line in lines if line.isr is not None}
-        if not sizes or max(sizes) >= required.value or any(line.isr is None for line in lines):
+        if not sizes or max(sizes) >= required or any(line.isr is None for line in lines):
             return
         yield Case(
             RULE_ID,
-            VIOLATION if required.certain else OPEN,
+            OPEN,
             f"A produce at offset {fact.offset} was appended and acknowledged while the ISR had {max(sizes)} "
-            f"replicas; min.insync.replicas is {required.value}.",
+            f"replicas; min.insync.replicas is {required}.",
             (Ref.of(fact), *(Ref.of(line) for line in lines)),
             offset_start=fact.offset,
             offset_end=fact.offset + 1,
@@ -65,10 +65,10 @@ class _Checker:
         if version is None or rules_for(version).high_watermark_needs_min_isr:
             return
         required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)
-        if required is None or required.value < 2:
+        if required is None or required < 2:
             return
         lines = _in_force(isr_known(self._history, fact.broker_id, fact.time_us, fact.time_us))
-        if not lines or any(line.isr is None or len(line.isr) >= required.value for line in lines):
+        if not lines or any(line.isr is None or len(line.isr) >= required for line in lines):
             return
         self.checked += 1
         moves = self._advanced.setdefault(lines[0].partition_epoch or 0, [])
@@ -107,14 +107,13 @@ RULE = Rule(
     tier="T1",
     needs="produces with responses; the leader's ISR with its versions; the topic's min.insync.replicas",
     proof=(
-        "The leader's own lines before and after the append carry ISR versions without a gap, all too small; the topic "
-        "sets min.insync.replicas itself and never changed it, so that no line about it can be missing."
+        "The leader's own lines before and after the append carry ISR versions without a gap, all too small. What "
+        "min.insync.replicas was, no line can prove: one that lowered it may be missing. So a case stays open."
     ),
     kinds=frozenset({a.ANSWER, a.HIGH_WATERMARK}),
     make=_Checker,
     shows=(
-        (VIOLATION, "a produce acknowledged under min.insync.replicas"),
-        (OPEN, "the same, where the value is the broker's and a line that changed it may be missing"),
+        (OPEN, "a produce acknowledged under min.insync.replicas, unless a line is missing that lowered it"),
         (OBSERVATION, "a high watermark that advanced under min.insync.replicas, legal before 3.7"),
     ),
     example="zk28-faults: the high watermark goes on with one replica in sync",

@@ -52,20 +52,29 @@ class _Checker:
                 continue
             others = [fact for fact in ordered[:at] if _size_differs(fact, duplicate)]
             original = next((fact for fact in others if self._appended_then(fact, duplicate)), None)
-            if original is not None and self._is_duplicate(duplicate):
-                cases.append(_case(duplicate, original))
+            survived = self._survived(original, duplicate) if original is not None else False
+            if original is not None and survived is not False:
+                cases.append(_case(duplicate, original, certain=bool(survived)))
         return cases
 
-    def _is_duplicate(self, fact: Fact) -> bool:
-        """It was appended before it was read, by its log append time; or below the start of its leader's epoch."""
-        appended_us, read_us = fact.log_append_time_us, fact.earliest_us
-        if appended_us is not None and read_us is not None and appended_us + self._skew_us // 10 < read_us:
-            return True
-        tenure = self._history.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
-        if tenure is None or fact.offset is None:
-            return False
-        start = self._history.epoch(tenure.epoch, fact.time_us).start
-        return start is not None and fact.offset < start[0]
+    def _survived(self, original: Fact, duplicate: Fact) -> bool | None:
+        """Whether the first batch was still at its offset when the later answer was given; None if it is not known.
+
+        Its own epoch and all up to the answer's start beyond it: whatever else was sent, it was not written there.
+        """
+        if original.broker_id is None or duplicate.broker_id is None or original.offset is None:
+            return None
+        first = self._history.tenure(original.broker_id, original.earliest_us or original.time_us)
+        last = self._history.tenure(duplicate.broker_id, duplicate.latest_us or duplicate.time_us)
+        if first is None or last is None or not last.certain:
+            return None
+        for number in range(first.epoch + 1, last.epoch + 1):
+            start = self._history.epoch(number, duplicate.time_us).start
+            if start is None:
+                return None
+            if start[0] <= original.offset:
+                return False
+        return True
 
     def _appended_then(self, original: Fact, duplicate: Fact) -> bool:
         """The later answer carries the append time of the other request: so that is the batch it was taken for."""
@@ -85,7 +94,7 @@ def _size_differs(one: Fact, other: Fact) -> bool:
     return None not in (one.size_bytes, other.size_bytes) and one.size_bytes != other.size_bytes
 
 
-def _case(duplicate: Fact, original: Fact) -> Case:
+def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
     answered = "acknowledged" if not original.error_code else f"answered with error {original.error_code}"
     message = (
         f"A batch of {duplicate.size_bytes} bytes of client {duplicate.client} was acknowledged with base offset "
@@ -95,7 +104,7 @@ def _case(duplicate: Fact, original: Fact) -> Case:
     same = original.client == duplicate.client
     return Case(
         RULE_ID,
-        VIOLATION if same else OPEN,
+        VIOLATION if same and certain else OPEN,
         message,
         (Ref.of(original), Ref.of(duplicate)),
         offset_start=duplicate.offset,
@@ -114,11 +123,15 @@ RULE = Rule(
     tier="T1",
     needs="the request log with responses (base offset and log append time of produces)",
     proof=(
-        "Two answers name one base offset with batches of different sizes, and the later one carries the append time "
-        "of the earlier: one batch only is at that offset, and the earlier is the one that was appended then."
+        "Two answers name one base offset with batches of different sizes, the later one carries the append time of "
+        "the earlier, and every epoch from one to the other starts beyond that offset: only one batch ever was there, "
+        "and it is the earlier. Where an epoch between is not known the case stays open."
     ),
     kinds=frozenset({a.ANSWER}),
     make=_Checker,
-    shows=((VIOLATION, "a batch acknowledged with the offset of another, different one of the same client"),),
+    shows=(
+        (VIOLATION, "a batch acknowledged with the offset of another, different one of the same client"),
+        (OPEN, "the same, where the first one may not have survived, or the client is another"),
+    ),
     example="kraft43-faults: payments-2, offset 1714",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipelines.replay.versions import rules_for
 from pipelines.rules.completeness import isr_known
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
@@ -38,6 +39,7 @@ class _Late:
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self.checked = 0
         self._history = history
+        self._settings = settings
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
@@ -53,11 +55,19 @@ class _Late:
             "was: the replicas that it waited for had the records, or had left the ISR, and the leader was answering "
             f"others meanwhile{'; this version has ' + bug if bug else ''}."
         )
-        severity: Severity = VIOLATION if proof else OPEN
+        severity: Severity = VIOLATION if proof and not self._may_stand_still(fact, proof) else OPEN
         yield _case(LATE, severity, fact, message, proof or (), bug or None)
 
     def finish(self) -> Iterable[Case]:
         return ()
+
+    def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
+        """Since 3.7 the high watermark waits for min.insync.replicas, and a line that raised it may be missing."""
+        version = self._settings.version(fact.broker_id) if fact.broker_id is not None else None
+        if version is not None and not rules_for(version).high_watermark_needs_min_isr:
+            return False
+        # No value is larger than the replicas that there are.
+        return any(not line.replicas or set(line.isr or ()) != set(line.replicas) for line in lines)
 
 
 def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None:

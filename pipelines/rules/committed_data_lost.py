@@ -91,8 +91,7 @@ class _Checker:
             bound = later.bound
             if bound is None or bound[0] >= end:
                 continue
-            known = tenure.certain or self._before(fact, later)
-            kept = self._losses if known else self._open
+            kept = self._losses if tenure.certain else self._open
             key = (self._history.incarnation(fact.time_us), later.number)
             loss = kept.setdefault(key, _Loss.by(later, bound))
             loss.acknowledge(tenure.epoch, fact, end)
@@ -117,16 +116,16 @@ class _Checker:
         known = self._history.epoch(number, fact.time_us).high_watermark
         return known is not None and known[0] >= end
 
-    def _before(self, fact: Fact, later: Epoch) -> bool:
-        """The answer came before the later epoch began, by more than two clocks can differ."""
-        return later.first_us is not None and fact.time_us + self._settings.skew_max_us < later.first_us
-
     # ------------------------------------------------------------------- cases
 
     def finish(self) -> Iterable[Case]:
         self._add_committed()
         for _, loss in sorted(self._losses.items(), key=lambda item: item[0]):
-            yield _case(loss, cause_of(self._history, loss.lost_by, loss.offset_start, loss.offset_end))
+            known = self._history.one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
+            if known is None:
+                yield _undecided(loss)
+            elif known:
+                yield _case(loss, cause_of(self._history, loss.lost_by, loss.offset_start, loss.offset_end))
         for key, loss in sorted(self._open.items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
@@ -188,7 +187,7 @@ def _held(loss: _Loss) -> str:
 def _undecided(loss: _Loss) -> Case:
     message = (
         f"Offsets {loss.offset_start} to {loss.offset_end} (exclusive), where {_produces(loss.answered)} wrote, are "
-        f"lost if they were answered in {_epochs(loss)}; lines that would tell the epoch are missing."
+        f"lost if they were answered in {_epochs(loss)} of the same topic; lines that would tell it are missing."
     )
     return Case(
         RULE_ID,
@@ -221,7 +220,8 @@ RULE = Rule(
     proof=(
         "An epoch's start is a line, a write or a file of that epoch. What was committed belongs to an earlier epoch "
         "if the line names it, if the leader's lines before and after leave no room for another epoch of its own, or "
-        "if it was answered before the later epoch began; otherwise the case stays open."
+        "if the leader answered a later fetch in it; that the topic was not created anew between is shown by its id or "
+        "by every partition epoch from one to the other. Otherwise the case stays open."
     ),
     kinds=frozenset({a.OPERATION, a.BATCH}),
     make=_Checker,

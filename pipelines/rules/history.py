@@ -47,7 +47,8 @@ class Epoch:
         start: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several.
         rewritten: an offset at or past its start, known from what was written in it, with the fact.
         high_watermark: the highest that its leader told, with the fact.
-        first_us: the first sign of it, on whatever clock.
+        first_us: the first sign of it that is left, on whatever clock.
+        topic_ids: ids of the topic that its lines name.
     """
 
     number: int
@@ -57,12 +58,15 @@ class Epoch:
     rewritten: tuple[int, Fact] | None = None
     high_watermark: tuple[int, Fact] | None = None
     first_us: int | None = None
+    topic_ids: set[str] = field(default_factory=set)
 
     def see(self, fact: Fact) -> None:
         """Take a line that names this epoch."""
         self.first_us = fact.time_us if self.first_us is None else min(self.first_us, fact.time_us)
         if fact.leader is not None:
             self.named.setdefault(fact.leader, fact)
+        if fact.topic_id is not None:
+            self.topic_ids.add(fact.topic_id)
 
     def starts(self, offset: int, fact: Fact) -> None:
         """The leader's log ended at an offset."""
@@ -84,6 +88,11 @@ class Epoch:
         """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
         known = [found for found in (self.start, self.rewritten) if found is not None]
         return min(known, key=lambda found: found[0]) if known else None
+
+    def is_anothers(self, broker_id: int) -> bool:
+        """It is known who led, and it was not this broker; or that nobody did."""
+        sayers = set(self.leaders) | set(self.named)
+        return bool(sayers) and broker_id not in sayers
 
     @property
     def leader(self) -> int | None:
@@ -118,6 +127,9 @@ class PartitionHistory:
     #: Of `pipelines.rules.completeness`: a broker's lines that name a partition epoch, with their times.
     own_versions: dict[int, tuple[list[int], list[Fact]]] = field(default_factory=dict)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
+    #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.
+    _answered_us: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _last_fetch: Fact | None = None
 
     def add(self, fact: Fact) -> None:
         """Take a fact of the history."""
@@ -147,7 +159,22 @@ class PartitionHistory:
         if first_of:
             return tuple(sorted(first_of.values()))[1:]
         born = sorted(fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
-        return tuple(born[1:])
+        return tuple(sorted({*born[1:], *self._epochs_begun_again()}))
+
+    def _epochs_begun_again(self) -> Iterator[int]:
+        """Where a broker's own role falls back to an earlier epoch: within one life of a topic it never does."""
+        highest: dict[int, int] = {}
+        for fact in sorted(self.facts[a.LEADERSHIP], key=lambda fact: fact.time_us):
+            if fact.broker_id is None or fact.leader_epoch is None:
+                continue
+            # A request can be an old one that comes late, unless it is the first of all.
+            is_role = fact.name in ("leader_start", "follower_start")
+            is_first = fact.name == "request" and fact.leader_epoch == 0 and fact.partition_epoch == 0
+            if not is_role and not is_first:
+                continue
+            if fact.leader_epoch < highest.get(fact.broker_id, -1):
+                yield fact.time_us
+            highest[fact.broker_id] = fact.leader_epoch
 
     def incarnation(self, time_us: int) -> int:
         """How often the topic had been created anew by then."""
@@ -195,10 +222,37 @@ class PartitionHistory:
             # A fetch that names its epoch and is answered without error was answered in that epoch.
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
+                self._answers(fact)
+            self._last_fetch = fact
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
                 self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
+
+    def _answers(self, fact: Fact) -> None:
+        """A fetch was read only after the line of the one before it on its connection had been written."""
+        before = self._last_fetch
+        if before is None or (before.broker_id, before.connection) != (fact.broker_id, fact.connection):
+            return
+        if fact.broker_id is not None and fact.leader_epoch is not None and before.time_us <= fact.time_us:
+            key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
+            self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
+
+    def one_life(self, number: int, later: int, time_us: int) -> bool | None:
+        """Whether two epochs are of one life of the topic; None if these lines leave it open.
+
+        Shown by the topic's id; or by states with every partition epoch (zkVersion) from one to the other: a topic
+        that is created anew begins them again at 0.
+        """
+        ids, later_ids = self.epoch(number, time_us).topic_ids, self.epoch(later, time_us).topic_ids
+        if ids and later_ids:
+            return ids == later_ids if len(ids | later_ids) == 1 or not ids & later_ids else None
+        known = self.states.get(self.incarnation(time_us), {})
+        first = [version for version, states in known.items() if any(one.leader_epoch == number for one in states)]
+        last = [version for version, states in known.items() if any(one.leader_epoch == later for one in states)]
+        if not first or not last or max(first) >= min(last):
+            return None
+        return True if all(len(known.get(v, ())) == 1 for v in range(max(first), min(last) + 1)) else None
 
     def epochs(self) -> Iterator[tuple[int, Epoch]]:
         """All epochs with their incarnations, ascending."""
@@ -228,7 +282,10 @@ class PartitionHistory:
         return kept
 
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
-        """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not."""
+        """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not.
+
+        It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch.
+        """
         times, facts = self._own.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
         if at == 0:
@@ -236,7 +293,15 @@ class PartitionHistory:
         before = facts[at - 1]
         if not _leads(before) or before.leader_epoch is None:
             return None
-        return Tenure(before.leader_epoch, self._certain(before, facts[at:], broker_id), before)
+        answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
+        certain = time_us <= answered_us or self._certain(before, facts[at:], broker_id)
+        return Tenure(before.leader_epoch, certain, before)
+
+    def started_us(self, broker_id: int, time_us: int) -> int:
+        """When a broker's last line before an instant said that it starts to lead; -1 without one."""
+        times, facts = self._own.get(broker_id, ([], []))
+        starts = (facts[at].time_us for at in range(bisect_right(times, time_us) - 1, -1, -1) if _starts(facts[at]))
+        return next(starts, -1)
 
     def _certain(self, before: Fact, after: list[Fact], broker_id: int) -> bool:
         """No other tenure of the broker fits between its lines: the epochs between are known, and others' ones."""
@@ -248,8 +313,7 @@ class PartitionHistory:
         # Only its own start line is the first that a broker writes in an epoch that it leads.
         end = following.leader_epoch + (0 if following.name == "leader_start" else 1)
         for number in range(before.leader_epoch + 1, end):
-            leader = self.epoch(number, before.time_us).leader
-            if leader is None or leader == broker_id:
+            if not self.epoch(number, before.time_us).is_anothers(broker_id):
                 return False
         return True
 
@@ -289,6 +353,10 @@ class PartitionHistory:
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
+
+
+def _starts(fact: Fact) -> bool:
+    return fact.name == "leader_start"
 
 
 def _leads(fact: Fact) -> bool:

@@ -90,13 +90,13 @@ class _Checker:
         tenure = self._epochs.surely(fact.broker_id, fact.time_us)
         if tenure is None:
             return
-        key = (fact.broker_id, self._history.incarnation(fact.time_us), tenure.epoch)
+        # A leader that restarts within its epoch (KRaft) begins again at the high watermark that it checkpointed.
+        key = (fact.broker_id, self._history.started_us(fact.broker_id, fact.time_us), tenure.epoch)
         twice = self._passed.setdefault(key, PassedOffsets()).add(fact)
         if twice is None:
             return
-        severity = self._lives.severity(tenure.fact, twice, fact)
-        if severity is not None:
-            yield _regression(severity, twice, fact, tenure.epoch)
+        if self._lives.severity(tenure.fact, twice, fact) is not None:
+            yield _regression(OPEN, twice, fact, tenure.epoch)
 
     def _is_copy(self, time_us: int, step: tuple[int, int, int]) -> bool:
         """One line that is in two files: the same step at the same instant."""
@@ -150,7 +150,7 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
             f"in the same leader epoch {epoch}: between the two lines it went back"
         )
     if severity != VIOLATION:
-        message += ", unless the topic was created anew between: these lines have no topic id to tell"
+        message += ", unless the topic was created anew or the broker restarted between: these lines do not tell"
     return Case(
         RULE_ID,
         severity,
@@ -177,9 +177,9 @@ RULE = Rule(
     proof=(
         "A connection's fetches are answered in the order of their correlation ids, however many are missing "
         "between; an answer without error was given in the epoch that the fetch names. A line that goes down does "
-        "so by itself. Two lines that surely are of one epoch and pass over the same offset need a step back "
-        "between them, whichever came first. That the topic was not created anew between is shown by its id or by "
-        "fetches without a gap; else the case is open."
+        "so by itself. Two lines of one epoch that pass over the same offset need a step back between them, but a "
+        "broker that restarts may take it: that stays open. That the topic was not created anew between is shown by "
+        "its id or by fetches without a gap; else the case is open."
     ),
     kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
     make=_Checker,

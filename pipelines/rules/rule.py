@@ -94,31 +94,19 @@ class Checker(Protocol):
         """The facts of the partition are over."""
 
 
-class MinIsr(NamedTuple):
-    """min.insync.replicas of a partition.
-
-    Attributes:
-        value: as a broker's lines tell it.
-        certain: no missing line can change it: the topic sets it itself, and never to another value.
-    """
-
-    value: int
-    certain: bool
-
-
 @dataclass(frozen=True)
 class Settings:
     """What rules are told beside the facts.
 
     Attributes:
-        min_insync_replicas: of the partition, as a broker knew it at an instant: (broker, instant).
+        min_insync_replicas: of the partition by the lines that are there: (broker, instant) to value.
         version: Kafka version of a broker, None where unknown.
         skew_max_us: clocks of two brokers are taken to differ by no more.
         lag_time_max_us: replica.lag.time.max.ms of a broker.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
     """
 
-    min_insync_replicas: Callable[[int, int], MinIsr | None] = lambda broker_id, time_us: None
+    min_insync_replicas: Callable[[int, int], int | None] = lambda broker_id, time_us: None
     version: Callable[[int], str | None] = lambda broker_id: None
     skew_max_us: int = 1_000_000
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None

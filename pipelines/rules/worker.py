@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipelines.replay.context import MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
-from pipelines.rules.rule import MinIsr, Rule, Settings
+from pipelines.rules.rule import Rule, Settings
 from schemas.audit_facts import Fact
 
 #: What a worker gives: ``kind`` is ``result`` (of a rule, counts), ``case`` or ``named``; ``row`` is
@@ -65,12 +65,9 @@ def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Call
 def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: int) -> Settings:
     """What the brokers' configuration says for the partitions of a topic."""
 
-    def min_insync_replicas(broker_id: int, time_us: int) -> MinIsr | None:
-        told = contexts.topic_configs.get((cluster_id, broker_id, topic, MIN_ISR), ())
-        # One value that the topic sets itself and never changed; of any other, a line could be missing.
-        certain = len({value for _, value in told}) == 1
+    def min_insync_replicas(broker_id: int, time_us: int) -> int | None:
         value = value_at(contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
-        return MinIsr(int(value), certain) if value is not None and value.isdigit() else None
+        return int(value) if value is not None and value.isdigit() else None
 
     def unclean_allowed(broker_id: int) -> bool | None:
         history = contexts.history(cluster_id, broker_id, topic, UNCLEAN_ELECTION)

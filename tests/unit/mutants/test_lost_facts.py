@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.registry import RULES
-from pipelines.rules.rule import VIOLATION, Case, MinIsr, Settings
+from pipelines.rules.rule import VIOLATION, Case, Settings
 from schemas.audit_facts import Fact
 
 FACTS = Path(__file__).resolve().parents[2] / "data" / "facts.jsonl.gz"
@@ -42,7 +42,7 @@ class Partition:
     def audit(self, facts: Sequence[Fact]) -> list[Case]:
         """Violations in these facts of it."""
         asked = Settings(
-            min_insync_replicas=lambda broker_id, time_us: MinIsr(2, True),
+            min_insync_replicas=lambda broker_id, time_us: 2,
             version=self.versions.get,
             unclean_allowed=lambda broker_id: None,
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
-from pipelines.rules.rule import Case, MinIsr, Rule, Settings
+from pipelines.rules.rule import Case, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -66,8 +66,8 @@ def settings(**fields: Any) -> Settings:
     return Settings(**fields)
 
 
-def min_isr(value: int, certain: bool = True) -> Settings:
-    return Settings(min_insync_replicas=lambda broker_id, time_us: MinIsr(value, certain))
+def min_isr(value: int) -> Settings:
+    return Settings(min_insync_replicas=lambda broker_id, time_us: value)
 
 
 def outcome(rule: Rule, facts: list[Fact], told: Settings | None = None) -> RuleOutcome:

@@ -20,6 +20,7 @@ UNCLEAN = [
     acked(23, 1, 110, 120),
     decided(40, 1, 2, 2, (2,)),
     leads(41, 2, 1, 100),
+    follows(60, 1, 1),
 ]
 
 
@@ -52,8 +53,27 @@ def test_a_missing_epoch_of_the_same_broker_leaves_it_open() -> None:
 
 
 def test_lines_before_and_after_leave_no_room_for_another_epoch() -> None:
-    facts = [leads(1, 1, 0, 0), acked(30, 1, 150), leads(10, 2, 1, 100), follows(60, 1, 1)]
+    life = {"topic_id": "t"}
+    facts = [leads(1, 1, 0, 0, **life), acked(30, 1, 150), leads(10, 2, 1, 100, **life), follows(60, 1, 1)]
     assert [case.severity for case in cases(RULE, facts)] == [VIOLATION]
+
+
+def test_a_fetch_answered_later_in_the_epoch_shows_it_too() -> None:
+    life = {"topic_id": "t"}
+    told = {"leader_epoch": 0, "high_watermark": 90, "offset": 90, "replica_id": 3, "error_code": 0, "connection": "x"}
+    facts = [leads(1, 1, 0, 0, **life), acked(30, 1, 150), leads(10, 2, 1, 100, **life)]
+    fetches = [fact(a.FETCH, 40, 1, correlation_id=1, **told), fact(a.FETCH, 41, 1, correlation_id=2, **told)]
+    assert [case.severity for case in cases(RULE, facts)] == [OPEN]
+    assert [case.severity for case in cases(RULE, [*facts, *fetches])] == [VIOLATION]
+    # The first one alone may have been under way since before.
+    assert [case.severity for case in cases(RULE, [*facts, fetches[0]])] == [OPEN]
+
+
+def test_without_an_id_and_with_a_version_missing_it_may_be_another_topic() -> None:
+    assert [case.severity for case in cases(RULE, UNCLEAN)] == [VIOLATION]
+    assert [case.severity for case in cases(RULE, [one for one in UNCLEAN if one.partition_epoch != 1])] == [OPEN]
+    later = [one._replace(partition_epoch=3) if one.partition_epoch == 2 else one for one in UNCLEAN]
+    assert [case.severity for case in cases(RULE, later)] == [OPEN]
 
 
 def test_a_topic_created_anew_begins_at_zero() -> None:
@@ -68,23 +88,30 @@ def test_a_topic_created_anew_begins_at_zero() -> None:
 
 def test_a_high_watermark_is_a_promise_too() -> None:
     told = fact(a.FETCH, 5, 1, leader_epoch=0, high_watermark=130, offset=130, replica_id=2, error_code=0)
-    (case,) = cases(RULE, [leads(1, 1, 0, 0), told, leads(41, 2, 1, 100)])
-    assert (case.offset_start, case.offset_end) == (100, 130)
+    life = {"topic_id": "t"}
+    (case,) = cases(RULE, [leads(1, 1, 0, 0, **life), told, leads(41, 2, 1, 100, **life)])
+    assert (case.severity, case.offset_start, case.offset_end) == (VIOLATION, 100, 130)
     refused = told._replace(error_code=74)
     assert cases(RULE, [leads(1, 1, 0, 0), refused, leads(41, 2, 1, 100)]) == []
+
+
+def request(second: float, broker_id: int, epoch: int, leader: int, isr: tuple[int, ...]) -> Fact:
+    """A LeaderAndIsr request; here each epoch is one state."""
+    state = {"name": "request", "leader": leader, "leader_epoch": epoch, "partition_epoch": epoch, "isr": isr}
+    return fact(a.LEADERSHIP, second, broker_id, **state)
 
 
 def test_the_chain_of_kip_101() -> None:
     """Broker 3 truncated to its own high watermark, then led; no line tells where its epoch starts, but its write."""
     facts: list[Fact] = [
-        fact(a.LEADERSHIP, 1, 1, name="request", leader=1, leader_epoch=0),
+        request(1, 1, 0, leader=1, isr=(1, 2, 3)),
         fact(a.HIGH_WATERMARK, 10, 1, name="updated", high_watermark=119),
         acked(10, 1, 118, error_code=None),
-        fact(a.LEADERSHIP, 20, 3, name="request", leader=2, leader_epoch=1),
+        request(20, 3, 1, leader=2, isr=(2, 3)),
         fact(a.TRUNCATION, 20.1, 3, name="log", offset=118),
         fact(a.TRUNCATION, 20.1, 3, name="replayed", offset=118, leader=2, leader_epoch=1, detail="to_high_watermark"),
-        fact(a.LEADERSHIP, 50, 3, name="request", leader=3, leader_epoch=2),
-        fact(a.LEADERSHIP, 70, 1, name="request", leader=3, leader_epoch=2),
+        request(50, 3, 2, leader=3, isr=(3,)),
+        request(70, 1, 2, leader=3, isr=(3,)),
         fact(a.APPEND, 60, 3, offset=118, end_offset=120),
     ]
     (case,) = cases(RULE, facts)

@@ -1,0 +1,50 @@
+"""Export what the audit reads of some partitions of a lake, for tests that need no Spark.
+
+python tests/data/export_facts.py LAKE tests/data/facts.jsonl.gz CLUSTER/TOPIC/PARTITION ...
+
+A line that names the partition and the version of its brokers comes before its facts, which stand in the order in which
+the rules take them; values that are null are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from pipelines.config import load_config
+from pipelines.lake import Lake
+from pipelines.replay.context_stage import collect_contexts
+from pipelines.rules.fact_columns import FACT_TYPES, KEY, ORDER
+from pipelines.rules.timeline import facts
+from pipelines.session import build_session
+
+
+def main(lake_dir: Path, target: Path, places: list[str]) -> None:
+    config = load_config()
+    spark = build_session(config, "export facts")
+    lake = Lake(spark, lake_dir)
+    versions = collect_contexts(lake, config.replay.settle_ms * 1000).versions
+    rows = facts(lake)
+    lines = []
+    for place in places:
+        cluster_id, topic, partition = place.rsplit("/", 2)
+        here = rows.where(
+            (F.col("cluster_id") == cluster_id) & (F.col("topic") == topic) & (F.col("partition") == int(partition))
+        )
+        version = {str(broker): text for (cluster, broker), text in versions.items() if cluster == cluster_id}
+        lines.append({"cluster_id": cluster_id, "topic": topic, "partition": int(partition), "versions": version})
+        found = here.orderBy(*KEY, *ORDER).select(*FACT_TYPES).collect()
+        lines += [{name: value for name, value in row.asDict().items() if value is not None} for row in found]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    # No time in the header: exporting twice gives the same bytes.
+    target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    spark.stop()
+    print(f"{len(lines)} lines, {target.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

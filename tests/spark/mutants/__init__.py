@@ -1,0 +1,1 @@
+"""Damaged logs of real clusters: what the rules must find in them, and what they must not."""

@@ -1,0 +1,40 @@
+"""All variants of all slices, judged by one audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.config import load_config
+from pipelines.lake import Lake
+from tests.spark.mutants.judged import MUTANTS, RUNS, UNDAMAGED
+from tests.spark.mutants.slices import SLICES, Records, available
+from tests.spark.mutants.variants import Audited, audited
+
+
+@pytest.fixture(scope="session")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """What the rules find in the slices as they are, in the mutants, and where lines are missing."""
+    if not available():
+        pytest.skip("the large corpora are not beside this checkout")
+    variants: dict[str, Records] = {UNDAMAGED + part: cut.read() for part, cut in SLICES.items()}
+    variants |= {mutant.variant: mutant.change(SLICES[mutant.part].read()) for mutant in MUTANTS}
+    variants |= {loss.name: loss.apply() for loss in RUNS}
+    folder: Path = tmp_path_factory.mktemp("mutants")
+    return audited(Lake(spark, folder / "lake"), variants, load_config())
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Write a line that is shown whether or not the test passes."""
+    reporter = request.config.pluginmanager.getplugin("terminalreporter")
+    assert reporter is not None
+
+    def write(line: str) -> None:
+        with capfd.disabled():
+            reporter.write_line(line)
+
+    return write

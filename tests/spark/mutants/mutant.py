@@ -1,0 +1,38 @@
+"""What a mutant is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.spark.mutants.changes import Change
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A real log with a fault written into it.
+
+    Attributes:
+        name: what was done.
+        part: slice that it was done to.
+        change: how.
+        rule: rule that must find it; None if all must stay silent: no violation that the undamaged slice has not.
+        severity: with which severity; the weaker ones are enough where a topic id is not in the log.
+        topic, partition: where.
+    """
+
+    name: str
+    part: str
+    change: Change
+    rule: str | None = None
+    severity: tuple[str, ...] = ("violation",)
+    topic: str = "payments"
+    partition: int | None = None
+
+    @property
+    def variant(self) -> str:
+        """Name of the variant."""
+        return f"{self.part}: {self.name}"
+
+
+OPEN_TOO = ("violation", "open")
+OBSERVED = ("observation",)
