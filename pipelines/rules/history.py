@@ -124,7 +124,7 @@ class PartitionHistory:
     topic: str
     partition: int
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
-    #: Of `pipelines.rules.completeness`: a broker's lines that name a partition epoch, with their times.
+    #: Of `pipelines.rules.proofs.completeness`: a broker's lines that name a partition epoch, with their times.
     own_versions: dict[int, tuple[list[int], list[Fact]]] = field(default_factory=dict)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
     #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.

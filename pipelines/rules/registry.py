@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.rules import (
+from pipelines.rules.guarantees import (
     ack_under_min_isr,
     acked_as_duplicate,
     acks,

@@ -11,9 +11,9 @@ from pyspark.sql import Row
 from pipelines.config import AuditConfig
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts
-from pipelines.rules.fact_columns import FACT_TYPES, KEY, ORDER
+from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
+from pipelines.rules.facts.timeline import facts
 from pipelines.rules.rule import Rule
-from pipelines.rules.timeline import facts
 from pipelines.rules.worker import CASE, NAMED, auditor
 
 #: Cases of one rule that are kept; beyond it they are only counted. A rule that finds more has found one thing.

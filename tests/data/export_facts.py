@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.replay.context_stage import collect_contexts
-from pipelines.rules.fact_columns import FACT_TYPES, KEY, ORDER
-from pipelines.rules.timeline import facts
+from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
+from pipelines.rules.facts.timeline import facts
 from pipelines.session import build_session
 
 

@@ -44,7 +44,7 @@ def test_every_violation_is_one_that_is_known(audited: Ended):
         ("acked-as-duplicate-of-another-batch", "payments", 2, 1714, 1715),
         ("committed-data-lost", "ledger", 0, 118, 119),
         ("committed-data-lost", "sessions", 1, 115, 341),
-        ("committed-data-lost", "sessions", 2, 948, 1155),
+        ("committed-data-lost", "sessions", 2, 948, 1156),
     ]
     assert audited.report["open_cases"] == []
     assert all(1 <= len(one["evidence"]) <= 20 for one in audited.report["violations"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from pipelines.rules.committed_data_lost import RULE
+from pipelines.rules.guarantees.committed_data_lost import RULE
 from pipelines.rules.rule import OPEN, VIOLATION
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.rules import (
+from pipelines.rules.guarantees import (
     follower_hw_above_leader,
     hw_above_isr,
     hw_regression,

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.fetch_chain import FetchChain
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.isr_spans import IsrSpans
-from pipelines.rules.lives import Lives
-from pipelines.rules.own_epochs import starts_once
+from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.isr_spans import IsrSpans
+from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.own_epochs import starts_once
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

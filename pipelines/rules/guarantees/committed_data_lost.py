@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.history import Epoch, PartitionHistory
-from pipelines.rules.loss_cause import Cause, cause_of
+from pipelines.rules.proofs.loss_cause import Cause, cause_of
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.completeness import isr_known
 from pipelines.rules.history import PartitionHistory
+from pipelines.rules.proofs.completeness import isr_known
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

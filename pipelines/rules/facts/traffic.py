@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pipelines.lake import Lake
 from pipelines.replay.timeline import Versions, exploded, named, with_topic_names
 from pipelines.replay.versions import rules_for
-from pipelines.rules.fact_columns import fact, line_fact, micros, rows_of
+from pipelines.rules.facts.columns import fact, line_fact, micros, rows_of
 from schemas import audit_facts as a
 from schemas import gold, silver
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.loss_cause import is_unclean
+from pipelines.rules.proofs.loss_cause import is_unclean
 from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings, of_history
 
 RULE_ID = "unclean-election"

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.replay.versions import parse_version
-from pipelines.rules.fetch_chain import FetchChain
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.lives import Lives
-from pipelines.rules.own_epochs import OwnEpochs
+from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.own_epochs import OwnEpochs
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Final
 
-from pipelines.rules.fetch_chain import FetchChain
+from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.rule import Ref
 from schemas.audit_facts import Fact
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipelines.controllers.rows import FAILOVER_NOT_COMPLETED
+from pipelines.rules.guarantees.state_transitions import judged_elsewhere
 from pipelines.rules.rule import VIOLATION, Rule, of_history
-from pipelines.rules.state_transitions import judged_elsewhere
 
 RULE = Rule(
     rule_id=FAILOVER_NOT_COMPLETED,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.rules.fetch_chain import FetchChain
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.lives import Lives
-from pipelines.rules.own_epochs import OwnEpochs
-from pipelines.rules.passed_offsets import PassedOffsets
+from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.own_epochs import OwnEpochs
+from pipelines.rules.proofs.passed_offsets import PassedOffsets
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

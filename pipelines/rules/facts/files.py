@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from pipelines.data_dir.ingest import current_files
 from pipelines.lake import Lake
-from pipelines.rules.fact_columns import fact, micros, rows_of
+from pipelines.rules.facts.columns import fact, micros, rows_of
 from schemas import audit_facts as a
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS

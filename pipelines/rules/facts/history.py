@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
-from pipelines.rules.fact_columns import fact, line_fact, micros, rows_of
+from pipelines.rules.facts.columns import fact, line_fact, micros, rows_of
 from schemas import audit_facts as a
 from schemas import isr, replicas, silver
 

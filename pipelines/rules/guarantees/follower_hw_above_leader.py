@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipelines.rules.fetch_chain import FetchChain, written_before
-from pipelines.rules.fetch_samples import Stretches
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.lives import Lives
+from pipelines.rules.proofs.fetch_chain import FetchChain, written_before
+from pipelines.rules.proofs.fetch_samples import Stretches
+from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -9,9 +9,7 @@ from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay.timeline import METADATA_TOPIC, Versions
-from pipelines.rules import file_facts as files
-from pipelines.rules import history_facts as history
-from pipelines.rules import traffic_facts as traffic
+from pipelines.rules.facts import files, history, traffic
 
 
 def facts(lake: Lake, versions: Versions) -> DataFrame:
