@@ -35,4 +35,6 @@ class Mutant:
 
 
 OPEN_TOO = ("violation", "open")
+#: These logs do not prove it: a line that would make it right may be missing.
+LEFT_OPEN = ("open",)
 OBSERVED = ("observation",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from tests.spark.mutants.changes import Body, Change, Where, alter, drop, each, edit, later
-from tests.spark.mutants.mutant import OBSERVED, OPEN_TOO, Mutant
+from tests.spark.mutants.mutant import LEFT_OPEN, OBSERVED, OPEN_TOO, Mutant
 from tests.spark.mutants.slices import Records
 
 DUPLICATE = Where(r'"correlationId":490,"clientId":"p5".*"baseOffset":1714')
@@ -105,6 +105,7 @@ MUTANTS = (
         "lostwake",
         _min_isr(4),
         UNDER_MIN,
+        LEFT_OPEN,
         topic="transfers",
         partition=0,
     ),
@@ -117,6 +118,7 @@ MUTANTS = (
             alter(Where(r"transfers-0 updated to \[1,3,2\]"), r"\[1,3,2\]", "[3,1]"),
         ),
         UNDER_MIN,
+        LEFT_OPEN,
         topic="transfers",
         partition=0,
     ),
@@ -126,6 +128,7 @@ MUTANTS = (
         "kraft39",
         later(produce("payments", 1, "p5", 20), 1500),
         "late-completion",
+        LEFT_OPEN,
         partition=1,
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.mutants.changes import Where, also, alter, each
-from tests.spark.mutants.mutant import OBSERVED, OPEN_TOO, Mutant
+from tests.spark.mutants.mutant import LEFT_OPEN, OBSERVED, OPEN_TOO, Mutant
 
 START = r"Leader payments-{} .*starts at leader epoch {} "
 _FETCHER_START = r"Truncating partition transfers-0 to local high watermark 0"
@@ -73,6 +73,7 @@ MUTANTS = (
         "zk28",
         alter(_start(0, 2, 3), "leader epoch 2 ", "leader epoch 1 "),
         "two-leaders-one-epoch",
+        LEFT_OPEN,
         partition=0,
     ),
     Mutant(
