@@ -169,7 +169,7 @@ def results_of(
             reasons.append(f"{open_cases} case{'s' if open_cases > 1 else ''} cannot be decided from these logs")
         reasons += doubts
         # Without its evidence a rule has nothing to go by; that says nothing against the audit as a whole.
-        blind = rule.tier != "T0" and not checked.get(name, 0)
+        blind = rule.tier != "T0" and not rule.suspects_only and not checked.get(name, 0)
         verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
         reason = "; ".join(reasons) or None
         made.append(

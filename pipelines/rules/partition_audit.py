@@ -13,6 +13,9 @@ from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import Case, Checker, Rule, Settings
 from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
+#: The fields from here on say where a fact stands; those before, what it says.
+_PLACE = Fact._fields.index("file_id")
+
 
 @dataclass
 class RuleOutcome:
@@ -41,6 +44,7 @@ class PartitionAudit:
         self._checkers: dict[str, Checker] | None = None
         self._of_kind: dict[str, list[str]] = defaultdict(list)
         self._rank = HISTORY_RANK
+        self._last: Fact | None = None
 
     def add(self, fact: Fact) -> None:
         """Take the next fact.
@@ -56,6 +60,9 @@ class PartitionAudit:
             self.history.add(fact)
             return
         self._begin()
+        if self._last is not None and fact[:_PLACE] == self._last[:_PLACE]:
+            return  # the same line in two overlapping files
+        self._last = fact
         self.history.stream(fact)
         for rule_id in self._of_kind.get(fact.kind, ()):
             self._ask(rule_id, fact)

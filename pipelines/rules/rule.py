@@ -129,6 +129,7 @@ class Rule:
         shows: what its cases are, by severity.
         example: corpus, and what to look at there; None where no corpus shows it.
         known_bugs: JIRAs with this signature.
+        suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
     """
 
     rule_id: str
@@ -143,6 +144,7 @@ class Rule:
     shows: tuple[tuple[Severity, str], ...]
     example: str | None = None
     known_bugs: tuple[str, ...] = ()
+    suspects_only: bool = False
 
 
 @dataclass

@@ -28,7 +28,7 @@ def main(lake_dir: Path, target: Path, places: list[str]) -> None:
     spark = build_session(config, "export facts")
     lake = Lake(spark, lake_dir)
     versions = collect_contexts(lake, config.replay.settle_ms * 1000).versions
-    rows = facts(lake, collect_contexts(lake, 0).versions)
+    rows = facts(lake, versions)
     lines = []
     for place in places:
         cluster_id, topic, partition = place.rsplit("/", 2)

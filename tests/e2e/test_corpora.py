@@ -45,19 +45,6 @@ def test_a_faulty_kraft_cluster_is_replayed_closely(tmp_path: Path):
     assert report["latency"]["phases_within_1_ms"] >= 0.999
 
 
-def test_what_kafka_13091_held_up_is_late_and_nothing_else_is(tmp_path: Path):
-    ended = highwater(tmp_path, "audit", CORPORA / "lostwake28")
-    assert ended.code == 1, ended.err
-    assert {(one["rule_id"], one["known_bug"]) for one in ended.report["violations"]} == {
-        ("late-completion", "KAFKA-13091")
-    }
-    produce = ended.report["operations"]["produce"]
-    assert produce["late"] == 2
-    assert produce["known_bugs"] == {"KAFKA-13091": 2}
-    assert produce["late_reasons"] == {"lost_wake_up": 2}
-    assert produce["contradicted"] == 0
-
-
 def test_a_gray_failure_is_blamed_on_the_broker_that_stuttered_and_on_nobody_outside_it(tmp_path: Path):
     corpus = "slow28"
     start, end = fault(corpus, "slow_start"), fault(corpus, "slow_end")

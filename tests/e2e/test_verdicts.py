@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 #: Clean ones beside those that lost something: nobody else's finding may appear in them.
-NAMES = ("kip101", "unclean28", "kraft43-faults", "kraft43-ops")
+NAMES = ("kip101", "unclean28", "kraft43-faults", "kraft43-ops", "lostwake28")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,8 @@ def test_every_violation_is_one_that_is_known(audited: Ended):
         ("committed-data-lost", "ledger", 0, 118, 119),
         ("committed-data-lost", "sessions", 1, 115, 341),
         ("committed-data-lost", "sessions", 2, 948, 1156),
+        ("late-completion", "transfers", 0, 28, 29),
+        ("late-completion", "transfers", 2, 18, 19),
     ]
     assert audited.report["open_cases"] == []
     assert all(1 <= len(one["evidence"]) <= 20 for one in audited.report["violations"])
@@ -92,6 +94,15 @@ def acknowledged(corpus: str, topic: str, ranges: dict[int, tuple[int, int, str]
             if seen["acks"] == "all" and start <= seen["offset"] < end:
                 counted[seen["partition"]] += seen["t1"] < datetime.fromisoformat(time).timestamp()
     return counted
+
+
+def test_what_kafka_13091_held_up_is_late_and_nothing_else_is(audited: Ended):
+    held_up = found(audited, "violations", "lostwake28")
+    assert {(one["rule_id"], one["known_bug"]) for one in held_up} == {("late-completion", "KAFKA-13091")}
+    produce = audited.report["operations"]["produce"]
+    assert produce["known_bugs"] == {"KAFKA-13091": 2}
+    assert produce["late_reasons"]["lost_wake_up"] == 2
+    assert produce["contradicted"] == 0
 
 
 def test_the_swallowed_record(audited: Ended):

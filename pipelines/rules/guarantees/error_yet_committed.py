@@ -100,4 +100,5 @@ RULE = Rule(
     make=_Checker,
     shows=((OBSERVATION, "produces answered with an error whose records are committed"),),
     example="kraft43-faults: payments-2, offset 1714",
+    suspects_only=True,
 )

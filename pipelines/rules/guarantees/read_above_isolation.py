@@ -77,4 +77,5 @@ RULE = Rule(
         (VIOLATION, "records given at or past the limit that the isolation level sets"),
         (OPEN, "the same, where the topic may have been created anew between"),
     ),
+    suspects_only=True,
 )
