@@ -19,8 +19,6 @@ PARTITION_STATE: Final = "partition_state"
 METADATA: Final = "metadata"
 #: A replica truncated: ``name`` is the source (``silver.truncations``).
 TRUNCATION: Final = "truncation"
-#: A fetcher began: ``offset`` is the follower's log end offset.
-FETCHER: Final = "fetcher"
 #: An entry of a checkpoint of offsets: ``name`` is its kind.
 CHECKPOINT: Final = "checkpoint"
 #: An entry of a replica's leader-epoch-checkpoint.
@@ -54,7 +52,6 @@ RANK: Final = {
     ISR_CHANGE: 0,
     PARTITION_STATE: 0,
     TRUNCATION: 0,
-    FETCHER: 0,
     CHECKPOINT: 0,
     EPOCH_ENTRY: 0,
     ISR_REPLAY: 0,
@@ -70,7 +67,7 @@ HISTORY_RANK: Final = 0
 
 
 class Fact(NamedTuple):
-    """One fact. What a field means for a kind is said in `pipelines.rules.timeline`; what it has not is None.
+    """One fact. What a field means for a kind is said in `pipelines.rules.facts`; what it has not is None.
 
     Attributes:
         kind: one of the above.

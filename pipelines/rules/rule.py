@@ -102,7 +102,6 @@ class Settings:
         min_insync_replicas: of the partition by the lines that are there: (broker, instant) to value.
         version: Kafka version of a broker, None where unknown.
         skew_max_us: clocks of two brokers are taken to differ by no more.
-        lag_time_max_us: replica.lag.time.max.ms of a broker.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
     """
 

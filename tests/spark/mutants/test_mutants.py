@@ -36,6 +36,7 @@ def test_mutants_are_caught_by_the_rule_whose_business_they_are(judged: Audited,
         found = "caught" if _caught(mutant, judged) else "MISSED" if registered(mutant) else "no such rule yet"
         tell(f"  {found:<17} {mutant.rule:<36} {mutant.variant}")
     asked = [mutant for mutant in faults if registered(mutant)]
+    assert len(asked) == len(faults), "a fault names a rule that is not asked"
     missed = [mutant.variant for mutant in asked if not _caught(mutant, judged)]
     tell(f"  {len(asked) - len(missed)} of {len(asked)} caught; {len(faults) - len(asked)} wait for their rule")
     assert len(missed) <= (1 - CAUGHT_MIN) * len(asked), missed
