@@ -69,6 +69,7 @@ class ReplayConfig(_Section):
     late_ms: int = Field(ge=1)
     evidence_tier_max: Literal["T0", "T1", "T2", "T3"]
     settle_ms: int = Field(ge=0)
+    seal_lag_ms: int = Field(ge=10_000)
 
 
 class LatencyConfig(_Section):

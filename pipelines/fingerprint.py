@@ -31,6 +31,11 @@ def rules_fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
+def gold_fingerprint(config_hash: str) -> str:
+    """What decides what silver becomes: code, rules and configuration. Rows of another one are never gone on from."""
+    return sha256("\n".join([code_version(), rules_fingerprint(), config_hash]).encode()).hexdigest()[:32]
+
+
 def run_id(file_ids: Iterable[str], config_hash: str) -> str:
     """Identity of an audit: the same contents, code and configuration have the same id, 32 hex digits."""
     parts = [code_version(), rules_fingerprint(), config_hash, *sorted(file_ids)]

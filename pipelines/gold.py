@@ -1,27 +1,39 @@
-"""The gold stage: silver becomes the answers, all gold tables of one audit under one stamp."""
+"""The gold stage: silver becomes the answers.
+
+A run replays what lies behind the seals of the last one and merges it; the tables that are small are made anew.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import Config
+from pipelines.fingerprint import gold_fingerprint
 from pipelines.lake import Lake, concurrently
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_produces
+from pipelines.replay.context import Contexts
 from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.followers_stage import replayed_followers
 from pipelines.replay.isr_stage import collect_evidence
+from pipelines.replay.judge import LATE
 from pipelines.replay.late import tell_late_apart
+from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rules.audit_stage import audit
 from schemas import controllers, gold, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
+from schemas.state import CARRIED, REPLAYS
 from schemas.table import TableSpec
 
-#: Written by every audit, and stamped with its id.
+#: Written by every audit.
 ANSWERS = (
     gold.DELAYED_OPERATIONS,
     gold.REQUEST_PHASES,
@@ -37,30 +49,37 @@ ANSWERS = (
 
 
 def is_current(lake: Lake, run_id: str) -> bool:
-    """Whether the gold tables are what this audit would write."""
-    return all(lake.stamp(spec) == run_id for spec in ANSWERS)
+    """Whether the gold tables are what this audit would write: its last commit, in the ledger, names it."""
+    stamp = lake.stamp(REPLAYS)
+    return stamp is not None and Stamp.from_json(stamp).run_id == run_id
 
 
-def refresh(lake: Lake, config: Config, run_id: str) -> None:
-    """Recompute the gold tables from silver."""
+def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
+    """Bring the gold tables up to what silver holds.
 
-    settle_us = config.replay.settle_ms * 1000
-    contexts, evidence = concurrently([lambda: collect_contexts(lake, settle_us), lambda: collect_evidence(lake)])
+    Killed at any point and run again it gives the same rows: a run goes on from the seals that the last *whole* run has
+    left in the ledger, which is written last, and replaces what came after them.
+
+    Args:
+        run_id: of `pipelines.fingerprint.run_id`.
+
+    Returns:
+        Where each broker's replay began, and why.
+    """
+    contexts = collect_contexts(lake, config.replay.settle_ms * 1000)
+    fingerprint = gold_fingerprint(config.config_hash)
+    todo = plan(lake, contexts, fingerprint, config.replay.seal_lag_ms * 1000)
+    carried: list[tuple[int, Mapping[Broker, Seal]]] = []
 
     def operations() -> None:
-        if has_requests(lake) or lake.has_rows(silver.LEADER_AND_ISR):
-            with replayed(lake, config.replay, contexts, evidence) as made:
-                lake.replace(gold.DELAYED_OPERATIONS, made.operations, stamp=run_id)
-                lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
-        else:
-            for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE):
-                lake.replace(spec, _none(lake, spec), stamp=run_id)
-        blame = replica_blame(lake.read(gold.DELAYED_OPERATIONS), config.latency)
-        lake.replace(gold.REPLICA_BLAME, blame.coalesce(1), stamp=run_id)
+        carried.append(_operations(lake, config, contexts, todo, run_id))
 
     def phases() -> None:
-        rows = request_phases(lake) if has_requests(lake) else _none(lake, gold.REQUEST_PHASES)
-        lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
+        if todo.whole:
+            rows = request_phases(lake) if has_requests(lake) else _none(lake, gold.REQUEST_PHASES)
+            lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
+        elif has_requests(lake) and (new := sorted({file_id for ids in todo.new_files.values() for file_id in ids})):
+            lake.merge(gold.REQUEST_PHASES, request_phases(lake, new))
 
     def coverage() -> None:
         rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(lake, gold.COVERAGE)
@@ -77,8 +96,64 @@ def refresh(lake: Lake, config: Config, run_id: str) -> None:
         lake.replace(PURGATORY_CHECKS, rows, stamp=run_id)
 
     concurrently([operations, phases, followers, checks, coverage])
-    tell_late_apart(lake, run_id)
     audit(lake, contexts, config.audit, run_id)
+    for version, seals in carried:
+        note_replays(lake, todo, seals, version, run_id, fingerprint)
+    return todo.starts
+
+
+def _operations(
+    lake: Lake, config: Config, contexts: Contexts, todo: Plan, run_id: str
+) -> tuple[int, Mapping[Broker, Seal]]:
+    """Write what the replay of partitions and fetches gives; the version of what it carries, and its seals."""
+    if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
+        for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
+            lake.replace(spec, _none(lake, spec), stamp=run_id)
+        return lake.replace(CARRIED, _none(lake, CARRIED), stamp=run_id), {}
+    evidence = collect_evidence(lake, todo.window)
+    with replayed(lake, config.replay, contexts, evidence, todo.window) as made:
+        rows = made.operations.persist()
+        told = rows.agg(
+            F.min("arrival_time").alias("since"),
+            F.min(F.when(F.col("class") == LATE, F.col("highest_time"))).alias("late_since"),
+        ).collect()[0]
+        if told["late_since"] is not None:
+            rows = tell_late_apart(lake, rows, told["late_since"])
+        if todo.whole:
+            lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
+            lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
+        else:
+            if told["since"] is not None:
+                lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": told["since"]})
+            lake.replace(ISR_TIMELINE, made.isr_changes, where=_undecided(todo), stamp=run_id)
+        _blame(lake, config, None if todo.whole else told["since"], run_id)
+        version = write_carried(lake, todo.window, made, evidence, run_id)
+        rows.unpersist()
+    return version, made.seals
+
+
+def _undecided(todo: Plan) -> str:
+    """SQL: rows of the ISR's timeline that this run decides anew."""
+    parts = []
+    for (cluster_id, broker_id), start in sorted(todo.starts.items()):
+        part = f"cluster_id = '{cluster_id}' AND broker_id = {broker_id}"
+        if start.seal is not None:
+            sealed = f"timestamp_micros({start.seal.sealed_us})"
+            part += f" AND (decided_time IS NULL OR decided_time >= {sealed})"
+        parts.append(f"({part})")
+    return " OR ".join(parts)
+
+
+def _blame(lake: Lake, config: Config, since: datetime | None, run_id: str) -> None:
+    """Aggregate the intervals that operations from an instant on fall into; None: all."""
+    operations, where = lake.read(gold.DELAYED_OPERATIONS), None
+    if since is not None:
+        seconds = config.latency.interval_s
+        first = int(since.replace(tzinfo=since.tzinfo or UTC).timestamp()) // seconds * seconds
+        operations = operations.where(F.col("arrival_time") >= F.timestamp_seconds(F.lit(first)))
+        where = f"interval_start >= timestamp_seconds({first})"
+    rows = replica_blame(operations, config.latency).coalesce(1)
+    lake.replace(gold.REPLICA_BLAME, rows, where=where, stamp=run_id)
 
 
 def _coverage(lake: Lake) -> DataFrame:

@@ -1,13 +1,11 @@
 """The lake: a folder of Delta tables. Every Delta write of the program goes through here.
 
-A table lives at ``<root>/<layer>/<name>`` and looks as its `TableSpec` says. Four kinds of writes, all safe to
+A table lives at ``<root>/<layer>/<name>`` and looks as its `TableSpec` says. Three kinds of writes, all safe to
 repeat:
 
 - `Lake.append_once`: the batch that was added last is not added again;
-- `Lake.append`: rows of one batch under a transaction id; the same id again is skipped, unseen and silently, so it
-  is for input that cannot differ the second time (bronze);
 - `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
-- `Lake.insert_new`: rows whose keys are not there yet; nothing new means no new version.
+- `Lake.merge`: the rows with these keys are what the rows say; where nothing differs, nothing is written.
 """
 
 from __future__ import annotations
@@ -17,9 +15,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,17 +133,6 @@ class Lake:
             reader = reader.option("versionAsOf", version)
         return reader.load(str(self.path(spec)))
 
-    def append(self, spec: TableSpec, df: DataFrame, txn_app_id: str, txn_version: int) -> None:
-        """Add rows once: a repeated (txn_app_id, txn_version), or a lower version, adds nothing, *whatever is in df*.
-
-        Raises:
-            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
-        """
-        writer = self._shaped(spec, df).write.format("delta").mode("append")
-        writer = writer.option("txnAppId", txn_app_id).option("txnVersion", txn_version)
-        with _constraints_kept(spec):
-            writer.save(self._made(spec))
-
     def append_once(self, spec: TableSpec, df: DataFrame, stamp: str) -> None:
         """Add the rows of one batch, unless the batch that was added last is this one.
 
@@ -160,11 +148,14 @@ class Lake:
         with _constraints_kept(spec):
             writer.save(self._made(spec))
 
-    def replace(self, spec: TableSpec, df: DataFrame, where: str | None = None, stamp: str | None = None) -> None:
+    def replace(self, spec: TableSpec, df: DataFrame, where: str | None = None, stamp: str | None = None) -> int:
         """Make the table, or its rows that satisfy `where`, consist of df; the same call twice leaves the same rows.
 
         Args:
             stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
+
+        Returns:
+            The table's Delta version then.
 
         Raises:
             LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
@@ -176,40 +167,43 @@ class Lake:
             writer = writer.option("userMetadata", stamp)
         with _constraints_kept(spec):
             writer.save(self._made(spec))
+        return table_version(self.path(spec)) or 0
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
+        return next((stamp for _, stamp in self.stamps(spec)), None)
+
+    def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
+        """Stamps of the commits that have one, the newest first, each with its Delta version."""
         log = self.path(spec) / "_delta_log"
         commits = sorted(log.iterdir(), reverse=True) if log.is_dir() else []
         for commit in commits:
-            if _COMMIT.fullmatch(commit.name):
-                for line in commit.read_text(encoding="utf-8").splitlines():
-                    stamp = json.loads(line).get("commitInfo", {}).get("userMetadata")
-                    if stamp is not None:
-                        return str(stamp)
-        return None
+            found = _COMMIT.fullmatch(commit.name)
+            for line in commit.read_text(encoding="utf-8").splitlines() if found else ():
+                stamp = json.loads(line).get("commitInfo", {}).get("userMetadata")
+                if stamp is not None and found is not None:
+                    yield int(found[1]), str(stamp)
 
-    def insert_new(self, spec: TableSpec, df: DataFrame, keys: Sequence[str] | None = None) -> int:
-        """Add the rows whose keys are not in the table; of rows of df with equal keys one is taken.
-
-        A MERGE without an update: it commits nothing when there is nothing to insert.
+    def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
+        """Make the rows with df's keys what df says; other rows stay, and rows that are the same are not written.
 
         Args:
-            keys: what identifies a row; the keys of the declaration unless given.
-
-        Returns:
-            How many rows were added.
+            df: rows with distinct keys.
+            since: by column, where the rows of df begin: what lies before need not be looked at.
 
         Raises:
             LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        names = tuple(keys or spec.keys)
-        rows = self._shaped(spec, df).dropDuplicates(list(names))
-        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in names)
+        same = [f"old.`{name}` <=> new.`{name}`" for name in spec.keys]
+        same += [
+            f"old.`{name}` >= timestamp '{time:%Y-%m-%d %H:%M:%S.%f}+00:00'" for name, time in (since or {}).items()
+        ]
+        others = [name for name in spec.column_names if name not in spec.keys]
+        differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
         table = DeltaTable.forPath(self.spark, self._made(spec)).alias("old")
         with _constraints_kept(spec):
-            done = table.merge(rows.alias("new"), same).whenNotMatchedInsertAll().execute()
-        return int(done.collect()[0]["num_inserted_rows"])
+            merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
+            merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
 
     def _made(self, spec: TableSpec) -> str:
         if not self.exists(spec):

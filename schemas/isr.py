@@ -50,6 +50,7 @@ ISR_TIMELINE = TableSpec(
         column("last_caught_up_logged_time", TIMESTAMP, "Replica last caught up, by the leader's line (3.6 and later)"),
         column("last_caught_up_lowest_time", TIMESTAMP, "The same as replayed: not before"),
         column("last_caught_up_highest_time", TIMESTAMP, "The same as replayed: not after"),
+        column("decided_time", TIMESTAMP, "The event that settled this row; null where the log ended before"),
     ),
     keys=("cluster_id", "topic", "partition", "broker_id", "change_time", "replica_id", "change"),
     cluster_by=("cluster_id", "topic", "partition"),

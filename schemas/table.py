@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DoubleType,
@@ -27,6 +28,7 @@ LONG = LongType()
 DOUBLE = DoubleType()
 BOOLEAN = BooleanType()
 TIMESTAMP = TimestampType()
+BINARY = BinaryType()
 INTS = ArrayType(INT, containsNull=False)
 LONGS = ArrayType(LONG, containsNull=False)
 STRINGS = ArrayType(STRING, containsNull=False)
@@ -52,7 +54,7 @@ class TableSpec:
     """One Delta table.
 
     Attributes:
-        layer: ``bronze``, ``silver`` or ``gold``; also the folder below the lake.
+        layer: ``bronze``, ``silver``, ``gold`` or ``state``; also the folder below the lake.
         name: the table's name, without its layer.
         comment: what one row is.
         columns: fields with a comment each; keys come first, raw text last.

@@ -12,6 +12,7 @@ A replica is *singled out* in an interval if the waiting beyond ``slow_ms`` per 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -35,12 +36,19 @@ _PHASES = (
 )
 
 
-def request_phases(lake: Lake) -> DataFrame:
-    """Rows of ``gold.request_phases`` for every completed request in silver."""
+def request_phases(lake: Lake, file_ids: Sequence[str] | None = None) -> DataFrame:
+    """Rows of ``gold.request_phases`` for every completed request in silver.
+
+    Args:
+        file_ids: only those of these files.
+    """
     tables = []
     for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS):
         if lake.has_rows(spec):
             rows = lake.read(spec)
+            if file_ids is not None:
+                new = lake.spark.createDataFrame([(file_id,) for file_id in file_ids], "file_id string")
+                rows = rows.join(F.broadcast(new), "file_id", "left_semi")
             acks = F.col("acks") if spec is silver.PRODUCE_REQUESTS else F.lit(None).cast("int")
             replica = F.col("replica_id") if spec is silver.FETCH_REQUESTS else F.lit(None).cast("int")
             tables.append(rows.withColumn("acks", acks).withColumn("replica_id", replica).select(*_phase_columns()))
@@ -48,7 +56,8 @@ def request_phases(lake: Lake) -> DataFrame:
         raise ValueError("there are no requests in silver")
     phases = reduce(DataFrame.unionByName, tables)
     # Rows of one request are equal in all columns; looking for them costs a shuffle of all requests.
-    return phases.dropDuplicates(list(gold.REQUEST_PHASES.keys)) if _files_overlap(lake) else phases
+    several = file_ids is not None or _files_overlap(lake)
+    return phases.dropDuplicates(list(gold.REQUEST_PHASES.keys)) if several else phases
 
 
 def _files_overlap(lake: Lake) -> bool:

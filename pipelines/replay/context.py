@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from pipelines.replay.kernel import Context
@@ -146,6 +147,17 @@ def value_at(history: History | Overrides, time_us: int) -> str | None:
     """The value as of an instant; None before the first one, and while an override is not set."""
     at = bisect_right(history, time_us, key=lambda entry: entry[0])
     return history[at - 1][1] if at else None
+
+
+def premises(contexts: Contexts, broker: tuple[str, int], before_us: int) -> str:
+    """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
+    lag = contexts.lag_times_max_us(*broker)
+    told: list[object] = [contexts.versions.get(broker), lag[-1][1] if lag else None, contexts.settle_us]
+    for configs in (contexts.broker_configs, contexts.topic_configs):
+        for key, history in sorted(configs.items()):
+            if key[:2] == broker:
+                told.append([key, [entry for entry in history if entry[0] < before_us]])
+    return sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def contexts_of(

@@ -98,16 +98,21 @@ def java_hash(name: str) -> Column:
     return F.expr(f"{step} & 2147483647L")
 
 
-def markers(requests: DataFrame) -> DataFrame:
-    """WriteTxnMarkers requests, one row per marked partition ``part``, and whose transaction it ends: ``producer``.
+def markers(requests: DataFrame, asked: DataFrame) -> DataFrame:
+    """WriteTxnMarkers among the requests asked for, a row per marked partition ``part``, and whose transaction it ends.
 
-    A marker names the producer id, a produce the transactional id; the transaction's own requests name both.
+    A marker names the producer id, a produce the transactional id (``producer``); the transaction's own requests, which
+    may be older than those asked for, name both.
+
+    Args:
+        requests: rows of ``silver.requests``, all.
+        asked: those of them whose markers are wanted.
     """
     told = requests.where("transactional_id IS NOT NULL AND producer_id >= 0")
     names = told.groupBy("cluster_id", F.col("producer_id").alias("marked_producer_id")).agg(
         F.max("transactional_id").alias("producer")
     )
-    rows = requests.where("api = 'WRITE_TXN_MARKERS'").withColumn("part", F.explode("partitions"))
+    rows = asked.where("api = 'WRITE_TXN_MARKERS'").withColumn("part", F.explode("partitions"))
     rows = rows.withColumn("marked_producer_id", F.col("part.producer_id"))
     rows = rows.withColumn("topic", F.col("part.topic")).withColumn("partition", F.col("part.partition"))
     return rows.join(F.broadcast(names), ["cluster_id", "marked_producer_id"], "left")

@@ -33,6 +33,7 @@ _ORDER_SLACK_US = 50_000
 #: Batches beyond a position that are kept one by one; older ones are then taken together, as a bound.
 _ENTRIES_MAX = 1_024
 _UNBOUNDED: Final = 1 << 62
+_GONE_US: Final = 3_600_000_000
 
 Key = tuple[str, int]
 
@@ -147,6 +148,22 @@ class FetchSession:
         self._names_epochs = False
         self._asked: deque[Asked] = deque()
         self._last_us: int | None = None
+        #: When the last fetch was taken up.
+        self.fetched_us = 0
+
+    @property
+    def pending(self) -> int:
+        """Fetches that are not judged yet."""
+        return len(self._asked)
+
+    @property
+    def last_us(self) -> int:
+        """Earliest instant of the event that was folded last; 0: none was."""
+        return self._last_us or 0
+
+    def is_gone(self, sealed_us: int) -> bool:
+        """Nothing was fetched for an hour: brokers close idle connections after ten minutes."""
+        return not self._asked and self.fetched_us < sealed_us - _GONE_US
 
     def observe(self, event: SessionEvent) -> Iterator[FetchOutcome]:
         """Fold one event; give the fetches that it shows to be over.
@@ -172,6 +189,7 @@ class FetchSession:
     def _take(self, event: SessionEvent) -> None:
         """A new request: it says where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
         before = self._asked[-1] if self._asked else None
+        self.fetched_us = event.time_us
         delivered_us = 0
         if before is not None:
             delivered_us = before.fetch.completed_us or 0

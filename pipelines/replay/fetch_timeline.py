@@ -12,9 +12,12 @@ from pipelines.replay import outcome as o
 from pipelines.replay.batches import BATCH, LEADER_END, STABLE
 from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
 from pipelines.replay.versions import rules_for
+from pipelines.replay.window import WHOLE
+from pipelines.replay.window import Window as Part
 from pipelines.silver.parse import topic_names
 from schemas import session_events as s
 from schemas import silver
+from schemas.state import SESSION, WATCH
 
 KEY = ("cluster_id", "broker_id", "connection")
 
@@ -63,32 +66,59 @@ ORIGIN_TYPES = {
 #: Order of events of one connection. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "latest_us", "operation_id", "topic", "partition", "base_offset")
 
+#: Kind of the row that brings a session from an earlier run; it comes before all events.
+CARRIED = "carried"
+_WATCH = ("replica_id", "isolation_level", "from_us", "went_us")
+_WATCH_TYPES = (
+    "cluster_id string, broker_id int, connection string, session_topic string, topic string, topic_id string, "
+    "partition int, replica_id int, isolation_level int, from_us long, went_us long"
+)
+_GONE_US = 3_600_000_000
 #: A consumer's connection may read what was appended a little before its first request came.
 _MARGIN_US = 1_000_000
 #: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions) -> DataFrame | None:
+def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions, window: Part = WHOLE) -> DataFrame | None:
     """Events of all connections: `KEY`, ``rank``, `EVENT_TYPES` and `ORIGIN_TYPES`; None where there are no fetches.
 
     Args:
         wakes: rows of `pipelines.replay.operator.WAKE_TYPES` with the key of the partition replay.
         versions: Kafka version by (cluster, broker).
+        window: which part of silver; its sessions come first, as events of the kind `CARRIED` with the session in a
+            column ``carried``, which is null for all others.
     """
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
-    requests = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL AND connection IS NOT NULL")
-    requests = requests.where(
-        f"NOT exists(partitions, p -> {_key('p')} IN ('{METADATA_TOPIC}', '{_METADATA_TOPIC_ID}'))"
-    )
-    watched = _watched(wakes, _watches(lake, requests))
+    requests = _requests(lake, window)
+    watched = _watched(wakes, _named(lake, watches(requests, window)))
     events = _fetches(requests).unionByName(_wakes(watched))
     moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
-    return events.unionByName(_commits(watched, moved)) if moved else events
+    if moved:
+        events = events.unionByName(_commits(watched, moved))
+    events = events.where(window.sessions.at_or_after(F.col("time_us"))).withColumn(
+        "carried", F.lit(None).cast("binary")
+    )
+    sessions = window.states_of(SESSION)
+    return events if sessions is None else events.unionByName(_carried(sessions))
 
 
-def _event(rows: DataFrame, kind: Column | str, **values: Column | str) -> DataFrame:
+def _requests(lake: Lake, window: Part) -> DataFrame:
+    requests = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL AND connection IS NOT NULL")
+    requests = window.sessions.rows(requests, "dequeued_time")
+    return requests.where(f"NOT exists(partitions, p -> {_key('p')} IN ('{METADATA_TOPIC}', '{_METADATA_TOPIC_ID}'))")
+
+
+def _carried(sessions: DataFrame) -> DataFrame:
+    rows = sessions.select(
+        "cluster_id", "broker_id", F.col("name").alias("connection"), F.col("state").alias("carried")
+    )
+    event = _event(rows.withColumn("time_us", F.lit(-1)), CARRIED, "carried", time_us="time_us")
+    return event.withColumn("rank", F.lit(-1))
+
+
+def _event(rows: DataFrame, kind: Column | str, *kept: str, **values: Column | str) -> DataFrame:
     chosen: dict[str, Column] = {"kind": F.lit(kind) if isinstance(kind, str) else kind}
     for name, value in values.items():
         chosen[name] = F.col(value) if isinstance(value, str) else value
@@ -96,7 +126,7 @@ def _event(rows: DataFrame, kind: Column | str, **values: Column | str) -> DataF
         chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in (EVENT_TYPES | ORIGIN_TYPES).items()
     ]
     ranks = F.create_map(*[F.lit(part) for item in s.RANK.items() for part in item])
-    return rows.select(*KEY, *columns).withColumn("rank", ranks[F.col("kind")])
+    return rows.select(*KEY, *columns, *kept).withColumn("rank", ranks[F.col("kind")])
 
 
 def _key(entry: str) -> str:
@@ -165,27 +195,39 @@ def _at_once_reason() -> Column:
     )
 
 
-def _watches(lake: Lake, requests: DataFrame) -> DataFrame:
-    """Which connection reads which partition, from when until when, and up to which offset it may."""
-    connection = Window.partitionBy(*KEY)
-    listed = (
-        requests.select(
-            *KEY,
-            "replica_id",
-            "isolation_level",
-            F.unix_micros("arrival_time").alias("came_us"),
-            F.unix_micros("time").alias("went_us"),
-            F.explode("partitions").alias("p"),
-        )
-        .groupBy(*KEY, F.expr(_key("p")).alias("session_topic"), "p.topic", "p.topic_id", "p.partition")
-        .agg(
-            F.max("replica_id").alias("replica_id"),
-            F.max("isolation_level").alias("isolation_level"),
-            F.min("came_us").alias("from_us"),
-            F.max("went_us").alias("went_us"),
-        )
-        .withColumn("until_us", F.max("went_us").over(connection))
+def watches(requests: DataFrame, window: Part = WHOLE) -> DataFrame:
+    """Which connection reads which partition, from when until when, and up to which offset it may.
+
+    Columns: `KEY`, session_topic (as the connection's fetches name it), topic, topic_id, partition, replica_id,
+    isolation_level, from_us, went_us.
+    """
+    listed = requests.select(
+        *KEY,
+        "replica_id",
+        "isolation_level",
+        F.unix_micros("arrival_time").alias("from_us"),
+        F.unix_micros("time").alias("went_us"),
+        F.explode("partitions").alias("p"),
+    ).select(*KEY, F.expr(_key("p")).alias("session_topic"), "p.topic", "p.topic_id", "p.partition", *_WATCH)
+    before = window.rows_of(WATCH, _WATCH_TYPES)
+    if before is not None:
+        listed = before.unionByName(listed)
+    return listed.groupBy(*KEY, "session_topic", "topic", "topic_id", "partition").agg(
+        *[(F.min if name == "from_us" else F.max)(name).alias(name) for name in _WATCH]
     )
+
+
+def watches_to_carry(lake: Lake, window: Part) -> DataFrame | None:
+    """Rows of `watches` that the next run needs: of connections that fetched within the last hour before the seals."""
+    if not lake.has_rows(silver.FETCH_REQUESTS):
+        return None
+    rows = watches(_requests(lake, window), window)
+    last_us = F.max("went_us").over(Window.partitionBy(*KEY))
+    return rows.withColumn("last_us", last_us).where(~window.ends.before(F.col("last_us") + _GONE_US)).drop("last_us")
+
+
+def _named(lake: Lake, listed: DataFrame) -> DataFrame:
+    listed = listed.withColumn("until_us", F.max("went_us").over(Window.partitionBy(*KEY)))
     names = topic_names(lake)
     if names is None:
         return listed

@@ -17,7 +17,7 @@ What no rule of the leader asks for, and no line of the leader shows, the contro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
@@ -47,8 +47,8 @@ class IsrWatch:
 
     def __init__(self, context: Context, evidence: IsrEvidence | None = None) -> None:
         self._context = context
-        self._evidence = evidence or IsrEvidence()
-        self._rules = IsrRules(context, self._evidence)
+        self.evidence = evidence or IsrEvidence()
+        self._rules = IsrRules(context, self.evidence)
         self._leads: bool | None = None
         self._leader_epoch: int | None = None
         self._since_us = 0
@@ -60,7 +60,7 @@ class IsrWatch:
         self._in_flight: dict[int, IsrOutcome] = {}
         self._settling: dict[int, IsrOutcome] = {}
         period_us = self._rules.period_us
-        self._judge = IsrJudge(self._evidence, period_us, asks_controller=context.rules.maximal_isr)
+        self._judge = IsrJudge(self.evidence, period_us, asks_controller=context.rules.maximal_isr)
         self._due_us = 0
         self._unseen = commits_isr_unseen(context.rules.version)
         self._done: list[IsrOutcome] = []
@@ -101,6 +101,10 @@ class IsrWatch:
         self._end_leadership(o.LOG_ENDS)
         given, self._done = self._done, []
         return given
+
+    def extend_chains(self, ends_us: Mapping[str, int]) -> None:
+        """Chains of fetches have gone on: when the last fetch of each arrived, by chain."""
+        self._rules.extend_chains(ends_us)
 
     # What the leader was told, and told.
 
@@ -240,7 +244,7 @@ class IsrWatch:
 
     def _by_controller(self, outcome: IsrOutcome, event: Event) -> None:
         outcome.made_by, outcome.class_ = o.CONTROLLER, o.OUTSIDE_RULE
-        standing = self._evidence.standing_at(outcome.replica_id, event.time_us)
+        standing = self.evidence.standing_at(outcome.replica_id, event.time_us)
         by_standing = {FENCED: o.CONTROLLER_FENCED, SHUTTING_DOWN: o.CONTROLLER_SHUTDOWN}
         otherwise = o.CONTROLLER_NEW_EPOCH if event.kind == e.LEADER_START else o.CONTROLLER_OTHER
         outcome.reason = by_standing.get(standing or "", otherwise)

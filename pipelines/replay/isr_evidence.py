@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from pipelines.replay.versions import Version
@@ -40,6 +40,8 @@ FENCED: Final = "fenced"
 SHUTTING_DOWN: Final = "shutting_down"
 UNFENCED: Final = "unfenced"
 
+#: How far back a rule of the ISR looks at most; a replica's lag is bounded by replica.lag.time.max.ms.
+_REMEMBERED_US: Final = 86_400_000_000
 #: A follower's connection shows a fetch at least this often: replica.fetch.wait.max.ms is 500 ms by default.
 FETCH_GAP_US: Final = 1_000_000
 #: The controller's line and the moment at which the leader's metadata shows the same can lie this far apart.
@@ -83,6 +85,8 @@ class IsrEvidence:
         standing: by replica: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order, as the controller
             within or beside the leading broker said it; empty where no such log is there.
         kraft: fenced and shutting-down replicas exist: the controller is a KRaft quorum.
+        chain_ends: when the last fetch of a chain arrived, by chain (`schemas.events.Event.chain`).
+        last_line_us: the broker's last line before the seal of the replay that collected this; 0: none.
     """
 
     fetches_logged: tuple[Span, ...] = _ALWAYS
@@ -90,6 +94,8 @@ class IsrEvidence:
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     standing: Mapping[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     kraft: bool = True
+    chain_ends: Mapping[str, int] = field(default_factory=dict)
+    last_line_us: int = 0
 
     def logged(self, from_us: int, until_us: int) -> bool:
         """Followers' fetches are in the log over the whole span."""
@@ -169,3 +175,26 @@ class IsrEvidence:
 
 def _begins(gap: Gap) -> int:
     return gap.since_us
+
+
+def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us: Mapping[str, int]) -> IsrEvidence:
+    """Evidence of a log, from what an earlier run collected of it and what the log has told since a seal.
+
+    Args:
+        before: of the earlier run, which saw further than the seal.
+        now: of the log from the seal on, with the last line and the last fetch of each connection before it.
+        sealed_us: the seal.
+        resumed_us: when the last fetch before the seal was dequeued, by connection.
+    """
+    forgotten_us = sealed_us - _REMEMBERED_US
+    gaps = dict(now.gaps)
+    for connection, told in before.gaps.items():
+        since_us = resumed_us.get(connection, NEVER_US)
+        # A connection without a later fetch is not in `now`: its last gap has no end still.
+        kept = tuple(gap for gap in told if gap.since_us < since_us and gap.until_us > forgotten_us)
+        if kept and (kept[-1].until_us < NEVER_US or kept[-1].since_us > forgotten_us):
+            gaps[connection] = kept + gaps.get(connection, ())
+    spans = [*before.fetches_logged, *now.fetches_logged]
+    logged = ((min(since for since, _ in spans), max(until for _, until in spans)),) if spans else ()
+    silences = tuple(span for span in before.silences if forgotten_us < span[1] < sealed_us)
+    return replace(now, gaps=gaps, fetches_logged=logged, silences=silences + now.silences)

@@ -114,7 +114,15 @@ class IsrOutcome:
             self.class_ = PREDICTED
 
 
-def isr_row(outcome: IsrOutcome, *, cluster_id: str, broker_id: int, topic: str, partition: int) -> dict[str, Any]:
+def isr_row(
+    outcome: IsrOutcome,
+    *,
+    cluster_id: str,
+    broker_id: int,
+    topic: str,
+    partition: int,
+    decided_us: int | None = None,
+) -> dict[str, Any]:
     """An outcome as a row of ``gold.isr_timeline``; instants are microseconds since the epoch, or None."""
     seen_us, residual_us = outcome.observed_us, outcome.residual_us
     change_us = seen_us if seen_us is not None else outcome.highest_us
@@ -144,4 +152,5 @@ def isr_row(outcome: IsrOutcome, *, cluster_id: str, broker_id: int, topic: str,
         "last_caught_up_logged_time": outcome.caught_up_logged_us,
         "last_caught_up_lowest_time": outcome.caught_up_lowest_us,
         "last_caught_up_highest_time": outcome.caught_up_highest_us,
+        "decided_time": decided_us,
     }

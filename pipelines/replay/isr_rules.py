@@ -5,6 +5,7 @@ See `pipelines.replay.isr` for the rules and their sources.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipelines.replay import isr_outcome as o
@@ -70,6 +71,11 @@ class IsrRules:
         self._followers = {}
         self._log = LogEnd(0)
         self._start_offset = self._watermark_lowest = self._watermark_highest = 0
+
+    def extend_chains(self, ends_us: Mapping[str, int]) -> None:
+        """Chains of fetches have gone on: when the last fetch of each arrived, by chain."""
+        for follower in self._followers.values():
+            follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
     # Events.
 

@@ -8,12 +8,15 @@ process.
 
 from __future__ import annotations
 
+from datetime import datetime
+from functools import reduce
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP
-from schemas import gold
+from schemas import gold, silver
 
 #: What was answered this shortly before a late operation was answered as the broker resumed.
 RESUME_MS = 100
@@ -21,13 +24,27 @@ RESUME_MS = 100
 _KEY = gold.DELAYED_OPERATIONS.keys
 
 
-def tell_late_apart(lake: Lake, stamp: str) -> None:
-    """Give every late operation of ``gold.delayed_operations`` its reason; no write where none is late."""
-    late = lake.read(gold.DELAYED_OPERATIONS).where(F.col("class") == LATE)
-    if late.isEmpty():
-        return
-    rows = with_reasons(late, lake.read(gold.REQUEST_PHASES))
-    lake.replace(gold.DELAYED_OPERATIONS, rows, where=f"class = '{LATE}'", stamp=stamp)
+def tell_late_apart(lake: Lake, operations: DataFrame, since: datetime) -> DataFrame:
+    """Rows of ``gold.delayed_operations`` where every late one has its reason.
+
+    Args:
+        since: the earliest predicted end of a late one.
+    """
+    requests = [
+        lake.read(spec)
+        .where(F.col("time") >= F.lit(since))
+        .select(
+            "cluster_id",
+            F.coalesce("broker_id", F.lit(-1)).alias("broker_id"),
+            "arrival_time",
+            F.col("time").alias("line_time"),
+        )
+        for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
+        if lake.has_rows(spec)
+    ]
+    late = F.col("class") == LATE
+    told = with_reasons(operations.where(late), reduce(DataFrame.unionByName, requests))
+    return operations.where(~late).unionByName(told)
 
 
 def with_reasons(late: DataFrame, requests: DataFrame) -> DataFrame:

@@ -16,6 +16,7 @@ The high watermark is at most the minimum over the definite ones, and at least t
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipelines.replay.versions import Rules
@@ -102,6 +103,11 @@ class Leadership:
             eligible = True if self.isr is None or replica_id in self.isr else None
             known = self.followers[replica_id] = Follower(eligible=eligible)
         return known
+
+    def extend_chains(self, ends_us: Mapping[str, int]) -> None:
+        """Chains of fetches have gone on: when the last fetch of each arrived, by chain."""
+        for follower in self.followers.values():
+            follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
     def start_epoch(self, event: Event, newly_leader: bool) -> frozenset[int]:
         """Take up an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``); returns who left the ISR."""

@@ -12,15 +12,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from pipelines.replay.batches import Wake
 from pipelines.replay.context import Contexts
-from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
-from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.partition_fold import Output, PartitionFold
 from pipelines.replay.timeline import EVENT_TYPES, KEY
 from schemas.events import Event
-
-Output = PartitionOutcome | Wake | IsrOutcome
 
 _EVENT_COLUMNS = list(EVENT_TYPES)
 
@@ -28,6 +25,7 @@ _EVENT_COLUMNS = list(EVENT_TYPES)
 OUTCOME_TYPES = {
     "request_id": "string",
     "base_offset": "long",
+    "handled_us": "long",
     "error_code": "int",
     "predicted_error_code": "int",
     "leader_epoch": "int",
@@ -66,23 +64,41 @@ WAKE_TYPES = {
 }
 #: A change of the ISR: a row of ``gold.isr_timeline`` as JSON, its instants in microseconds; null for anything else.
 ISR_CHANGE = "isr_change"
+#: ``final``: given by what lies before the seal. ``frozen``: the fold as of the seal, with the operations that it holds
+#: and the time of its last event; null for anything else.
+STATE_TYPES = {"final": "boolean", "frozen": "binary", "pending": "long", "last_us": "long"}
 REPLAY_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, " + ", ".join(
-    f"{name} {type_}" for name, type_ in (OUTCOME_TYPES | WAKE_TYPES | {ISR_CHANGE: "string"}).items()
+    f"{name} {type_}" for name, type_ in (OUTCOME_TYPES | WAKE_TYPES | {ISR_CHANGE: "string"} | STATE_TYPES).items()
 )
+#: Kind of the row that brings a fold from an earlier run, in the column ``carried``; it comes before all events.
+CARRIED = "carried"
 
 
 class PartitionReplay(StatefulProcessor):
     """Folds the events of a key in their order and gives the outcomes.
 
-    The rows of a key must come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not.
+    The rows of a key must come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not. A
+    row of the kind `CARRIED` comes first and holds the fold as of the last seal. The fold as of the new one is given as
+    a row, too: Spark's own state of an operator cannot go back to what it was before a late file, a table can.
+
+    Args:
+        contexts: versions and settings.
+        evidence: by (cluster, broker).
+        sealed_us: by (cluster, broker), up to where the replay is final, exclusive.
     """
 
-    def __init__(self, contexts: Contexts, evidence: Mapping[tuple[str, int], IsrEvidence]) -> None:
+    def __init__(
+        self,
+        contexts: Contexts,
+        evidence: Mapping[tuple[str, int], IsrEvidence],
+        sealed_us: Mapping[tuple[str, int], int],
+    ) -> None:
         self._contexts = contexts
         self._evidence = evidence
+        self._sealed_us = sealed_us
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Nothing lives on between batches yet: a batch holds the whole history of its keys."""
+        """No state lives in the operator: see above."""
 
     def handleInputRows(
         self,
@@ -92,15 +108,25 @@ class PartitionReplay(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         cluster_id, topic, _, broker_id = key
         context = self._contexts.of(cluster_id, broker_id, topic)
-        state, watch = State(context), IsrWatch(context, self._evidence.get((cluster_id, broker_id)))
+        evidence = self._evidence.get((cluster_id, broker_id)) or IsrEvidence()
+        sealed_us = self._sealed_us.get((cluster_id, broker_id))
+        fold = PartitionFold(context, evidence)
+        final = sealed_us is not None
         for frame in rows:
-            given: list[Output] = []
-            for event in events(frame):
-                given += step(state, event)
-                given += watch.observe(event)
+            given: list[tuple[Any, ...]] = []
+            listed = events(frame)
+            if frame["kind"].iloc[0] == CARRIED:
+                next(listed)
+                fold = PartitionFold.thawed(bytes(frame["carried"].iloc[0]), context, evidence)
+            for event in listed:
+                if final and sealed_us is not None and event.time_us >= sealed_us:
+                    given += _frozen(key, fold, sealed_us)
+                    final = False
+                given += [_values(key, output, final, event.time_us) for output in fold.observe(event)]
             if given:
                 yield _frame(key, given)
-        given = [*finish(state), *watch.finish()]
+        given = _frozen(key, fold, sealed_us) if final and sealed_us is not None else []
+        given += [_values(key, output, False, None) for output in fold.finish()]
         if given:
             yield _frame(key, given)
 
@@ -123,26 +149,33 @@ def events(frame: pd.DataFrame) -> Iterator[Event]:
     return map(Event._make, zip(*columns, strict=True))
 
 
-def _frame(key: Any, given: list[Output]) -> pd.DataFrame:
-    rows = [_values(key, output) for output in given]
-    frame = pd.DataFrame(rows, columns=[*OUTCOME_TYPES, *WAKE_TYPES, ISR_CHANGE], dtype=object)
+def _frame(key: Any, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
     for name, value in zip(reversed(KEY), reversed(key), strict=True):
         frame.insert(0, name, value)
     return frame
 
 
-def _values(key: Any, output: Output) -> tuple[Any, ...]:
+def _values(key: Any, output: Output, final: bool, decided_us: int | None) -> tuple[Any, ...]:
     if isinstance(output, Wake):
-        return (*_NO_OUTCOME, *output, None)
+        return (*_NO_OUTCOME, *output, None, final, None, None, None)
     if isinstance(output, IsrOutcome):
         cluster_id, topic, partition, broker_id = key
-        row = isr_row(output, cluster_id=cluster_id, broker_id=int(broker_id), topic=topic, partition=int(partition))
-        return (*_NO_OUTCOME, *_NO_WAKE, orjson.dumps(row).decode())
-    return (*outcome_values(output), *_NO_WAKE, None)
+        place = {"cluster_id": cluster_id, "broker_id": int(broker_id), "topic": topic, "partition": int(partition)}
+        row = isr_row(output, **place, decided_us=decided_us)
+        return (*_NO_OUTCOME, *_NO_WAKE, orjson.dumps(row).decode(), final, None, None, None)
+    return (*outcome_values(output), *_NO_WAKE, None, final, None, None, None)
+
+
+def _frozen(key: Any, fold: PartitionFold, sealed_us: int) -> list[tuple[Any, ...]]:
+    if fold.is_gone(sealed_us):
+        return []
+    return [(*_NO_OUTCOME, *_NO_WAKE, None, True, fold.freeze(), fold.pending, fold.last_us)]
 
 
 _NO_OUTCOME = (None,) * len(OUTCOME_TYPES)
 _NO_WAKE = (None,) * len(WAKE_TYPES)
+_COLUMNS = [*OUTCOME_TYPES, *WAKE_TYPES, ISR_CHANGE, *STATE_TYPES]
 #: Columns that stand in the outcome under their own names.
 _PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name in PartitionOutcome.__dataclass_fields__))
 _PLAIN_NAMES = tuple(name for name in OUTCOME_TYPES if name in PartitionOutcome.__dataclass_fields__)

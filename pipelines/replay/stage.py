@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from typing import NamedTuple
@@ -16,19 +16,29 @@ from pipelines.config import ReplayConfig
 from pipelines.lake import Lake
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
-from pipelines.replay.context import Contexts
+from pipelines.replay.context import Contexts, premises
 from pipelines.replay.context_stage import collect_contexts as collect_contexts
 from pipelines.replay.fetch_operator import FETCH_SCHEMA, SessionReplay
 from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
-from pipelines.replay.operator import OUTCOME_TYPES, REPLAY_SCHEMA, PartitionReplay
+from pipelines.replay.operator import CARRIED, OUTCOME_TYPES, REPLAY_SCHEMA, WAKE_TYPES, PartitionReplay
+from pipelines.replay.seals import Broker, Seal
 from pipelines.replay.timeline import KEY, ORDER, operation_id, timeline
+from pipelines.replay.window import WHOLE, Window
 from pipelines.silver.parse import topic_names
 from schemas import gold, silver
 from schemas.isr import ISR_TIMELINE
+from schemas.state import OUTCOME, PARTITION, WAKE
 
 _BROKER = ("cluster_id", "broker_id")
+#: When a wake happened, as followers and as consumers see it.
+_WAKE_INSTANTS = ("appended_lowest_us", "committed_lowest_us")
+#: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
+_WAKE_SLACK_US = 5_000_000
+_KEY_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, "
+_OUTCOME_SCHEMA = _KEY_SCHEMA + ", ".join(f"{name} {type_}" for name, type_ in OUTCOME_TYPES.items())
+_WAKE_SCHEMA = _KEY_SCHEMA + ", ".join(f"{name} {type_}" for name, type_ in WAKE_TYPES.items())
 #: Columns of a request that gold repeats as they are.
 _COPIED = (
     "cluster_id",
@@ -47,49 +57,126 @@ _COPIED = (
 
 
 class Replayed(NamedTuple):
-    """Rows of ``gold.delayed_operations`` and of ``gold.isr_timeline``."""
+    """What a replay gives.
+
+    Attributes:
+        operations: rows of ``gold.delayed_operations``: those of the window, and of requests that it may have changed.
+        isr_changes: rows of ``gold.isr_timeline`` that the window decided, or that are open at its end.
+        partitions: rows of `pipelines.replay.operator.REPLAY_SCHEMA`, kept until the block ends.
+        sessions: rows of `pipelines.replay.fetch_operator.FETCH_SCHEMA`, kept, too; None where there are no fetches.
+        seals: up to where the replay is final, by broker.
+    """
 
     operations: DataFrame
     isr_changes: DataFrame
+    partitions: DataFrame
+    sessions: DataFrame | None
+    seals: Mapping[Broker, Seal]
 
 
 @contextmanager
 def replayed(
-    lake: Lake, config: ReplayConfig, contexts: Contexts, evidence: Evidences | None = None
+    lake: Lake,
+    config: ReplayConfig,
+    contexts: Contexts,
+    evidence: Evidences | None = None,
+    window: Window = WHOLE,
 ) -> Iterator[Replayed]:
     """Every delayed produce and every fetch in silver, and every change of an ISR.
 
-    Lazy: nothing is computed before rows are asked for, but for small evidence per broker. The replay of the
-    partitions, which all of it needs, is kept until the block ends.
+    Lazy, but for small evidence per broker and, in a window with seals, the replay of the partitions, which tells up to
+    where fetches are final. What several results need is kept until the block ends.
 
     Args:
         evidence: of `pipelines.replay.isr_stage.collect_evidence`; collected here if None.
+        window: which part of silver, and what is carried from before; all of it, from the beginning, if not given.
     """
-    partitions = replay_partitions(lake, contexts, config.evidence_tier_max, evidence).persist()
+    partitions = replay_partitions(lake, contexts, config.evidence_tier_max, evidence, window).persist()
+    sessions: DataFrame | None = None
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
-        kinds = (_produces(lake, partitions, limits, contexts), _fetches(lake, partitions, limits, contexts))
+        seals = _seals(partitions, window, contexts)
+        sessions = _sessions(lake, partitions, limits, contexts, window, seals)
+        kinds = [_produces(lake, partitions, limits, contexts, window)]
+        if sessions is not None:
+            sessions = sessions.persist()
+            kinds.append(_fetches(lake, sessions))
         operations = [rows for rows in kinds if rows is not None]
         nothing = lake.spark.createDataFrame([], gold.DELAYED_OPERATIONS.worker_schema)
-        yield Replayed(reduce(DataFrame.unionByName, operations or [nothing]), _isr_changes(partitions))
+        yield Replayed(
+            reduce(DataFrame.unionByName, operations or [nothing]),
+            _isr_changes(partitions),
+            partitions,
+            sessions,
+            seals,
+        )
     finally:
         partitions.unpersist()
+        if sessions is not None:
+            sessions.unpersist()
 
 
-def replay_partitions(lake: Lake, contexts: Contexts, tier_max: str, evidence: Evidences | None = None) -> DataFrame:
+def replay_partitions(
+    lake: Lake, contexts: Contexts, tier_max: str, evidence: Evidences | None = None, window: Window = WHOLE
+) -> DataFrame:
     """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    events = timeline(lake, tier_max, contexts.versions)
-    isr_lines = isr_events(lake, tier_max)
+    events = timeline(lake, tier_max, contexts.versions, window)
+    isr_lines = isr_events(lake, tier_max, window)
     if isr_lines is not None:
         events = events.unionByName(isr_lines)
+    events = events.withColumn("carried", F.lit(None).cast("binary"))
+    folds = window.states_of(PARTITION)
+    if folds is not None:
+        events = events.unionByName(_folds(folds), allowMissingColumns=True)
     ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
     return ordered.groupBy(*KEY).transformWithStateInPandas(
-        PartitionReplay(contexts, collect_evidence(lake) if evidence is None else evidence),
+        PartitionReplay(contexts, collect_evidence(lake, window) if evidence is None else evidence, window.until),
         REPLAY_SCHEMA,
         outputMode="append",
         timeMode="none",
     )
+
+
+def _folds(carried: DataFrame) -> DataFrame:
+    """Carried folds as events that come before all others of their partition."""
+    name = F.regexp_extract("name", r"^(.*)-(\d+)$", 1), F.regexp_extract("name", r"^(.*)-(\d+)$", 2).cast("int")
+    return carried.select(
+        "cluster_id",
+        name[0].alias("topic"),
+        name[1].alias("partition"),
+        "broker_id",
+        F.lit(CARRIED).alias("kind"),
+        F.lit(-1).cast("long").alias("time_us"),
+        F.lit(-1).alias("rank"),
+        F.col("state").alias("carried"),
+    )
+
+
+def _seals(partitions: DataFrame, window: Window, contexts: Contexts) -> dict[Broker, Seal]:
+    """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
+    if not window.until:
+        return {}
+    open_ = partitions.where("NOT final")
+    # An append that only followers prove begins at 0 until one of them narrows it down.
+    wakes = F.when(F.col("wake").isNotNull(), F.least(*[F.nullif(F.col(name), F.lit(0)) for name in _WAKE_INSTANTS]))
+    rows = (
+        open_.groupBy(*_BROKER).agg(F.min(wakes).alias("wakes_us"), F.min("handled_us").alias("waiting_us")).collect()
+    )
+    found = {(row["cluster_id"], row["broker_id"]): row for row in rows}
+    seals = {}
+    for broker, sealed_us in window.until.items():
+        before, row = window.seals.get(broker), found.get(broker)
+        wakes_us = (row["wakes_us"] if row else None) or sealed_us
+        waiting_us = (row["waiting_us"] if row else None) or sealed_us
+        sessions_us = min(sealed_us - _WAKE_SLACK_US, wakes_us)
+        seals[broker] = Seal(
+            sealed_us,
+            max(sessions_us, before.sessions_us) if before else sessions_us,
+            min(sealed_us, waiting_us),
+            premises(contexts, broker, sealed_us),
+        )
+    return seals
 
 
 def _isr_changes(partitions: DataFrame) -> DataFrame:
@@ -104,11 +191,29 @@ def _isr_changes(partitions: DataFrame) -> DataFrame:
     )
 
 
-def _produces(lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
-    requests = _requests(lake)
+def outcomes_of(partitions: DataFrame, window: Window) -> DataFrame:
+    """Outcomes of the window, and those carried of requests that may have others in it."""
+    columns = [*KEY, *OUTCOME_TYPES]
+    rows = partitions.where("request_id IS NOT NULL").select(*columns)
+    carried = window.rows_of(OUTCOME, _OUTCOME_SCHEMA)
+    return rows if carried is None else rows.unionByName(carried.select(*columns))
+
+
+def wakes_of(partitions: DataFrame, window: Window) -> DataFrame:
+    """Wakes of the window, and those carried, which may matter to fetches that are not final."""
+    columns = [*KEY, *WAKE_TYPES]
+    rows = partitions.where("wake IS NOT NULL").select(*columns, "final")
+    carried = window.rows_of(WAKE, _WAKE_SCHEMA)
+    return rows if carried is None else rows.unionByName(carried.select(*columns, F.lit(True).alias("final")))
+
+
+def _produces(
+    lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts, window: Window
+) -> DataFrame | None:
+    requests = _requests(lake, window)
     if requests is None:
         return None
-    outcomes = partitions.where("request_id IS NOT NULL")
+    outcomes = outcomes_of(partitions, window)
     by_request = outcomes.groupBy("cluster_id", "broker_id", F.col("request_id").alias("operation_id")).agg(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
@@ -116,15 +221,28 @@ def _produces(lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: C
     return joined.mapInArrow(_operations(limits, dict(contexts.versions)), gold.DELAYED_OPERATIONS.worker_schema)
 
 
-def _fetches(lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
-    events = fetches.fetch_timeline(lake, partitions.where("wake IS NOT NULL"), contexts.versions)
+def _sessions(
+    lake: Lake,
+    partitions: DataFrame,
+    limits: Tolerances,
+    contexts: Contexts,
+    window: Window,
+    seals: Mapping[Broker, Seal],
+) -> DataFrame | None:
+    """Rows of `FETCH_SCHEMA`; None where there are no fetches."""
+    events = fetches.fetch_timeline(lake, wakes_of(partitions, window), contexts.versions, window)
     if events is None:
         return None
     number = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
     ordered = events.repartition(number, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
-    judged = ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
-        SessionReplay(limits, dict(contexts.versions)), FETCH_SCHEMA, outputMode="append", timeMode="none"
+    sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
+    return ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
+        SessionReplay(limits, dict(contexts.versions), sealed_us), FETCH_SCHEMA, outputMode="append", timeMode="none"
     )
+
+
+def _fetches(lake: Lake, sessions: DataFrame) -> DataFrame:
+    judged = sessions.where("frozen IS NULL")
     names = topic_names(lake)
     if names is not None:
         named = names.select("cluster_id", F.col("topic_id").alias("closing_topic"), "name")
@@ -144,6 +262,8 @@ def _fetch_columns(judged: DataFrame) -> list[Column]:
         "residual_ms": F.col("residual_us") / 1000,
         "partitions": F.array().cast(gold.DELAYED_OPERATIONS.worker_schema["partitions"].dataType),
     }
+    # A table's arrays hold no null, and MERGE takes no others.
+    made |= {name: F.array_compact(name) for name in ("error_codes", "predicted_error_codes")}
     for name in ("arrival", "handled", "completed", "lowest", "highest"):
         made[f"{name}_time"] = F.timestamp_micros(f"{name}_us")
     made |= {name: F.col(name) for name in judged.columns if name not in made}
@@ -153,13 +273,13 @@ def _fetch_columns(judged: DataFrame) -> list[Column]:
     ]
 
 
-def _requests(lake: Lake) -> DataFrame | None:
+def _requests(lake: Lake, window: Window) -> DataFrame | None:
     """Requests whose answer waits in the produce purgatory: acks=all produces, and those of coordinators."""
     kinds = []
     if lake.has_rows(silver.PRODUCE_REQUESTS):
-        kinds.append(lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"))
+        kinds.append(window.waiting.rows(lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"), "handled_time"))
     if lake.has_rows(silver.REQUESTS):
-        requests = lake.read(silver.REQUESTS)
+        requests = window.waiting.rows(lake.read(silver.REQUESTS), "handled_time")
         marking = requests.where("api = 'WRITE_TXN_MARKERS' AND broker_id IS NOT NULL AND size(partitions) > 0")
         kinds += [coordinators.records(requests, coordinators.partition_counts(lake)), marking]
     return reduce(DataFrame.unionByName, [_waiting(rows) for rows in kinds]) if kinds else None

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay import coordinators
+from pipelines.replay.chains import FETCH_INSTANTS, carried_fetches, chained
 from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
 from pipelines.replay.versions import rules_for
+from pipelines.replay.window import WHOLE, Window
 from pipelines.silver.parse import topic_names
 from schemas import events as e
 from schemas import silver
@@ -63,29 +66,29 @@ EVENT_TYPES = {
 }
 #: A fetcher that starts later than this after its partition became a follower has other reasons.
 STEP_DOWN_MAX_US = 5_000_000
-#: Instants of a fetch that the fetch after it is told.
-_FETCH_INSTANTS = ("arrival_time", "dequeued_time", "handled_time", "completed_time")
 _CARRIER_INSTANTS = ("arrival", "dequeued", "handled", "completed", "sent")
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
 
 
-def timeline(lake: Lake, tier_max: str = "T3", versions: Versions | None = None) -> DataFrame:
+def timeline(lake: Lake, tier_max: str = "T3", versions: Versions | None = None, window: Window = WHOLE) -> DataFrame:
     """Events of all partitions: `KEY`, ``rank`` and `EVENT_TYPES`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
         versions: Kafka version by (cluster, broker), for what a version does not log.
+        window: which part of silver.
     """
     parts = [
         *_leadership(lake),
         *_isr(lake),
-        *_fetches(lake),
-        *_appends_of_requests(lake, versions or {}),
+        *_fetches(lake, window),
+        *_appends_of_requests(lake, versions or {}, window),
     ]
     if tier_max == "T3":
-        parts += [*_checks(lake), *_appends(lake)]
-    return reduce(DataFrame.unionByName, parts)
+        parts += [*_checks(lake, window), *_appends(lake, window)]
+    # What tells of leaderships is small, and what it means depends on what was told before: it is read whole.
+    return reduce(DataFrame.unionByName, parts).where(window.sealed.at_or_after(F.col("time_us")))
 
 
 def operation_id(time: str = "time") -> Column:
@@ -161,7 +164,7 @@ def _with_step_down(lake: Lake, leadership: DataFrame) -> DataFrame:
     if fetchers is None:
         return leadership.withColumn("stepped_down_us", F.lit(None).cast("long"))
     added = fetchers.where("action = 'added'").select(*KEY, "time", F.lit(True).alias("is_added"))
-    later = Window.partitionBy(*KEY).orderBy("time").rangeBetween(Window.currentRow, Window.unboundedFollowing)
+    later = Over.partitionBy(*KEY).orderBy("time").rangeBetween(Over.currentRow, Over.unboundedFollowing)
     both = leadership.unionByName(added, allowMissingColumns=True)
     next_us = F.min(F.when(F.col("is_added"), _micros("time"))).over(later)
     within = next_us - _micros("time") <= STEP_DOWN_MAX_US
@@ -170,13 +173,16 @@ def _with_step_down(lake: Lake, leadership: DataFrame) -> DataFrame:
 
 
 def _restarts(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
-    """A broker that starts leads nothing: whatever it led before has ended, though no line of its own says so."""
+    """A broker that starts leads nothing: whatever it led before has ended, though no line of its own says so.
+
+    Of starts before a partition was first led nothing follows; so what is told later never changes what came before.
+    """
     lifecycle = _rows(lake, silver.BROKER_LIFECYCLE)
     if lifecycle is None:
         return []
     starts = lifecycle.where("event = 'starting'").select("cluster_id", "broker_id", "time").distinct()
-    led = leadership.where("role = 'leader_start'").select(*KEY).distinct()
-    joined = led.join(F.broadcast(starts), ["cluster_id", "broker_id"])
+    led = leadership.where("role = 'leader_start'").groupBy(*KEY).agg(F.min("time").alias("first_led"))
+    joined = led.join(F.broadcast(starts), ["cluster_id", "broker_id"]).where("time >= first_led")
     return [_event(joined, e.LEADER_END, time_us=_micros("time"), earliest_us=_micros("time"))]
 
 
@@ -200,43 +206,30 @@ def _isr(lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _fetches(lake: Lake) -> list[DataFrame]:
-    """Followers' fetches with their place in the chain of fetches of their connection.
-
-    A follower has one fetch under way at a time, and a new one is read from its connection only after the response to
-    the one before has left it. So the correlation ids of a connection count its fetches without a gap (a gap is a
-    line that is missing), and every instant of a fetch lies before the arrival of the next one: that mends lines
-    that were logged late.
-    """
+def _fetches(lake: Lake, window: Window) -> list[DataFrame]:
+    """Followers' fetches with their place in the chain of fetches of their connection."""
     listed, requests = _rows(lake, silver.REPLICA_FETCHES), _rows(lake, silver.FETCH_REQUESTS)
     if listed is None or requests is None:
         return []
-    listed = listed.where(f"source = 'request' AND topic <> '{METADATA_TOPIC}'")
+    listed = window.sealed.rows(listed.where("source = 'request'"), "handled_time")
+    listed = named(lake, listed).where(F.col("topic") != METADATA_TOPIC)
     empty = (
-        requests.where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
-        .select("cluster_id", "broker_id", "replica_id", "connection", "correlation_id", *_FETCH_INSTANTS)
+        window.sealed.rows(requests, "handled_time")
+        .where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
+        .select("cluster_id", "broker_id", "replica_id", "connection", "correlation_id", *FETCH_INSTANTS)
         .withColumn("sent_time", F.col("arrival_time"))
     )
     all_fetches = listed.unionByName(empty, allowMissingColumns=True)
-    # A fetch has a row per partition, so its neighbours are found by number, not by row.
-    connection = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id").orderBy("correlation_id")
-    # A port can be used again, by another connection of the same name: what does not fit in time is none of this one.
-    before = F.max(F.struct(*_FETCH_INSTANTS, "sent_time")).over(connection.rangeBetween(-1, -1))
-    previous = F.when(before["arrival_time"] <= F.col("arrival_time"), before)
-    after = F.max("arrival_time").over(connection.rangeBetween(1, 1))
-    following = F.when(after >= F.col("arrival_time"), after)
-    until_now = connection.rangeBetween(Window.unboundedPreceding, Window.currentRow)
-    chained = (
-        all_fetches.withColumn("previous", previous)
-        .withColumn("next", following)
-        .withColumn("chain_no", F.max(F.when(F.col("previous").isNull(), F.col("correlation_id"))).over(until_now))
-    )
-    chain = Window.partitionBy("cluster_id", "broker_id", "connection", "replica_id", "chain_no")
-    chained = chained.withColumn("chain_end", F.max("arrival_time").over(chain)).where("topic IS NOT NULL")
+    before = carried_fetches(window)
+    if before is None:
+        all_fetches = all_fetches.withColumn("carried_chain_no", F.lit(None).cast("int"))
+    else:
+        all_fetches = all_fetches.unionByName(before, allowMissingColumns=True)
+    fetches = chained(all_fetches).where("topic IS NOT NULL")
     handled = F.least(_micros("handled_time"), _micros("next"))
     return [
         _event(
-            chained,
+            fetches,
             e.FETCH,
             time_us=handled,
             earliest_us=F.least(_micros("dequeued_time"), handled),
@@ -256,11 +249,13 @@ def _fetches(lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _appends_of_requests(lake: Lake, versions: Versions) -> list[DataFrame]:
+def _appends_of_requests(lake: Lake, versions: Versions, window: Window) -> list[DataFrame]:
     """Appends on behalf of requests: of producers, of coordinators, and of transaction markers."""
     made = []
     requests = _rows(lake, silver.REQUESTS)
-    produces = with_topic_names(lake, _rows(lake, silver.PRODUCE_REQUESTS))
+    produces = _rows(lake, silver.PRODUCE_REQUESTS)
+    if produces is not None:
+        produces = with_topic_names(lake, window.sealed.rows(produces, "handled_time"))
     if produces is not None:
         silent = [key for key, version in versions.items() if not rules_for(version).logs_transactional_ids]
         if silent and requests is not None:
@@ -276,9 +271,10 @@ def _appends_of_requests(lake: Lake, versions: Versions) -> list[DataFrame]:
             )
         )
     if requests is not None:
-        records = exploded(coordinators.records(requests, coordinators.partition_counts(lake)))
+        asked = window.sealed.rows(requests, "handled_time")
+        records = exploded(coordinators.records(asked, coordinators.partition_counts(lake)))
         made.append(_append_event(records, acks=-1, records="records"))
-        markers = coordinators.markers(requests)
+        markers = coordinators.markers(requests, asked)
         made.append(
             _append_event(
                 markers,
@@ -342,11 +338,11 @@ def named(lake: Lake, rows: DataFrame) -> DataFrame:
     return found.withColumn("topic", F.coalesce("name", "topic")).drop("name")
 
 
-def _checks(lake: Lake) -> list[DataFrame]:
+def _checks(lake: Lake, window: Window) -> list[DataFrame]:
     rows = _rows(lake, silver.DELAYED_OPERATION_CHECKS)
     if rows is None:
         return []
-    rows = rows.where("operation = 'produce' AND step IN ('initial', 'progress')")
+    rows = window.sealed.rows(rows.where("operation = 'produce' AND step IN ('initial', 'progress')"), "time")
     return [
         _event(
             rows,
@@ -360,12 +356,12 @@ def _checks(lake: Lake) -> list[DataFrame]:
     ]
 
 
-def _appends(lake: Lake) -> list[DataFrame]:
+def _appends(lake: Lake, window: Window) -> list[DataFrame]:
     """'N written to log' of the replica manager gives first and last offset: the required offset without a guess."""
     rows = _rows(lake, silver.APPENDS)
     if rows is None:
         return []
-    rows = rows.where("source = 'replica_manager' AND last_offset IS NOT NULL")
+    rows = window.sealed.rows(rows.where("source = 'replica_manager' AND last_offset IS NOT NULL"), "time")
     return [
         _event(
             rows,

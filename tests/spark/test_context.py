@@ -28,7 +28,7 @@ def fact(spec: TableSpec, second: float, **values: Any) -> dict[str, Any]:
 def fill(lake: Lake, spec: TableSpec, rows: list[dict[str, Any]]) -> None:
     numbered = [row | {"fact_no": number} for number, row in enumerate(rows)]
     values = [tuple(row[name] for name in spec.column_names) for row in numbered]
-    lake.append(spec, lake.spark.createDataFrame(values, spec.worker_schema), spec.name, 1)
+    lake.append_once(spec, lake.spark.createDataFrame(values, spec.worker_schema), spec.name)
 
 
 def config(second: float, scope: str, key: str, value: str | None, entity: str = "orders") -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _first_actions(path: Path) -> dict[str, object]:
 def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) -> None:
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.*- offset : -1$"):
-        lake.append(SPEC, rows([-1]), "app", 1)
+        lake.append_once(SPEC, rows([-1]), "batch")
     assert lake.versions() == {"silver.samples": 0}
 
 
@@ -122,18 +122,8 @@ def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None
     df = spark.createDataFrame([(None, 1, 1, None)], stored_schema(nullable))
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: NOT NULL constraint .* topic"):
-        lake.append(SPEC, df, "app", 1)
+        lake.append_once(SPEC, df, "batch")
     assert _offsets(lake) == []
-
-
-def test_an_append_is_taken_once(lake: Lake, rows: Rows) -> None:
-    lake.append(SPEC, rows([1, 2]), "app", 7)
-    lake.append(SPEC, rows([1, 2]), "app", 7)
-    assert _offsets(lake) == [1, 2]
-    assert lake.versions() == {"silver.samples": 1}
-    lake.append(SPEC, rows([3]), "app", 8)
-    lake.append(SPEC, rows([4]), "other", 1)
-    assert _offsets(lake) == [1, 2, 3, 4]
 
 
 def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: Rows) -> None:
@@ -160,8 +150,9 @@ def test_a_stamp_is_that_of_the_latest_commit_that_has_one(lake: Lake, rows: Row
     assert lake.stamp(SPEC) == "run-1"
     lake.replace(SPEC, rows([2]), "topic = 't'", stamp="run-2")
     assert lake.stamp(SPEC) == "run-2"
-    lake.append(SPEC, rows([3]), "app", 1)
+    lake.merge(SPEC, rows([3]))
     assert lake.stamp(SPEC) == "run-2"
+    assert list(lake.stamps(SPEC)) == [(2, "run-2"), (1, "run-1")]
 
 
 def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> None:
@@ -171,20 +162,13 @@ def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> Non
     assert _offsets(lake) == [1]
 
 
-def test_only_new_rows_are_inserted_and_nothing_new_is_no_version(lake: Lake, rows: Rows) -> None:
-    assert lake.insert_new(SPEC, rows([1, 2])) == 2
+def test_a_merge_writes_what_differs_and_nothing_else(lake: Lake, rows: Rows) -> None:
+    lake.merge(SPEC, rows([1, 2]))
     version = lake.versions()
-    assert lake.insert_new(SPEC, rows([1, 2], broker_id=9)) == 0
+    lake.merge(SPEC, rows([1, 2]))
     assert lake.versions() == version
-    assert lake.insert_new(SPEC, rows([2, 3, 3])) == 1
-    assert _offsets(lake) == [1, 2, 3]
-    assert {row.broker_id for row in lake.read(SPEC).collect()} == {1}
-
-
-def test_keys_of_an_insert_may_be_null(lake: Lake, spark: SparkSession) -> None:
-    df = spark.createDataFrame([("t", 1, None, None)], stored_schema(SPEC))
-    assert lake.insert_new(SPEC, df, ["topic", "broker_id"]) == 1
-    assert lake.insert_new(SPEC, df, ["topic", "broker_id"]) == 0
+    lake.merge(SPEC, rows([2, 3], broker_id=9))
+    assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,239 @@
+"""What the replay carries from run to run, on Spark: where a run goes on, and what it leaves to the next one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial, reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.lake import Lake
+from pipelines.replay.chains import follower_fetches, last_fetches
+from pipelines.replay.context import Contexts, premises
+from pipelines.replay.fetch_timeline import watches_to_carry
+from pipelines.replay.freeze import freeze
+from pipelines.replay.isr_stage import Evidences
+from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
+from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
+from pipelines.replay.window import Bounds, Window
+from pipelines.silver.parse import topic_names
+from schemas import bronze, silver, state
+from schemas.state import CARRIED, REPLAYS
+
+_BROKER = ("cluster_id", "broker_id")
+_REQUESTS = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run replays, and why.
+
+    Attributes:
+        starts: by broker.
+        new_files: by broker, the files that no run has replayed.
+        last_us: by broker, when its log ends.
+    """
+
+    window: Window
+    starts: Mapping[Broker, Start]
+    new_files: Mapping[Broker, list[str]]
+    last_us: Mapping[Broker, int]
+
+    @property
+    def whole(self) -> bool:
+        """Nothing goes on: every table is made anew."""
+        return not self.window.seals
+
+
+def plan(lake: Lake, contexts: Contexts, fingerprint: str, lag_us: int) -> Plan:
+    """Decide, broker by broker, where the replay goes on.
+
+    Args:
+        contexts: what lines tell by now of versions and settings.
+        fingerprint: of code, rules and configuration: rows of another one are never gone on from.
+        lag_us: how far behind the end of a log its replay is final.
+    """
+    files = _parsed_files(lake)
+    stamps = [Stamp.from_json(text) for _, text in lake.stamps(REPLAYS)]
+    known = _replayed_files(lake) if stamps else set()
+    new_files: dict[Broker, list[str]] = defaultdict(list)
+    ends: dict[Broker, dict[bool, int]] = defaultdict(dict)
+    for file_id, broker, is_request, _, last_us in files:
+        if file_id not in known:
+            new_files[broker].append(file_id)
+        ends[broker][is_request] = max(ends[broker].get(is_request, 0), last_us)
+    # What a request proves is older than its line: where there is a request log, it tells how far the log is complete.
+    last = {broker: by_kind.get(True, by_kind.get(False, 0)) for broker, by_kind in ends.items()}
+    earliest = _earliest(lake, new_files, files) if known else {}
+    found = starts(last, stamps, fingerprint, earliest, partial(premises, contexts), lag_us)
+    for broker in _named_since(lake, stamps, found):
+        found[broker] = Start(None, None, CONFIGURATION)
+    seals = {broker: start.seal for broker, start in found.items() if start.seal is not None}
+    until = {}
+    for broker, last_us in last.items():
+        seal = seals.get(broker)
+        until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
+    window = Window(seals, until, len(seals) == len(last), _carried(lake, found))
+    return Plan(window, found, new_files, last)
+
+
+def _parsed_files(lake: Lake) -> list[tuple[str, Broker, bool, int, int]]:
+    """(file, broker, whether it is a request log, first and last instant) of the files that silver holds."""
+    if not lake.has_rows(silver.LINE_COUNTS):
+        return []
+    parsed = lake.read(silver.LINE_COUNTS).select("file_id").distinct()
+    rows = lake.read(bronze.LOG_FILES).where("broker_id IS NOT NULL AND first_time IS NOT NULL").join(parsed, "file_id")
+    first, last = F.unix_micros("first_time").alias("first_us"), F.unix_micros("last_time").alias("last_us")
+    listed = rows.select("file_id", *_BROKER, (F.col("kind") == "kafka-request").alias("is_request"), first, last)
+    return [
+        (row["file_id"], (row["cluster_id"] or "unknown", row["broker_id"]), row["is_request"], *row[4:])
+        for row in listed.collect()
+    ]
+
+
+def _replayed_files(lake: Lake) -> set[str]:
+    rows = lake.read(REPLAYS).select(F.explode("file_ids").alias("file_id")).distinct().collect()
+    return {row["file_id"] for row in rows}
+
+
+def _earliest(
+    lake: Lake, new_files: Mapping[Broker, list[str]], files: list[tuple[str, Broker, bool, int, int]]
+) -> dict[Broker, int]:
+    """By broker, the earliest instant that its new files tell of: of requests, when they were taken up."""
+    new = {file_id for ids in new_files.values() for file_id in ids}
+    if not new:
+        return {}
+    earliest: dict[Broker, int] = {}
+    for file_id, broker, _, first_us, _ in files:
+        if file_id in new:
+            earliest[broker] = min(earliest.get(broker, first_us), first_us)
+    wanted = F.broadcast(lake.spark.createDataFrame([(file_id,) for file_id in sorted(new)], "file_id string"))
+    since = F.lit(_EPOCH + timedelta(microseconds=min(earliest.values())))
+    parts = [
+        lake.read(spec).where(F.col("time") >= since).select("file_id", *_BROKER, "dequeued_time")
+        for spec in _REQUESTS
+        if lake.has_rows(spec)
+    ]
+    if parts:
+        rows = reduce(DataFrame.unionByName, parts).where("broker_id IS NOT NULL").join(wanted, "file_id")
+        taken_up = F.unix_micros(F.min("dequeued_time")).alias("earliest_us")
+        for row in rows.groupBy(*_BROKER).agg(taken_up).collect():
+            broker = row["cluster_id"], row["broker_id"]
+            earliest[broker] = min(earliest.get(broker, row["earliest_us"]), row["earliest_us"])
+    return earliest
+
+
+def _named_since(lake: Lake, stamps: list[Stamp], found: Mapping[Broker, Start]) -> list[Broker]:
+    """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
+    names = topic_names(lake)
+    if not stamps or names is None or not any(start.seal for start in found.values()):
+        return []
+    rows = lake.read(CARRIED, stamps[0].carried_version).where("kind = 'partition' AND name LIKE 'id:%'")
+    topic_id = F.regexp_extract("name", r"^id:(.*)-\d+$", 1).alias("topic_id")
+    told = rows.select(*_BROKER, topic_id).join(F.broadcast(names), ["cluster_id", "topic_id"], "left_semi")
+    return [(row["cluster_id"], row["broker_id"]) for row in told.select(*_BROKER).distinct().collect()]
+
+
+def _carried(lake: Lake, found: Mapping[Broker, Start]) -> DataFrame | None:
+    """Rows of ``state.carried``, for each broker those of the seal that it goes on from."""
+    versions: dict[int, list[Broker]] = defaultdict(list)
+    for broker, start in found.items():
+        if start.seal is not None and start.carried_version is not None:
+            versions[start.carried_version].append(broker)
+    parts = [lake.read(CARRIED, version).where(_among(brokers)) for version, brokers in sorted(versions.items())]
+    return reduce(DataFrame.unionByName, parts) if parts else None
+
+
+def _among(brokers: list[Broker]) -> Column:
+    names = [f"{cluster_id}|{broker_id}" for cluster_id, broker_id in sorted(brokers)]
+    return F.concat_ws("|", "cluster_id", F.col("broker_id").cast("string")).isin(names)
+
+
+def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidences, stamp: str) -> int:
+    """Replace ``state.carried`` by what the next run goes on from; gives its Delta version.
+
+    No run reads it before its version stands in ``state.replays`` (`note_replays`).
+    """
+    sealed = window.ends.of_row().isNotNull()
+    # Partitions of brokers without a seal are never final.
+    partition = F.concat_ws("-", "topic", F.col("partition").cast("string"))
+    parts = [_folds(made.partitions, state.PARTITION, partition)]
+    if made.sessions is not None:
+        parts.append(_folds(made.sessions, state.SESSION, F.col("connection")))
+        fetches = last_fetches(follower_fetches(lake, window), window)
+        parts.append(_rows(fetches, state.CONNECTION, F.col("connection")))
+        watches = watches_to_carry(lake, window)
+        if watches is not None:
+            parts.append(_rows(watches.where(sealed), state.WATCH, F.col("connection")))
+        sessions = Bounds({broker: seal.sessions_us for broker, seal in made.seals.items()})
+        wakes = wakes_of(made.partitions, window).where("final").where(sealed)
+        awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
+        parts.append(_rows(wakes.where(awaited).drop("final"), state.WAKE, partition))
+    waiting = Bounds({broker: seal.waiting_us for broker, seal in made.seals.items()})
+    outcomes = outcomes_of(made.partitions.where("final"), window).where(sealed)
+    parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
+    frozen = [
+        (state.EVIDENCE, *broker, None, 0, None, None, freeze(evidence[broker], ()))
+        for broker in sorted(window.until)
+        if broker in evidence
+    ]
+    parts.append(lake.spark.createDataFrame(frozen, CARRIED.worker_schema))
+    return lake.replace(CARRIED, reduce(DataFrame.unionByName, parts).coalesce(2), stamp=stamp)
+
+
+def _folds(rows: DataFrame, kind: str, name: Column) -> DataFrame:
+    return rows.where("frozen IS NOT NULL").select(
+        F.lit(kind).alias("kind"),
+        *_BROKER,
+        name.alias("name"),
+        "pending",
+        F.timestamp_micros(F.nullif("last_us", F.lit(0))).alias("last_time"),
+        F.lit(None).cast("string").alias("row"),
+        F.col("frozen").alias("state"),
+    )
+
+
+def _rows(rows: DataFrame, kind: str, name: Column) -> DataFrame:
+    return rows.select(
+        F.lit(kind).alias("kind"),
+        *_BROKER,
+        name.alias("name"),
+        F.lit(0).cast("long").alias("pending"),
+        F.lit(None).cast("timestamp").alias("last_time"),
+        F.to_json(F.struct(*rows.columns)).alias("row"),
+        F.lit(None).cast("binary").alias("state"),
+    )
+
+
+def note_replays(
+    lake: Lake, made: Plan, seals: Mapping[Broker, Seal], carried_version: int, run_id: str, fingerprint: str
+) -> None:
+    """Add this run to the ledger: the last commit of a run, and the one that the next run goes on from."""
+    now = datetime.now(UTC)
+    rows = []
+    for broker, start in sorted(made.starts.items()):
+        seal = seals.get(broker)
+        rows.append(
+            (
+                run_id,
+                now,
+                *broker,
+                _time(start.seal.sealed_us if start.seal else None),
+                _time(made.last_us.get(broker)),
+                _time(seal.sealed_us if seal else None),
+                start.reason,
+                _time(start.late_us),
+                sorted(made.new_files.get(broker, [])),
+            )
+        )
+    stamp = Stamp(run_id, fingerprint, carried_version, seals).to_json()
+    lake.append_once(REPLAYS, lake.spark.createDataFrame(rows, REPLAYS.worker_schema).coalesce(1), stamp)
+
+
+def _time(time_us: int | None) -> datetime | None:
+    return None if time_us is None else _EPOCH + timedelta(microseconds=time_us)

@@ -1,0 +1,73 @@
+"""The fold of one partition on its leader: the kernel and the watch over its ISR, which see the same events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pipelines.replay.batches import Wake
+from pipelines.replay.freeze import freeze, thaw
+from pipelines.replay.isr import IsrWatch
+from pipelines.replay.isr_evidence import IsrEvidence
+from pipelines.replay.isr_outcome import IsrOutcome
+from pipelines.replay.kernel import Context, State, finish, step
+from pipelines.replay.outcome import PartitionOutcome
+from schemas.events import Event
+
+_FORGOTTEN_US: Final = 86_400_000_000
+
+Output = PartitionOutcome | Wake | IsrOutcome
+
+
+class PartitionFold:
+    """Everything that is folded over the events of one partition on one broker.
+
+    Args:
+        context: versions and settings.
+        evidence: what else the broker's log shows.
+    """
+
+    def __init__(self, context: Context, evidence: IsrEvidence) -> None:
+        self.state = State(context)
+        self.watch = IsrWatch(context, evidence)
+        #: Time of the event that was folded last.
+        self.last_us = 0
+
+    def observe(self, event: Event) -> Iterator[Output]:
+        """Fold one event; give what it settles."""
+        self.last_us = event.time_us
+        yield from step(self.state, event)
+        yield from self.watch.observe(event)
+
+    def finish(self) -> Iterator[Output]:
+        """The log ends here; give what is left."""
+        yield from finish(self.state)
+        yield from self.watch.finish()
+
+    @property
+    def pending(self) -> int:
+        """Operations that are not settled."""
+        return len(self.state.waiting) + len(self.state.decided)
+
+    def is_gone(self, sealed_us: int) -> bool:
+        """The broker leads the partition no more and nothing was heard of it for a day: a later event begins anew."""
+        return self.state.leads is False and not self.pending and self.last_us < sealed_us - _FORGOTTEN_US
+
+    def freeze(self) -> bytes:
+        """This fold, to go on from with `thawed`."""
+        return freeze(self, self._outside(self.state.context, self.watch.evidence))
+
+    @classmethod
+    def thawed(cls, frozen: bytes, context: Context, evidence: IsrEvidence) -> PartitionFold:
+        """The fold of `freeze`, with what is known by now of the broker."""
+        fold = thaw(frozen, cls._outside(context, evidence))
+        assert isinstance(fold, cls)
+        # How far a chain of fetches reaches is told by the fetches that came since.
+        if fold.state.leadership is not None:
+            fold.state.leadership.extend_chains(evidence.chain_ends)
+        fold.watch.extend_chains(evidence.chain_ends)
+        return fold
+
+    @staticmethod
+    def _outside(context: Context, evidence: IsrEvidence) -> tuple[object, ...]:
+        return context, context.rules, evidence

@@ -1,0 +1,151 @@
+"""Where a replay goes on, and up to where it is final. Pure.
+
+A request is logged when it *ends*, so what a log tells of an instant is complete only some time later. A broker's log
+is therefore *sealed* up to `lag_us` before its last line: what lies before is folded once, and the state as of then is
+kept; what lies behind is folded again by the next run. A seal is a bet, and never trusted: if a line comes after all
+that belongs before it (a file that was copied late, a request that waited longer), the next run goes back to the last
+seal that is older by half of `lag_us` than the line. It goes back to the beginning where lines tell of versions or
+settings that the past was replayed without.
+
+Nothing here compares two brokers: each one has a seal of its own, on its own clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+#: (cluster, broker).
+Broker = tuple[str, int]
+
+FIRST: Final = "first"
+NEW: Final = "new"
+LATE: Final = "late"
+CONFIGURATION: Final = "configuration"
+FINGERPRINT: Final = "fingerprint"
+UNCHANGED: Final = "unchanged"
+
+_SECOND_US: Final = 1_000_000
+
+
+class Seal(NamedTuple):
+    """Up to where the replay of a broker's log is final. Microseconds, exclusive.
+
+    Attributes:
+        sealed_us: events of partitions before it are folded into the states.
+        sessions_us: the same for fetches; earlier, as what wakes them may still be open.
+        waiting_us: the oldest request with an append that is not settled was handled at or after it.
+        premises: hash of what lines had told of versions and settings by then.
+    """
+
+    sealed_us: int
+    sessions_us: int
+    waiting_us: int
+    premises: str
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a run leaves with its last commit, for the next one to go on from.
+
+    Attributes:
+        run_id: the audit.
+        fingerprint: hash of code, rules and configuration that gave the rows.
+        carried_version: Delta version of ``state.carried``.
+        seals: by broker; one without a seal begins anew.
+    """
+
+    run_id: str
+    fingerprint: str
+    carried_version: int
+    seals: Mapping[Broker, Seal] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The stamp as text."""
+        seals = [[*broker, *seal] for broker, seal in sorted(self.seals.items())]
+        return json.dumps([self.run_id, self.fingerprint, self.carried_version, seals], separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Stamp:
+        """The stamp of `to_json`."""
+        run_id, fingerprint, version, seals = json.loads(text)
+        return cls(run_id, fingerprint, version, {(row[0], row[1]): Seal(*row[2:]) for row in seals})
+
+
+class Start(NamedTuple):
+    """Where the replay of a broker's log begins.
+
+    Attributes:
+        seal: the seal that it goes on from; None: the beginning.
+        carried_version: of ``state.carried``, with the states of that seal.
+        reason: one of the constants above.
+        late_us: the earliest instant of what came late.
+    """
+
+    seal: Seal | None
+    carried_version: int | None
+    reason: str
+    late_us: int | None = None
+
+
+def starts(
+    brokers: Iterable[Broker],
+    stamps: Sequence[Stamp],
+    fingerprint: str,
+    earliest_us: Mapping[Broker, int],
+    premises: Callable[[Broker, int], str],
+    lag_us: int,
+) -> dict[Broker, Start]:
+    """Where each broker's replay begins.
+
+    Args:
+        brokers: all there are.
+        stamps: of earlier runs, the newest first.
+        fingerprint: of this run.
+        earliest_us: by broker with new files, the earliest instant that they tell of.
+        premises: hash of what lines tell by now of a broker and the time before an instant.
+        lag_us: see `seal_us`.
+    """
+    found: dict[Broker, Start] = {}
+    last = stamps[0] if stamps else None
+    for broker in brokers:
+        if last is None:
+            found[broker] = Start(None, None, FIRST)
+        elif last.fingerprint != fingerprint:
+            found[broker] = Start(None, None, FINGERPRINT)
+        else:
+            found[broker] = _start(broker, stamps, earliest_us.get(broker), premises, lag_us)
+    return found
+
+
+def _start(
+    broker: Broker,
+    stamps: Sequence[Stamp],
+    earliest_us: int | None,
+    premises: Callable[[Broker, int], str],
+    lag_us: int,
+) -> Start:
+    fingerprint = stamps[0].fingerprint
+    now = stamps[0].seals.get(broker)
+    if now is None:
+        return Start(None, None, FIRST if earliest_us is not None else UNCHANGED)
+    if premises(broker, now.sealed_us) != now.premises:
+        return Start(None, None, CONFIGURATION)
+    if earliest_us is None or earliest_us >= now.sealed_us:
+        return Start(now, stamps[0].carried_version, UNCHANGED if earliest_us is None else NEW)
+    for stamp in stamps[1:]:
+        seal = stamp.seals.get(broker)
+        if stamp.fingerprint != fingerprint or seal is None:
+            break
+        # What was decided shortly before a seal looked at what followed it, up to the lag.
+        if seal.sealed_us + lag_us // 2 <= earliest_us and premises(broker, seal.sealed_us) == seal.premises:
+            return Start(seal, stamp.carried_version, LATE, earliest_us)
+    return Start(None, None, LATE, earliest_us)
+
+
+def seal_us(last_line_us: int, lag_us: int, since_us: int | None) -> int:
+    """Up to where a log is sealed, on a whole second; never before where it was sealed already."""
+    sealed = (last_line_us - lag_us) // _SECOND_US * _SECOND_US
+    return max(sealed, since_us) if since_us is not None else sealed
