@@ -23,11 +23,12 @@ from pipelines.data_dir.ingest import ingest_data
 from pipelines.errors import InputError
 from pipelines.lake import Lake, make_lake
 from pipelines.lake_lock import one_writer
+from pipelines.machine_faults import machine_faults
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.summary import summary_text
-from pipelines.report.write import write_report
-from pipelines.session import build_session, lock_in_jvm
+from pipelines.report.write import make_report_folder, write_report
+from pipelines.session import build_session, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
 from schemas import bronze
 from schemas.catalog import TABLES
@@ -60,6 +61,7 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
     _look(run, logs)
+    make_report_folder(run.out)
     make_lake(run.lake)
     with _written(run, "audit") as lake:
         problems = _ingest(run, lake, logs)
@@ -95,6 +97,7 @@ def replay(run: Run) -> ExitCode:
 
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
+    make_report_folder(run.out)
     with _lake(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
     return _VERDICTS[made.verdict]
@@ -120,12 +123,13 @@ def _written(run: Run, verb: str) -> Iterator[Lake]:
 
 @contextmanager
 def _lake(run: Run) -> Iterator[Lake]:
-    with run.console.stage("start Spark"):
-        spark = build_session(run.config, "highwater")
-    try:
-        yield Lake(spark, run.lake)
-    finally:
-        spark.stop()
+    with machine_faults(run.lake, scratch_folders(run.config.session)):
+        with run.console.stage("start Spark"):
+            spark = build_session(run.config, "highwater")
+        try:
+            yield Lake(spark, run.lake)
+        finally:
+            spark.stop()
 
 
 def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> tuple[tuple[str, str], ...]:

@@ -121,6 +121,12 @@ def lock_in_jvm(spark: SparkSession, path: Path | None) -> Iterator[None]:
         file.close()
 
 
+def scratch_folders(session: SessionConfig) -> list[Path]:
+    """Where Spark spills to, in the order in which it asks itself."""
+    told = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
+    return [Path(folder.strip()) for folder in told.split(",") if folder.strip()]
+
+
 def _submitted() -> dict[str, str] | None:
     """Settings that spark-submit has fixed; None if this process was not started by it."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
