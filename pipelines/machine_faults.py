@@ -66,10 +66,9 @@ def machine_fault(error: BaseException, lake: Path, scratch: Sequence[Path]) -> 
         room = "" if free is None else f" ({free / (1 << 20):.0f} MB free)"
         elsewhere = "" if folder == lake else ", or put spark.local.dir elsewhere in [session.spark]"
         return EnvironmentProblem(f"{folder}: no space left on its disk{room}", f"make room{elsewhere}, then {_AGAIN}")
-    if _FORBIDDEN.search(text):
-        if (forbidden := _named(text, lake, scratch)) is not None:
-            why = "its file system is read-only" if "Read-only" in text else "permission denied"
-            return EnvironmentProblem(f"{forbidden}: cannot be written ({why})", f"make it writable, then {_AGAIN}")
+    if _FORBIDDEN.search(text) and (forbidden := _named(text, lake, scratch)) is not None:
+        why = "its file system is read-only" if "Read-only" in text else "permission denied"
+        return EnvironmentProblem(f"{forbidden}: cannot be written ({why})", f"make it writable, then {_AGAIN}")
     if _HEAP.search(text):
         return EnvironmentProblem("Spark ran out of heap", f"raise session.driver_memory, then {_AGAIN}")
     if _JVM_GONE.search(text):
