@@ -23,19 +23,24 @@ ROOT = Path(__file__).parents[2]
 POLL_S = 0.02
 TIMEOUT_S = 1200
 _STAGE = re.compile(r"^(\S.*?) +\d+\.\d s$", re.MULTILINE)
-_TABLE_FILE = re.compile(r"part-.*\.parquet")
 #: One task at a time per table is plenty for small inputs, and starts a fraction of the Python workers.
 SMALL_CONF = '[session]\nmaster = "local[2]"\nshuffle_partitions = 1\nlock_wait_s = 0\n'
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that ended by itself."""
+    """A run that ended by itself.
+
+    Attributes:
+        cpu_s: of all its processes, give or take what they did in their last half second: what does not depend on
+            who else uses the machine.
+    """
 
     code: int
     out: str
     err: str
     seconds: float
+    cpu_s: float
 
     @property
     def complaints(self) -> list[str]:
@@ -67,25 +72,33 @@ class Command:
         folder: gets the output of the run; the lake and the report are below it unless said otherwise.
     """
 
-    def __init__(self, folder: Path, verb: str, *arguments: object, conf: str = SMALL_CONF, **places: Path) -> None:
-        self.lake = places.get("lake", folder / "lake")
+    def __init__(
+        self,
+        folder: Path,
+        verb: str,
+        *arguments: object,
+        conf: str = SMALL_CONF,
+        lake: Path | None = None,
+        out: Path | None = None,
+    ) -> None:
+        self.lake = lake or folder / "lake"
         folder.mkdir(parents=True, exist_ok=True)
         settings = folder / "conf.toml"
         settings.write_text(conf)
         options = ["--lake", self.lake, "--conf", settings]
         if verb in ("audit", "report"):
-            options += ["--out", places.get("out", folder / "report")]
+            options += ["--out", out or folder / "report"]
         # Of its own each time: two runs may share the folder.
         self._name = folder / f"run-{time.monotonic_ns()}"
         self._before = _commits(self.lake), _written(self.lake)
         self._started = time.monotonic()
-        with open(f"{self._name}.out", "wb") as out, open(f"{self._name}.err", "wb") as err:
+        with open(f"{self._name}.out", "wb") as stdout, open(f"{self._name}.err", "wb") as stderr:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "jobs.cli", verb, *map(str, (*arguments, *options))],
                 cwd=ROOT,
-                env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT), **places.get("env", {})},  # type: ignore[dict-item]
-                stdout=out,
-                stderr=err,
+                env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT)},
+                stdout=stdout,
+                stderr=stderr,
                 start_new_session=True,
             )
 
@@ -109,17 +122,25 @@ class Command:
             found = reached(self.seen())
             if found:
                 return found
-            if time.monotonic() - self._started > TIMEOUT_S:
-                self.kill()
-                raise TimeoutError(f"{self.process.args} did not end: {self.err()}")
+            self._in_time()
             time.sleep(POLL_S)
         return None
 
+    def _in_time(self) -> None:
+        if time.monotonic() - self._started > TIMEOUT_S:
+            self.kill()
+            raise TimeoutError(f"{self.process.args} did not end: {self.err()}")
+
     def ended(self) -> Ended:
         """Wait until it has ended."""
-        self.until(lambda seen: None)
+        cpu_s: dict[int, float] = {}
+        while self.process.poll() is None:
+            cpu_s |= _members(self.process.pid)
+            self._in_time()
+            time.sleep(0.5)
         out = Path(f"{self._name}.out").read_text()
-        return Ended(self.process.returncode, out, self.err(), time.monotonic() - self._started)
+        seconds = time.monotonic() - self._started
+        return Ended(self.process.returncode, out, self.err(), seconds, sum(cpu_s.values()))
 
     def err(self) -> str:
         """What it has written to stderr."""
@@ -134,7 +155,7 @@ class Command:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
-            killed |= members
+            killed |= members.keys()
             self.process.poll()  # a zombie would stay a member
             time.sleep(0.005)
         self.process.wait()
@@ -146,14 +167,24 @@ class Command:
         self.process.wait()
 
 
-def highwater(folder: Path, verb: str, *arguments: object, conf: str = SMALL_CONF, **places: Path) -> Ended:
+def highwater(
+    folder: Path,
+    verb: str,
+    *arguments: object,
+    conf: str = SMALL_CONF,
+    lake: Path | None = None,
+    out: Path | None = None,
+) -> Ended:
     """A run from its start to its end."""
-    return Command(folder, verb, *arguments, conf=conf, **places).ended()
+    return Command(folder, verb, *arguments, conf=conf, lake=lake, out=out).ended()
 
 
-def _members(session: int) -> set[int]:
-    """Living processes of a session. The JVM's Python workers are in a process group of their own."""
-    found = set()
+def _members(session: int) -> dict[int, float]:
+    """Living processes of a session, and the CPU seconds that each has used.
+
+    Not of a process group: the JVM's Python workers have one of their own.
+    """
+    found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -161,7 +192,7 @@ def _members(session: int) -> set[int]:
             except OSError:
                 continue  # it has just ended
             if int(fields[3]) == session and fields[0] not in "ZX":
-                found.add(int(entry))
+                found[int(entry)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return found
 
 
