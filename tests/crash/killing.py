@@ -43,12 +43,15 @@ class Killer:
     Attributes:
         seed: of the random moments.
         duration_s: how long an undisturbed run takes: random moments are within it.
+        ways: how the next runs are killed: at the first commit to a table, at the first file written for one or at the
+            end of a stage, each at one at which the chain was not killed yet; or at a random moment.
         kills: what was done.
         missed: runs that ended before their moment.
     """
 
     seed: int
     duration_s: float
+    ways: Iterator[str]
     kills: list[Kill] = field(default_factory=list)
     missed: int = 0
 
@@ -60,11 +63,10 @@ class Killer:
         """All boundaries count again."""
         self._reached.clear()
 
-    def run_and_kill(self, folder: Path, way: str, *arguments: object, lake: Path) -> Ended | None:
-        """Start an audit and kill it; gives how it ended if it did by itself."""
-        command = Command(folder, "audit", *arguments, lake=lake)
-        moment = self._chance.uniform(0, self.duration_s)
-        hit = command.until(self._trigger(way, moment))
+    def run_and_kill(self, folder: Path, verb: str, *arguments: object, lake: Path) -> Ended | None:
+        """Start a run and kill it; gives how it ended if it did by itself."""
+        command = Command(folder, verb, *arguments, lake=lake)
+        hit = command.until(self._trigger(next(self.ways), self._chance.uniform(0, self.duration_s)))
         if hit is None:
             self.missed += 1
             return command.ended()

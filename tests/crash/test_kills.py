@@ -1,20 +1,17 @@
-"""Killed at any point, run again: the same lake.
-
-The input comes in three pieces, as from an hourly rotation. On one lake every piece is audited undisturbed. On the
-other one a run is killed, the next is started at once and killed further on, and so on; then one is let through, and
-the next piece arrives.
-"""
+"""Killed at any point, run again: the same lake."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.crash.commands import SMALL_CONF, Command, Seen, highwater
+from tests.crash.commands import SMALL_CONF, Command, Ended, Seen, highwater
 from tests.crash.conftest import VERDICTS, Undisturbed
 from tests.crash.inputs import INSTANTS, size, small_corpus
 from tests.crash.killing import Killer, ways
@@ -25,57 +22,90 @@ PIECES = len(INSTANTS) + 1
 SEED = 20261120
 
 
-def _killed_often(folder: Path, kills_per_piece: list[int], tell: Callable[[str], None]) -> Killer:
-    """The whole test, for so many kills while each piece is new."""
-    shipped, undisturbed, disturbed = folder / "shipped", folder / "undisturbed", folder / "disturbed"
-    killer = Killer(SEED, duration_s=0)
-    way = ways(SEED)
-    instants = INSTANTS[: len(kills_per_piece) - 1]
-    for number, piece in enumerate(cut_at(small_corpus(folder / "corpus"), folder / "pieces", instants)):
-        deliver(piece, shipped)
-        reference = highwater(folder / "runs", "audit", shipped, lake=undisturbed)
-        assert reference.code in VERDICTS, reference.err
-        killer.duration_s = reference.seconds
-        killer.new_chain()
-        wanted = len(killer.kills) + kills_per_piece[number]
-        missed = killer.missed
-        while len(killer.kills) < wanted:
-            # A run that gets through leaves less to do for the next: its boundaries no longer come.
-            assert killer.missed - missed <= kills_per_piece[number], "the boundaries have run out"
-            ended = killer.run_and_kill(folder / "runs", next(way), shipped, lake=disturbed)
-            assert ended is None or ended.code in VERDICTS, ended.err
-            tables(disturbed)  # whatever was killed, every table is whole
+@dataclass(frozen=True)
+class Chain:
+    """Runs on one lake, each killed, with nothing in between.
+
+    Attributes:
+        lake: as it was before the first run, if it was there.
+        reference: what it has to be in the end.
+    """
+
+    killer: Killer
+    folder: Path
+    shipped: Path
+    lake: Path
+    reference: Path
+    tell: Callable[[str], None]
+
+    def kill(self, kills: int) -> None:
+        """Kill so many runs, then let one through."""
+        before = self.folder / "before"
+        if self.lake.exists():
+            shutil.copytree(self.lake, before)
+        self.killer.new_chain()
+        wanted = len(self.killer.kills) + kills
+        while len(self.killer.kills) < wanted:
+            ended = self.killer.run_and_kill(self.folder, "audit", self.shipped, lake=self.lake)
+            tables(self.lake)  # whatever was killed, every table is whole
             if ended is None:
-                tell(str(killer.kills[-1]))
-        last = highwater(folder / "runs", "audit", shipped, lake=disturbed)
-        assert last.code == reference.code, last.err
-        files, lines = size(shipped)
-        tell(f"piece {number + 1}: {files} files, {lines} lines; undisturbed {reference.seconds:.0f} s")
-        compared = compare(undisturbed, disturbed)
-        tell(str(compared))
+                self.tell(str(self.killer.kills[-1]))
+                continue
+            # It was done before its moment came, and there is nothing left to kill: a chain has ended early.
+            self._compared(ended)
+            shutil.rmtree(self.lake)
+            if before.exists():
+                shutil.copytree(before, self.lake)
+            self.killer.new_chain()
+        self._compared(highwater(self.folder, "audit", self.shipped, lake=self.lake))
+        shutil.rmtree(before, ignore_errors=True)
+
+    def _compared(self, ended: Ended) -> None:
+        assert ended.code in VERDICTS, ended.err
+        compared = compare(self.reference, self.lake)
+        self.tell(f"{len(self.killer.kills)} kills, and one run of {ended.seconds:.0f} s: {compared}")
         assert compared.differences == []
-    found = tables(disturbed)
-    orphans = sum(version.orphans for version in found.values())
-    ledger = [row["run_id"] for row in found["gold.runs"].rows()]
-    assert len(ledger) == len(set(ledger)) == len(kills_per_piece)
+
+
+def _sum_up(killer: Killer, lake: Path, tell: Callable[[str], None]) -> None:
     told = ", ".join(f"{count} at a {name}" for name, count in sorted(killer.by_way().items()))
     tell(f"{len(killer.kills)} kills: {told}; {len(killer.by_stage())} places; {killer.missed} runs got through")
     tell(", ".join(f"{name} {count}" for name, count in sorted(killer.by_stage().items())))
+    orphans = sum(version.orphans for version in tables(lake).values())
     tell(f"{orphans} files of killed writes, which no version names")
-    return killer
 
 
-def test_killed_three_times(tmp_path: Path, tell: Callable[[str], None]) -> None:
-    killer = _killed_often(tmp_path, [3], tell)
+def test_killed_three_times(undisturbed: Undisturbed, tmp_path: Path, tell: Callable[[str], None]) -> None:
+    lake = tmp_path / "lake"
+    killer = Killer(SEED, undisturbed.ended.seconds, iter(["commit", "file", "moment", *["commit"] * 3]))
+    Chain(killer, tmp_path, undisturbed.corpus, lake, undisturbed.folder / "lake", tell).kill(3)
+    _sum_up(killer, lake, tell)
     assert len(killer.kills) == 3
 
 
 @pytest.mark.crash
 def test_killed_fifty_times(tmp_path: Path, tell: Callable[[str], None]) -> None:
-    wanted = int(os.environ.get("HIGHWATER_KILLS", "50"))
-    share = wanted // PIECES
-    killer = _killed_often(tmp_path, [wanted - share * (PIECES - 1), *([share] * (PIECES - 1))], tell)
-    assert len(killer.kills) >= wanted
+    """The input comes in three pieces, as from an hourly rotation.
+
+    On one lake every piece is audited undisturbed. On the other one a run is killed, the next is started at once and
+    killed further on, and so on; then one is let through, and the next piece arrives.
+    """
+    kills = int(os.environ.get("HIGHWATER_KILLS", "50"))
+    shipped, reference, disturbed = tmp_path / "shipped", tmp_path / "undisturbed", tmp_path / "disturbed"
+    killer = Killer(SEED, 0, ways(SEED))
+    for number, piece in enumerate(cut_at(small_corpus(tmp_path / "corpus"), tmp_path / "pieces", INSTANTS)):
+        deliver(piece, shipped)
+        smooth = highwater(tmp_path, "audit", shipped, lake=reference)
+        assert smooth.code in VERDICTS, smooth.err
+        killer.duration_s = smooth.seconds
+        files, lines = size(shipped)
+        tell(f"piece {number + 1}: {files} files, {lines} lines; undisturbed {smooth.seconds:.0f} s")
+        chain = Chain(killer, tmp_path, shipped, disturbed, reference, tell)
+        chain.kill(kills * (number + 1) // PIECES - len(killer.kills))
+    _sum_up(killer, disturbed, tell)
+    ledger = [row["run_id"] for row in tables(disturbed)["gold.runs"].rows()]
+    assert len(ledger) == len(set(ledger)) == PIECES
+    assert len(killer.kills) >= kills
 
 
 def _first_of(layer: str, seen: Seen) -> str | None:
