@@ -227,9 +227,8 @@ class Lake:
         except FileExistsError:
             return
         except OSError as error:
-            raise InputError(
-                log, f"cannot be written ({error.strerror})", "choose another folder with --lake"
-            ) from None
+            remedy = "make it writable and make room, or choose another folder with --lake"
+            raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
 
     def _info(self, layer: str, name: str) -> TableInfo:
         path = str(self.root / layer / name)

@@ -86,7 +86,7 @@ def _opened(lake: Path) -> int:
         # The JVM opens this one: where it cannot be made, nothing else can.
         os.close(os.open(lake / JVM_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o666))
     except OSError as error:
-        remedy = "make it writable, or choose another folder with --lake"
+        remedy = "make it writable and make room, or choose another folder with --lake"
         raise InputError(lake, f"no file can be written there ({error.strerror})", remedy) from None
     return file
 
@@ -131,6 +131,4 @@ def _write_holder(file: int, lake: Path, verb: str) -> None:
         os.ftruncate(file, 0)
         os.pwrite(file, text.encode() + b"\n", 0)
     except OSError as error:
-        raise InputError(
-            lake, f"cannot be written ({error.strerror})", "make room, or choose another folder with --lake"
-        ) from None
+        raise InputError(lake, f"cannot be written ({error.strerror})", "make room, or choose another folder") from None

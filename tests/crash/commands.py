@@ -166,6 +166,12 @@ class Command:
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def kill_jvm(self) -> None:
+        """SIGKILL to the JVM alone, as the kernel does when memory runs out."""
+        for pid in _members(self.process.pid):
+            if Path("/proc", str(pid), "comm").read_text() == "java\n":
+                os.kill(pid, signal.SIGKILL)
+
 
 def highwater(
     folder: Path,

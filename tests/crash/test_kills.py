@@ -127,3 +127,19 @@ def test_the_driver_alone_is_killed(undisturbed: Undisturbed, tmp_path: Path, te
     compared = compare(undisturbed.folder / "lake", tmp_path / "lake")
     tell(str(compared))
     assert compared.differences == []
+
+
+@pytest.mark.crash
+def test_the_jvm_alone_is_killed(undisturbed: Undisturbed, tmp_path: Path, tell: Callable[[str], None]) -> None:
+    """As the kernel does when memory runs out: one line, and nothing is torn."""
+    command = Command(tmp_path, "audit", undisturbed.corpus)
+    assert command.until(partial(_first_of, "silver")), command.err()
+    command.kill_jvm()
+    ended = command.ended()
+    tell(f"{ended.code} after {ended.seconds:.0f} s: {ended.complaints}")
+    assert ended.code == 2, ended.err
+    assert len(ended.complaints) == 1
+    assert "Spark's JVM has ended" in ended.complaints[0]
+    assert "Traceback" not in ended.err
+    found = tables(tmp_path / "lake")
+    assert sum(version.count() for name, version in found.items() if name.startswith("silver.")) > 0
