@@ -36,6 +36,7 @@ JVM_LOCK_NAME = ".writer-jvm.lock"
 _POLL_S = 0.2
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 _HOLDER_BYTES_MAX = 4096
+_ASKED_MAX = 4
 
 
 @contextmanager
@@ -72,12 +73,14 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
 
 def holder(lake: Path) -> str:
     """Who holds the lock of a lake, in words; asked only while somebody does."""
-    try:
-        with open(lake / LOCK_NAME, encoding="utf-8") as file:
-            told = json.loads(file.read(_HOLDER_BYTES_MAX))
-        return f"highwater {told['verb']}, process {told['pid']} on {told['host']}, since {told['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another run"  # it has the lock, and has not written who it is yet
+    for _ in range(_ASKED_MAX):
+        try:
+            with open(lake / LOCK_NAME, encoding="utf-8") as file:
+                told = json.loads(file.read(_HOLDER_BYTES_MAX))
+            return f"highwater {told['verb']}, process {told['pid']} on {told['host']}, since {told['since']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            time.sleep(_POLL_S / _ASKED_MAX)  # it has the lock, and has not written who it is yet
+    return "another run"
 
 
 def _opened(lake: Path) -> int:

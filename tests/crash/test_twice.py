@@ -53,12 +53,12 @@ def test_two_runs_of_one_input_at_once(undisturbed: Undisturbed, tmp_path: Path,
 
 @pytest.mark.crash
 def test_two_runs_of_two_inputs_at_once(undisturbed: Undisturbed, tmp_path: Path, tell: Callable[[str], None]) -> None:
-    """The second waits, and both are in the lake then as if they had come together."""
+    """Logs of one broker, and of the others: the second run waits, and then all is as if they had come together."""
     waiting = SMALL_CONF.replace("lock_wait_s = 0", "lock_wait_s = 1200")
-    pieces = cut_at(undisturbed.corpus, tmp_path / "pieces", INSTANTS[:1])
-    one = Command(tmp_path, "audit", pieces[0], conf=waiting, out=tmp_path / "one")
+    brokers = sorted(undisturbed.corpus.glob("broker-*"))
+    one = Command(tmp_path, "audit", brokers[0], conf=waiting, out=tmp_path / "one")
     holds = one.until(lambda seen: seen.stages)  # who is first decides on nothing, but on what is told
-    two = Command(tmp_path, "audit", pieces[1], conf=waiting, out=tmp_path / "two")
+    two = Command(tmp_path, "audit", *brokers[1:], conf=waiting, out=tmp_path / "two")
     first, second = one.ended(), two.ended()
     assert holds
     assert {first.code, second.code} <= set(VERDICTS), first.err + second.err
