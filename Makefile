@@ -3,18 +3,20 @@ PYTHON ?= python3.11
 LOGS   ?= tests/data/slice
 LAKE   ?= highwater-lake
 OUT    ?= highwater-report
+KILLS  ?= 50
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 
 .DEFAULT_GOAL := setup
-.PHONY: help setup audit test check lock bench clean java
+.PHONY: help setup audit test test-crash check lock bench clean java
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
-	@echo "make test               all tests"
+	@echo "make test               all tests but those of test-crash"
+	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
 	@echo "make check              lint, format, types"
 	@echo "make lock               write requirements.lock anew"
 	@echo "make bench              benchmarks"
@@ -51,7 +53,10 @@ audit: setup
 	case $$code in 0|1|3) exit 0 ;; *) exit $$code ;; esac
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not crash"
+
+test-crash: setup
+	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash
 
 check: $(STAMPS)/packages
 	$(BIN)/ruff check .

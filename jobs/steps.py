@@ -20,12 +20,15 @@ from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
-from pipelines.lake import Lake
+from pipelines.errors import InputError
+from pipelines.lake import Lake, make_lake
+from pipelines.lake_lock import one_writer
+from pipelines.machine_faults import machine_faults
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.summary import summary_text
-from pipelines.report.write import write_report
-from pipelines.session import build_session
+from pipelines.report.write import make_report_folder, write_report
+from pipelines.session import build_session, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
 from schemas import bronze
 from schemas.catalog import TABLES
@@ -58,7 +61,9 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
     _look(run, logs)
-    with _lake(run) as lake:
+    make_report_folder(run.out)
+    make_lake(run.lake)
+    with _written(run, "audit") as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
         run_id = _replay(run, lake)
@@ -70,27 +75,29 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
 def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
     """Files to bronze."""
     _look(run, logs)
-    with _lake(run) as lake:
+    make_lake(run.lake)
+    with _written(run, "ingest") as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
 
 def parse(run: Run) -> ExitCode:
     """Bronze to silver."""
-    with _lake(run) as lake:
+    with _written(run, "parse") as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
     """Silver to gold."""
-    with _lake(run) as lake:
+    with _written(run, "replay") as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
 
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
+    make_report_folder(run.out)
     with _lake(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
     return _VERDICTS[made.verdict]
@@ -102,13 +109,27 @@ def _look(run: Run, logs: Sequence[Path]) -> None:
 
 
 @contextmanager
+def _written(run: Run, verb: str) -> Iterator[Lake]:
+    """The lake of a verb that writes; waited for before Spark starts."""
+    if not run.lake.is_dir():
+        raise InputError(run.lake, "is no lake", "ingest logs first, or name the lake with --lake")
+    with (
+        one_writer(run.lake, verb, run.config.session.lock_wait_s, run.console.note) as jvm_lock,
+        _lake(run) as lake,
+        lock_in_jvm(lake.spark, jvm_lock),
+    ):
+        yield lake
+
+
+@contextmanager
 def _lake(run: Run) -> Iterator[Lake]:
-    with run.console.stage("start Spark"):
-        spark = build_session(run.config, "highwater")
-    try:
-        yield Lake(spark, run.lake)
-    finally:
-        spark.stop()
+    with machine_faults(run.lake, scratch_folders(run.config.session)):
+        with run.console.stage("start Spark"):
+            spark = build_session(run.config, "highwater")
+        try:
+            yield Lake(spark, run.lake)
+        finally:
+            spark.stop()
 
 
 def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> tuple[tuple[str, str], ...]:

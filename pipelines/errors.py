@@ -7,6 +7,7 @@ Every message is one line that a user can act on: what is wrong, where, and what
       ConfigError         2  a configuration file or an option: file, key, allowed values
       InputError          2  a file or folder given to the command: file, remedy
         SchemaMismatch    2  a table of the lake was written by another version of the declarations
+        LakeBusy          2  another run writes the lake
       EnvironmentProblem  2  Java, jars, Python, disk: problem, remedy
       LakeError          70  a stage hands the lake rows that do not fit the table's declaration
 """
@@ -66,6 +67,20 @@ class InputError(HighwaterError):
 
 class SchemaMismatch(InputError):
     """A table of the lake differs from its declaration."""
+
+
+class LakeBusy(InputError):
+    """Another run writes the lake.
+
+    Attributes:
+        holder: which one, in words.
+    """
+
+    def __init__(self, lake: str | PathLike[str], holder: str, waited_s: float) -> None:
+        self.holder = holder
+        waited = f", still after {waited_s:g} s" if waited_s else ""
+        remedy = "wait until it has ended, use another --lake, or raise session.lock_wait_s"
+        super().__init__(lake, f"is being written by {holder}{waited}", remedy)
 
 
 class EnvironmentProblem(HighwaterError):

@@ -106,10 +106,7 @@ class Lake:
             SchemaMismatch: a table that is there has other columns or constraints than its declaration.
             InputError: the lake's folder cannot be made or written.
         """
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(self.root, f"cannot hold the lake ({error.strerror})", "choose another folder") from None
+        make_lake(self.root)
         missing = []
         for spec in specs:
             if self.exists(spec):
@@ -224,9 +221,8 @@ class Lake:
         except FileExistsError:
             return
         except OSError as error:
-            raise InputError(
-                log, f"cannot be written ({error.strerror})", "choose another folder with --lake"
-            ) from None
+            remedy = "make it writable and make room, or choose another folder with --lake"
+            raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
 
     def _info(self, layer: str, name: str) -> TableInfo:
         path = str(self.root / layer / name)
@@ -267,6 +263,19 @@ def _constraints_kept(spec: TableSpec) -> Iterator[None]:
         if broken is None:
             raise
         raise LakeError(f"{spec.full_name}: {' '.join(broken['what'].split())}") from error
+
+
+def make_lake(root: Path) -> None:
+    """Make the lake's folder if it is not there.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = "choose another folder with --lake"
+        raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
 
 
 def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:

@@ -8,6 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -16,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.class_archive import archive_options
 from pipelines.config import Config, SessionConfig
-from pipelines.errors import EnvironmentProblem
+from pipelines.errors import EnvironmentProblem, HighwaterError
 from pipelines.jars import delta_jars, delta_package
 from pipelines.java import JAVA_REMEDY, find_java, java_problem
 from pipelines.resources import conf_file
@@ -97,6 +99,32 @@ def build_session(config: Config, app_name: str) -> SparkSession:
     # transformWithState needs (SPARK-58973); asking for the streams starts it.
     _ = spark.streams
     return spark
+
+
+@contextmanager
+def lock_in_jvm(spark: SparkSession, path: Path | None) -> Iterator[None]:
+    """Hold a lock on a file, if one is given, in the session's JVM: for as long as that lives or the block lasts.
+
+    See `pipelines.lake_lock`: it is the JVM that commits, and it may outlive a driver that is killed.
+    """
+    if path is None:
+        yield
+        return
+    jvm = spark.sparkContext._jvm
+    if jvm is None:
+        raise HighwaterError("the session has no JVM")
+    file = jvm.java.io.RandomAccessFile(str(path), "rw")
+    try:
+        file.getChannel().tryLock()
+        yield
+    finally:
+        file.close()
+
+
+def scratch_folders(session: SessionConfig) -> list[Path]:
+    """Where Spark spills to, in the order in which it asks itself."""
+    told = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
+    return [Path(folder.strip()) for folder in told.split(",") if folder.strip()]
 
 
 def _submitted() -> dict[str, str] | None:

@@ -1,5 +1,6 @@
 """Every test belongs to the ring whose folder it is in; `pytest -m unit` runs one ring."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ring = item.path.relative_to(HERE).parts[0]
         if ring in RINGS:
             item.add_marker(ring)
+        elif ring == "crash":
+            item.add_marker("e2e")
 
 
 # A failure in continuous integration has to be one that can be looked at: the same examples every time.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Write a line that is shown whether or not the test passes."""
+    reporter = request.config.pluginmanager.getplugin("terminalreporter")
+    assert reporter is not None
+
+    def write(line: str) -> None:
+        with capfd.disabled():
+            reporter.write_line(line)
+
+    return write

@@ -38,7 +38,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
-from pipelines.bronze.profile import Profile, profile, stored_sha256
+from pipelines.bronze.profile import Profile, known_files, profile, stored_sha256
 from pipelines.bronze.rows import CHANGED, Reading, rows
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
@@ -47,6 +47,9 @@ from schemas.bronze import LOG_FILES, LOG_LINES
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
 TASK_BYTES = 64 << 20
+#: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
+#: hashing, and where all are, it saves the start of Python workers, which takes longer.
+HASHED_HERE_BYTES_MAX = 256 << 20
 #: Up to so many ids are looked up by value, which lets Delta skip files; more are joined.
 LOOKUP_MAX = 500
 
@@ -161,8 +164,13 @@ def _profile(
 ) -> tuple[list[Profile], list[_Unread]]:
     """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
+    sized = [(path, _size(path)) for path in files]
+    hashed = known_files(files, known) if sum(size for _, size in sized) <= HASHED_HERE_BYTES_MAX else {}
+    told = [_Unread(path, sha, None) for path, sha in hashed.items()]
+    if len(told) == len(files):
+        return [], told
     marks = _marks(register)
-    plan = balance([(path, _size(path)) for path in files], spark.sparkContext.defaultParallelism)
+    plan = balance([item for item in sized if item[0] not in hashed], spark.sparkContext.defaultParallelism)
     zone, record_bytes_max = config.timezone, config.record_bytes_max
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
@@ -170,12 +178,10 @@ def _profile(
         yield pa.record_batch([pa.array([pickle.dumps(item)], pa.binary())], schema=_PROFILE_ARROW)
 
     done = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), _PROFILE_SCHEMA)
-    items: list[Profile | _Unread] = [pickle.loads(row["profile"]) for row in done.collect()]
+    items: list[Profile | _Unread] = [*told, *(pickle.loads(row["profile"]) for row in done.collect())]
     items.sort(key=lambda item: item.path)
-    return (
-        [item for item in items if isinstance(item, Profile)],
-        [item for item in items if isinstance(item, _Unread)],
-    )
+    unread = [item for item in items if isinstance(item, _Unread)]
+    return [item for item in items if isinstance(item, Profile)], unread
 
 
 def _profile_one(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import BinaryIO
@@ -68,6 +69,16 @@ def stored_sha256(path: str) -> str:
     """SHA-256 of a file as stored, in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
+    """Those of the files whose bytes are known, with their hash; one that cannot be read is not known."""
+    found = {}
+    for path in paths if known else ():
+        with suppress(OSError):
+            if (sha := stored_sha256(path)) in known:
+                found[path] = sha
+    return found
 
 
 def profile(path: str, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()) -> Profile:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.errors import InputError
@@ -27,9 +29,27 @@ def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
         InputError: the folder cannot be made or written.
     """
     contents = {JSON_NAME: render_json(report), MARKDOWN_NAME: render_markdown(report).encode()}
-    try:
+    with _cannot_hold(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)
         return tuple(_replace(out_dir / name, content) for name, content in contents.items())
+
+
+def make_report_folder(out_dir: Path) -> None:
+    """Make the folder and try to write there: minutes before there is a report to write.
+
+    Raises:
+        InputError: it cannot be made or written.
+    """
+    with _cannot_hold(out_dir):
+        out_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out_dir):
+            pass
+
+
+@contextmanager
+def _cannot_hold(out_dir: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         problem = f"cannot hold the report ({error.strerror or error})"
         raise InputError(out_dir, problem, "choose another folder with --out") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,16 +24,3 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Aud
     variants |= {loss.name: loss.apply() for loss in RUNS}
     folder: Path = tmp_path_factory.mktemp("mutants")
     return audited(Lake(spark, folder / "lake"), variants, load_config())
-
-
-@pytest.fixture
-def tell(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Write a line that is shown whether or not the test passes."""
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-    assert reporter is not None
-
-    def write(line: str) -> None:
-        with capfd.disabled():
-            reporter.write_line(line)
-
-    return write

@@ -1,0 +1,31 @@
+"""One undisturbed lake for all tests that compare with one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.crash.commands import Ended, highwater
+from tests.crash.inputs import small_corpus
+
+VERDICTS = (0, 1, 3)
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """The small corpus, audited once into the folder's lake."""
+
+    folder: Path
+    corpus: Path
+    ended: Ended
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    corpus = small_corpus(folder / "corpus")
+    ended = highwater(folder, "audit", corpus)
+    assert ended.code in VERDICTS, ended.err
+    return Undisturbed(folder, corpus, ended)
