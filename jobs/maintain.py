@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.exit_codes import ExitCode
@@ -85,7 +88,7 @@ def _upkept(
 ) -> list[tuple[object, ...]]:
     if not any(table.needs_spark for table in due):
         return [_tidied(None, table, retention_hours) for table in due]
-    with console.stage("start Spark"):
+    with console.stage("start Spark"), _jvm_prints_to_stderr():
         spark = build_session(config, "highwater maintain")
     try:
         rows = []
@@ -95,6 +98,19 @@ def _upkept(
         return rows
     finally:
         spark.stop()
+
+
+@contextmanager
+def _jvm_prints_to_stderr() -> Iterator[None]:
+    """Delta's VACUUM prints; stdout is for results. A JVM keeps the streams with which it was started."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def _tidied(lake: Lake | None, table: Upkeep, retention_hours: int) -> tuple[object, ...]:

@@ -205,6 +205,8 @@ class Lake:
         # Delta refuses less than a table's own retention; what is too little is the caller's decision here.
         settings = {
             "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+            # Else Delta 4.4 takes the table's own retention, whatever is asked for.
+            "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
             # Delta lists a folder in as many tasks as this says, 10,000 by default: 50 s for a table of ten files.
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         }

@@ -1,8 +1,9 @@
 """Views over the tables: the questions that people ask daily, with a name each.
 
-Their SQL is what Spark and DuckDB have in common, so that the same views stand in both; the two functions that differ,
-``explode`` and ``size``, are macros in DuckDB (`DUCKDB_MACROS`). A table is called ``<layer>_<name>`` in them: Spark
-allows no dot in the name of a temporary view, and a database of its own would leave entries in a shared metastore.
+Their SQL is what Spark and DuckDB have in common, so that the same views stand in both; the functions that differ,
+``explode``, ``size`` and ``unix_millis``, are macros in DuckDB (`DUCKDB_MACROS`). A table is called ``<layer>_<name>``
+in them: Spark allows no dot in the name of a temporary view, and a database of its own would leave entries in a shared
+metastore.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from functools import cached_property
 from schemas.catalog import BY_FULL_NAME
 
 #: Spark's names for what DuckDB calls otherwise.
-DUCKDB_MACROS = {"explode(list)": "unnest(list)", "size(list)": "len(list)"}
+DUCKDB_MACROS = {
+    "explode(list)": "unnest(list)",
+    "size(list)": "len(list)",
+    # Its own epoch_ms rounds.
+    "unix_millis(instant)": "epoch_us(instant) // 1000",
+}
 
 _WORD = re.compile(r"\w+")
 
