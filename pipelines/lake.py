@@ -154,8 +154,8 @@ class Lake:
             LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
         """
         writer = self._shaped(spec, df).write.format("delta").mode("overwrite")
-        # Without a condition Delta takes the write for one that makes the table anew, and drops its clustering.
-        writer = writer.option("replaceWhere", where or "true")
+        if where is not None:
+            writer = writer.option("replaceWhere", where)
         if stamp is not None:
             writer = writer.option("userMetadata", stamp)
         with _constraints_kept(spec):

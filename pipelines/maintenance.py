@@ -100,10 +100,10 @@ def data_files(path: Path) -> dict[Path, int]:
 
 
 def _data_files(path: Path) -> Iterator[Path]:
-    """What VACUUM looks at: hidden files and folders are none of its business, change data is."""
+    """What VACUUM looks at: hidden folders are none of its business, change data is. Deletion vectors we have none."""
     for folder, names, files in os.walk(path):
         names[:] = [name for name in names if name == "_change_data" or not name.startswith(("_", "."))]
-        yield from (Path(folder, name) for name in files if not name.startswith(("_", ".")))
+        yield from (Path(folder, name) for name in files if name.endswith(".parquet") and name[0] not in "_.")
 
 
 def _leftovers(path: Path) -> Iterator[Path]:

@@ -30,6 +30,8 @@ holds, `highwater tables NAME` the columns of one table, `highwater sql` answers
 In SQL a table is called `<layer>_<table>`, as `gold_violations`. In Spark:
 
 ```python
+from pathlib import Path
+
 from pipelines.views import register
 
 register(spark, Path("highwater-lake"))

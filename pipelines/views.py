@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pipelines.delta_log import find_tables
@@ -59,6 +60,8 @@ def query(spark: SparkSession, statement: str) -> pa.Table:
     Raises:
         InputError: it is no query, or Spark cannot answer it.
     """
+    # The error below says it; PySpark would write it to stderr as well, as JSON.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     # A comment may stand at its end, hence the new lines.
     text = f"SELECT * FROM (\n{statement.strip().rstrip(';')}\n)"
     try:

@@ -68,16 +68,18 @@ SLOW_PRODUCES = ViewSpec(
     """
 select cluster_id, broker_id, arrival_time, client_id, closing_topic, closing_partition, closing_replica,
        closing_role, cause, wait_ms,
-       case greatest(coalesce(wait_for_fetch_ms, 0), coalesce(wait_carry_ms, 0), coalesce(wait_follower_ms, 0),
-                     coalesce(wait_closing_fetch_ms, 0), coalesce(wait_completion_ms, 0),
-                     coalesce(wait_isr_change_ms, 0))
-           when 0 then 'unknown'
-           when wait_for_fetch_ms then 'no fetch of the replica was there'
-           when wait_carry_ms then 'fetch response under way to the replica'
-           when wait_follower_ms then 'replica appends, and comes back'
-           when wait_closing_fetch_ms then 'its fetch in the leader''s request queue'
-           when wait_isr_change_ms then 'change of the ISR'
-           else 'satisfied, not yet answered'
+       case
+           when cause = 'timer' then 'until its timeout'
+           when wait_isr_change_ms is not null then 'change of the ISR'
+           when wait_for_fetch_ms is null then 'unknown'
+           else case greatest(wait_for_fetch_ms, wait_carry_ms, wait_follower_ms, wait_closing_fetch_ms,
+                              wait_completion_ms)
+               when wait_for_fetch_ms then 'no fetch of the replica was there'
+               when wait_carry_ms then 'fetch response on its way to the replica'
+               when wait_follower_ms then 'replica appends, and comes back'
+               when wait_closing_fetch_ms then 'its fetch in the request queue of the leader'
+               else 'satisfied, not yet answered'
+           end
        end as longest_part,
        wait_for_fetch_ms, wait_carry_ms, wait_follower_ms, wait_closing_fetch_ms, wait_completion_ms,
        wait_isr_change_ms, wait_without_closing_ms

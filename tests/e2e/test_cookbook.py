@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import duckdb
 import orjson
 import pyarrow as pa
 import pytest
@@ -19,9 +21,6 @@ from pipelines.duckdb_views import duckdb_script
 from schemas.catalog import BY_FULL_NAME
 from schemas.views import VIEWS
 from tests.e2e.conftest import ROOT, Ended, highwater
-
-duckdb = pytest.importorskip("duckdb")
-deltalake = pytest.importorskip("deltalake")
 
 DOCUMENTED = DOCUMENT.read_text(encoding="utf-8")
 QUESTIONS = questions(DOCUMENTED)

@@ -257,7 +257,7 @@ def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
     lake.append(SPEC, rows([11, 12]), "app", 1)
     log = read_log(lake.path(SPEC))
     assert log.rows == lake.read(SPEC).count() == 10
-    assert (log.version, log.stamp, log.clustering) == (4, "run-2", ("topic",))
+    assert (log.version, log.stamp) == (4, "run-2")
     assert log.size_bytes == sum((lake.path(SPEC) / file.path).stat().st_size for file in log.files)
     assert StructType.fromJson(dict(log.schema)) == lake.read(SPEC).schema
     assert [type_name(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in lake.read(SPEC).dtypes]
@@ -277,12 +277,6 @@ def test_the_log_is_followed_through_checkpoints_and_deletion_vectors(spark: Spa
     log = read_log(path)
     assert (log.rows, log.version, len(log.files)) == (97, 4, 1)
     assert (path / log.files[0].path).is_file()
-
-
-def test_overwriting_keeps_the_clustering(lake: Lake, rows: Rows) -> None:
-    lake.replace(SPEC, rows([1]))
-    lake.replace(SPEC, rows([2]), "topic = 't'")
-    assert read_log(lake.path(SPEC)).clustering == SPEC.cluster_by
 
 
 def test_gold_tables_feed_their_changes(lake: Lake, spark: SparkSession) -> None:
