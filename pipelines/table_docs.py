@@ -83,8 +83,11 @@ changes = feed.load("highwater-lake/gold/violations")
 from deltalake import DeltaTable
 
 violations = DeltaTable("highwater-lake/gold/violations")
-changes = violations.load_cdf(starting_version=1).read_all()
+columns = ["finding_id", "rule_id", "severity", "message", "_change_type", "_commit_version"]
+changes = violations.load_cdf(starting_version=1, columns=columns).read_all()
 ```
+
+Columns are named there because `deltalake` 1.6 cannot read lists in a feed (`brokers`); in the tables themselves it can.
 
 ## Upkeep
 
