@@ -87,7 +87,7 @@ columns = ["finding_id", "rule_id", "severity", "message", "_change_type", "_com
 changes = violations.load_cdf(starting_version=1, columns=columns).read_all()
 ```
 
-Columns are named there because `deltalake` 1.6 cannot read lists in a feed (`brokers`); in the tables themselves it can.
+Columns are named there because `deltalake` 1.6 cannot read lists (`brokers`) in a feed; in a table it can.
 
 ## Upkeep
 
