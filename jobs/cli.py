@@ -134,12 +134,62 @@ def report(**given: Any) -> ExitCode:
 
 @highwater.command()
 @click.argument("name", required=False)
-@_options("lake", "master", "conf")
-def tables(name: str | None, lake: Path, master: str | None, conf: Path | None) -> ExitCode:
+@_options("lake")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--markdown", is_flag=True, help="All tables that there can be, as the document docs/tables.md.")
+def tables(name: str | None, lake: Path, as_json: bool, markdown: bool) -> ExitCode:
     """List the tables of the lake, or the columns of table NAME."""
-    from jobs.tables import show_tables
+    from jobs.tables import show_document, show_tables
 
-    return show_tables(_config(conf, master), RichConsole(), lake, name)
+    return show_document(RichConsole()) if markdown else show_tables(RichConsole(), lake, name, as_json)
+
+
+@highwater.command()
+@click.argument("statement", required=False)
+@_options("lake", "master", "conf")
+@click.option("--csv", "form", flag_value="csv", help="Rows as CSV.")
+@click.option("--json", "form", flag_value="json", help="Rows as JSON.")
+@click.option("--duckdb-views", is_flag=True, help="Print the statements that make the same views in DuckDB.")
+@click.option("--registered", is_flag=True, help="With --duckdb-views: the tables are registered there already.")
+def sql(
+    statement: str | None,
+    lake: Path,
+    master: str | None,
+    conf: Path | None,
+    form: str | None,
+    duckdb_views: bool,
+    registered: bool,
+) -> ExitCode:
+    """Answer the query STATEMENT over the lake's tables and views; without one list them."""
+    from jobs.sql import answer, show_duckdb_views, show_names
+
+    if statement is not None and duckdb_views:
+        raise click.UsageError("--duckdb-views takes no statement")
+    if duckdb_views:
+        return show_duckdb_views(RichConsole(), lake, registered)
+    if statement is None:
+        return show_names(RichConsole(), lake)
+    return answer(_config(conf, master), RichConsole(), lake, statement, form or "text")
+
+
+@highwater.command()
+@_options("lake", "master", "conf")
+@click.option(
+    "--retention-hours",
+    type=click.IntRange(min=0),
+    default=168,
+    show_default=True,
+    help="Older versions than this go, with the files that only they need.",
+)
+@click.option("--force", is_flag=True, help="Allow less than 24 hours: nothing else may read the lake meanwhile.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done.")
+def maintain(
+    lake: Path, master: str | None, conf: Path | None, retention_hours: int, force: bool, dry_run: bool
+) -> ExitCode:
+    """Compact small files of the lake's tables and remove files that no version in use needs."""
+    from jobs.maintain import maintain as look_after
+
+    return look_after(_config(conf, master), RichConsole(), lake, retention_hours, force, dry_run)
 
 
 @highwater.command()

@@ -1,48 +1,100 @@
-"""``highwater tables``: what the lake holds."""
+"""``highwater tables``: what the lake holds, read off its Delta logs without Spark."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
+
 from jobs.exit_codes import ExitCode
-from pipelines.config import Config
 from pipelines.console import Console
+from pipelines.delta_log import TableLog, find_tables, read_log, type_name
 from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.session import build_session
+from pipelines.report.plain import byte_size
+from pipelines.report.values import iso_utc
 
 
-def show_tables(config: Config, console: Console, root: Path, name: str | None) -> ExitCode:
+def show_tables(console: Console, root: Path, name: str | None, as_json: bool) -> ExitCode:
     """List the tables, or the columns of the one that is named (``silver.isr_changes``, or without its layer).
 
     Raises:
         InputError: there is no lake, or no such table in it.
     """
-    paths = {f"{log.parent.parent.name}.{log.parent.name}": log.parent for log in root.glob("*/*/_delta_log")}
+    paths = find_tables(root)
     if not paths:
         raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
-    chosen = [full_name for full_name in paths if name in (full_name, full_name.split(".")[1])]
-    if name is not None and not chosen:
-        raise InputError(root, f"holds no table {name}", f"choose one of {', '.join(sorted(paths))}")
-
-    with console.stage("start Spark"):
-        lake = Lake(build_session(config, "highwater tables"), root)
     if name is None:
-        with console.stage("read tables"):
-            rows = lake.inventory()
-        console.table(("layer", "table", "rows", "version", "bytes"), rows)
-    for full_name in chosen if name is not None else ():
-        schema = lake.spark.read.format("delta").load(str(paths[full_name])).schema
-        console.result(f"{full_name}: {paths[full_name]}")
-        console.table(
-            ("column", "type", "null", "comment"),
-            [
-                (field.name, field.dataType.simpleString(), "yes" if field.nullable else "no", _comment(field.metadata))
-                for field in schema.fields
-            ],
-        )
+        _list_tables(console, {full_name: read_log(path) for full_name, path in paths.items()}, as_json)
+        return ExitCode.CLEAN
+    chosen = [full_name for full_name in paths if name in (full_name, full_name.split(".")[1])]
+    if not chosen:
+        raise InputError(root, f"holds no table {name}", f"choose one of {', '.join(sorted(paths))}")
+    for full_name in chosen:
+        _list_columns(console, full_name, paths[full_name], as_json)
     return ExitCode.CLEAN
 
 
-def _comment(metadata: dict[str, str]) -> str:
-    return metadata.get("comment", "")
+def show_document(console: Console) -> ExitCode:
+    """Print docs/tables.md. The declarations are all that it needs."""
+    # Declarations are made of Spark's types, whose import costs more than listing a lake.
+    from pipelines.table_docs import tables_markdown
+    from schemas.catalog import TABLES
+    from schemas.views import VIEWS
+
+    console.result(tables_markdown(TABLES, VIEWS).rstrip("\n"))
+    return ExitCode.CLEAN
+
+
+def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> None:
+    if as_json:
+        tables = [
+            {
+                "table": name,
+                "rows": log.rows,
+                "version": log.version,
+                "files": len(log.files),
+                "size_bytes": log.size_bytes,
+                "written_time": _time(log),
+                "stamp": log.stamp,
+            }
+            for name, log in logs.items()
+        ]
+        console.result(orjson.dumps(tables, option=orjson.OPT_INDENT_2).decode())
+        return
+    console.table(
+        ("layer", "table", "rows", "version", "files", "size", "last written", "stamp"),
+        [
+            (
+                *name.split(".", 1),
+                "-" if log.rows is None else log.rows,
+                log.version,
+                len(log.files),
+                byte_size(log.size_bytes),
+                _time(log) or "-",
+                log.stamp or "-",
+            )
+            for name, log in logs.items()
+        ],
+    )
+
+
+def _time(log: TableLog) -> str | None:
+    return None if log.written_ms is None else iso_utc(log.written_ms * 1000)
+
+
+def _list_columns(console: Console, full_name: str, path: Path, as_json: bool) -> None:
+    columns = [
+        {
+            "column": field["name"],
+            "type": type_name(field["type"]),
+            "nullable": field["nullable"],
+            "comment": field["metadata"].get("comment", ""),
+        }
+        for field in read_log(path).schema["fields"]
+    ]
+    if as_json:
+        console.result(orjson.dumps({"table": full_name, "columns": columns}, option=orjson.OPT_INDENT_2).decode())
+        return
+    console.result(f"{full_name}: {path}")
+    rows = [(one["column"], one["type"], "yes" if one["nullable"] else "no", one["comment"]) for one in columns]
+    console.table(("column", "type", "null", "comment"), rows)

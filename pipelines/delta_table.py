@@ -8,6 +8,7 @@ file of documented actions (Delta's PROTOCOL.md: metaData, protocol, domainMetad
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,19 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     """
     searched = dict.fromkeys((*spec.cluster_by, *spec.keys))
     stats = {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in searched)}
-    return stats | dict(spec.properties) | {CONSTRAINT + name: check for name, check in spec.checks.items()}
+    return stats | spec.delta_properties | {CONSTRAINT + name: check for name, check in spec.checks.items()}
+
+
+def missing_properties(spec: TableSpec, properties: Mapping[str, str]) -> dict[str, str]:
+    """Declared properties, constraints left out, that a table does not have."""
+    return {name: value for name, value in spec.delta_properties.items() if properties.get(name) != value}
 
 
 def _protocol(spec: TableSpec) -> dict[str, Any]:
     """The least that a writer must know: NOT NULL, CHECK constraints, clustering, change data feed."""
-    enabled = [feature for name, feature in _FEATURES.items() if spec.properties.get(name) == "true"]
-    unknown = [name for name in spec.properties if name.startswith("delta.enable") and name not in _FEATURES]
+    properties = spec.delta_properties
+    enabled = [feature for name, feature in _FEATURES.items() if properties.get(name) == "true"]
+    unknown = [name for name in properties if name.startswith("delta.enable") and name not in _FEATURES]
     if unknown:
         raise ValueError(f"{spec.full_name}: which feature does {unknown[0]} need? See _FEATURES")
     if spec.cluster_by:

@@ -21,39 +21,37 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from pipelines.delta_table import difference, first_checksum, first_commit, first_metadata, is_same
+from pipelines.delta_log import REMOVED_KEPT, find_tables, read_log, table_version
+from pipelines.delta_table import (
+    difference,
+    first_checksum,
+    first_commit,
+    first_metadata,
+    is_same,
+    missing_properties,
+)
 from pipelines.errors import InputError, LakeError, SchemaMismatch
 from schemas.table import TableSpec
 
 #: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
 THREADS = 4
+#: Clustered files that make up so much are settled: OPTIMIZE rewrites them no more. Delta's own default, 100 GB, has it
+#: rewrite most tables of a lake as a whole each time.
+_SETTLED_CUBE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+_SETTLED_CUBE_BYTES = 1 << 30
 
 #: How Delta words a broken constraint, with the values of the row, each on a line of its own.
 _BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\] *(?P<what>.*(?:\n - .*)*)")
 _COMMIT = re.compile(r"(\d{20})\.json")
-
-
-class TableInfo(NamedTuple):
-    """What is stored of one table.
-
-    Attributes:
-        rows: rows at that version.
-        size_bytes: size of the data files of that version; older versions' files come on top.
-    """
-
-    layer: str
-    name: str
-    rows: int
-    version: int
-    size_bytes: int
 
 
 class Lake:
@@ -82,19 +80,7 @@ class Lake:
 
     def versions(self) -> dict[str, int]:
         """Delta version of every table of the lake, by full name; tables without a declaration included."""
-        found = {}
-        for log in sorted(self.root.glob("*/*/_delta_log")):
-            version = table_version(log.parent)
-            if version is not None:
-                found[f"{log.parent.parent.name}.{log.parent.name}"] = version
-        return found
-
-    def inventory(self) -> list[TableInfo]:
-        """What is stored of every table, ordered by layer and name."""
-        order = {"bronze": 0, "silver": 1, "gold": 2}
-        names = [full_name.split(".", 1) for full_name in self.versions()]
-        found: list[TableInfo] = concurrently([partial(self._info, layer, name) for layer, name in names])
-        return sorted(found, key=lambda info: (order.get(info.layer, len(order)), info.layer, info.name))
+        return {name: table_version(path) or 0 for name, path in sorted(find_tables(self.root).items())}
 
     def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
         """Create the tables that are not there, each in one commit, and check the others.
@@ -107,12 +93,10 @@ class Lake:
             InputError: the lake's folder cannot be made or written.
         """
         make_lake(self.root)
-        missing = []
-        for spec in specs:
-            if self.exists(spec):
-                self._check(spec)
-            else:
-                missing.append(spec)
+        specs = tuple(specs)
+        there = [spec for spec in specs if self.exists(spec)]
+        missing = [spec for spec in specs if spec not in there]
+        concurrently([partial(self._check, spec) for spec in there])
         for spec in missing:
             self._create(spec)
         return missing
@@ -202,6 +186,42 @@ class Lake:
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
 
+    def compact(self, path: Path) -> None:
+        """Rewrite a table's small files as few large ones, in its clustering; rows and change feed stay as they are."""
+        with self._settings({_SETTLED_CUBE: str(_SETTLED_CUBE_BYTES)}):
+            self.spark.sql(f"OPTIMIZE {sql_name(path)}")
+
+    def vacuum(self, path: Path, retention_hours: int) -> None:
+        """Remove the files that no version within the retention needs, and those that no version names."""
+        # Delta refuses less than a table's own retention; what is too little is the caller's decision here.
+        settings = {
+            "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+            # Else Delta 4.4 takes the table's own retention, whatever is asked for.
+            "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
+            # Delta lists a folder in as many tasks as this says, 10,000 by default: 50 s for a table of ten files.
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        }
+        with self._settings(settings):
+            self.spark.sql(f"VACUUM {sql_name(path)} FULL RETAIN {retention_hours} HOURS")
+
+    def remember_removed(self, path: Path, hours: int) -> None:
+        """Have Delta remember removed files for so long: VACUUM cannot keep what the log has forgotten."""
+        self.spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('{REMOVED_KEPT}' = 'interval {hours} hours')")
+
+    @contextmanager
+    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        before = {name: self.spark.conf.get(name, None) for name in settings}
+        for name, value in settings.items():
+            self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, old in before.items():
+                if old is None:
+                    self.spark.conf.unset(name)
+                else:
+                    self.spark.conf.set(name, old)
+
     def _made(self, spec: TableSpec) -> str:
         if not self.exists(spec):
             self.create([spec])
@@ -224,25 +244,26 @@ class Lake:
             remedy = "make it writable and make room, or choose another folder with --lake"
             raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
 
-    def _info(self, layer: str, name: str) -> TableInfo:
-        path = str(self.root / layer / name)
-        # Delta answers a bare count from the statistics in its log, without reading data.
-        rows = self.spark.read.format("delta").load(path).count()
-        size = DeltaTable.forPath(self.spark, path).detail().select("sizeInBytes").collect()[0][0]
-        return TableInfo(layer, name, rows, table_version(self.root / layer / name) or 0, int(size))
-
     def _check(self, spec: TableSpec) -> None:
-        """Compare a table with its declaration: by its first commit, and only if that differs by asking Spark."""
-        if is_same(spec, *(first_metadata(self.path(spec)) or (None, {}))):
+        """Compare a table with its declaration: by its first commit, and by its whole log only if that differs.
+
+        A property that a later version of highwater declares (change data feed) is set: no row changes by it.
+        """
+        schema, properties = first_metadata(self.path(spec)) or (None, {})
+        if is_same(spec, schema, properties) and not missing_properties(spec, properties):
             return
-        row = DeltaTable.forPath(self.spark, str(self.path(spec))).detail().select("properties").collect()[0]
-        schema = self.spark.read.format("delta").load(str(self.path(spec))).schema
-        if not is_same(spec, schema, row["properties"]):
+        now = read_log(self.path(spec))
+        schema = StructType.fromJson(dict(now.schema))
+        if not is_same(spec, schema, dict(now.properties)):
             raise SchemaMismatch(
                 self.path(spec),
                 f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
                 "use another --lake, or the version of highwater that made this one",
             )
+        missing = missing_properties(spec, now.properties)
+        if missing:
+            pairs = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
+            self.spark.sql(f"ALTER TABLE {sql_name(self.path(spec))} SET TBLPROPERTIES ({pairs})")
 
     @staticmethod
     def _shaped(spec: TableSpec, df: DataFrame) -> DataFrame:
@@ -286,9 +307,6 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
         return [future.result() for future in [pool.submit(task) for task in tasks]]
 
 
-def table_version(path: Path) -> int | None:
-    """Latest version of the Delta table in a folder, read off its log's file names; None if there is no table."""
-    log = path / "_delta_log"
-    if not log.is_dir():
-        return None
-    return max((int(match[1]) for entry in log.iterdir() if (match := _COMMIT.fullmatch(entry.name))), default=None)
+def sql_name(path: Path) -> str:
+    """A table's folder as SQL names it."""
+    return f"delta.`{str(path).replace('`', '``')}`"

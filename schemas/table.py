@@ -33,6 +33,10 @@ INTS = ArrayType(INT, containsNull=False)
 LONGS = ArrayType(LONG, containsNull=False)
 STRINGS = ArrayType(STRING, containsNull=False)
 
+#: Delta table properties that every table of a layer has. Gold is what others copy or serve: they can read what changed
+#: instead of all rows.
+LAYER_PROPERTIES: Mapping[str, Mapping[str, str]] = {"gold": {"delta.enableChangeDataFeed": "true"}}
+
 
 def column(name: str, data_type: DataType, comment: str) -> StructField:
     """A column that may be null."""
@@ -61,7 +65,7 @@ class TableSpec:
         keys: the columns that identify a row.
         cluster_by: up to four of the first columns, for Delta's liquid clustering.
         checks: CHECK constraints, by name.
-        properties: further Delta table properties.
+        properties: further Delta table properties, beside those of its layer.
     """
 
     layer: str
@@ -86,6 +90,11 @@ class TableSpec:
     @property
     def full_name(self) -> str:
         return f"{self.layer}.{self.name}"
+
+    @property
+    def delta_properties(self) -> dict[str, str]:
+        """Delta table properties: its layer's, then its own."""
+        return {**LAYER_PROPERTIES.get(self.layer, {}), **self.properties}
 
     @cached_property
     def schema(self) -> StructType:

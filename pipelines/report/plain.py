@@ -58,3 +58,12 @@ def share(value: float | None) -> str:
     if text == "100.00%" and value < 1:
         return ">99.99%"
     return "<0.01%" if text == "0.00%" and value > 0 else text
+
+
+def byte_size(value: int) -> str:
+    """A size in bytes: 812 B, 1.2 MiB."""
+    size, units = float(value), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:,.0f} B" if units[0] == "B" else f"{size:,.1f} {units[0]}"

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
+from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual
 
+from pipelines.delta_log import read_log, type_name
 from pipelines.delta_table import stored_schema, table_properties
 from pipelines.errors import InputError, LakeError, SchemaMismatch
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake, concurrently, sql_name
 from schemas import bronze, silver
 from schemas.catalog import TABLES
+from schemas.gold import RUNS
 from schemas.table import INT, LONG, STRING, TableSpec, column, required, structs
 
 SPEC = TableSpec(
@@ -229,13 +233,59 @@ def test_a_file_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
         Lake(spark, tmp_path / "lake").create([SPEC])
 
 
-def test_the_inventory_counts_rows_and_bytes(lake: Lake, rows: Rows) -> None:
+def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
     lake.create([bronze.LOG_FILES])
-    lake.append(SPEC, rows([1, 2, 3]), "app", 1)
-    files, samples = lake.inventory()
-    assert (files.layer, files.name, files.rows, files.version, files.size_bytes) == ("bronze", "log_files", 0, 0, 0)
-    assert (samples.name, samples.rows, samples.version) == ("samples", 3, 1)
-    assert samples.size_bytes > 0
+    assert (read_log(lake.path(bronze.LOG_FILES)).rows, read_log(lake.path(bronze.LOG_FILES)).size_bytes) == (0, 0)
+    for number in range(3):
+        lake.replace(SPEC, rows(range(number, 10)), stamp=f"run-{number}")
+    lake.append(SPEC, rows([11, 12]), "app", 1)
+    log = read_log(lake.path(SPEC))
+    assert log.rows == lake.read(SPEC).count() == 10
+    assert (log.version, log.stamp) == (4, "run-2")
+    assert log.size_bytes == sum((lake.path(SPEC) / file.path).stat().st_size for file in log.files)
+    assert StructType.fromJson(dict(log.schema)) == lake.read(SPEC).schema
+    assert [type_name(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in lake.read(SPEC).dtypes]
+
+
+def test_the_log_is_followed_through_checkpoints_and_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lake" / "silver" / "deleted from"
+    spark.sql(
+        f"CREATE TABLE {sql_name(path)} (id BIGINT, part STRING) USING delta PARTITIONED BY (part) TBLPROPERTIES "
+        "('delta.enableDeletionVectors' = 'true', 'delta.checkpointInterval' = '3')"
+    )
+    spark.range(100).withColumn("part", lit("a b")).coalesce(1).write.format("delta").mode("append").save(str(path))
+    for identity in (3, 5, 7):
+        spark.sql(f"DELETE FROM {sql_name(path)} WHERE id = {identity}")
+    for commit in (path / "_delta_log").glob("*[012].json"):
+        commit.unlink()  # as Delta's own clean-up does once there is a checkpoint
+    log = read_log(path)
+    assert (log.rows, log.version, len(log.files)) == (97, 4, 1)
+    assert (path / log.files[0].path).is_file()
+
+
+def test_gold_tables_feed_their_changes(lake: Lake, spark: SparkSession) -> None:
+    runs = [("r1", *(datetime(2026, 1, 1),) * 2, "1", "c", "f", "clean", 1, 1, 1)]
+    first = spark.createDataFrame(runs, RUNS.schema)
+    lake.append_once(RUNS, first, "r1")
+    changed = spark.createDataFrame([(*runs[0][:6], "violated", *runs[0][7:])], RUNS.schema)
+    table = DeltaTable.forPath(spark, str(lake.path(RUNS))).alias("old")
+    table.merge(changed.alias("new"), "old.run_id = new.run_id").whenMatchedUpdateAll().execute()
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
+    changes = feed.load(str(lake.path(RUNS))).select("_change_type", "verdict").collect()
+    assert sorted(map(tuple, changes)) == [("update_postimage", "violated"), ("update_preimage", "clean")]
+
+
+def test_a_lake_from_before_the_change_feed_is_taken_and_gets_it(lake: Lake, rows: Rows) -> None:
+    older = dataclasses.replace(SPEC, properties={})
+    lake.create([older])
+    lake.replace(older, rows([1]), stamp="run-1")
+    assert lake.create([SPEC]) == []
+    assert read_log(lake.path(SPEC)).properties["delta.enableChangeDataFeed"] == "true"
+    assert (lake.stamp(SPEC), _offsets(lake)) == ("run-1", [1])
+    version = lake.versions()
+    assert lake.create([SPEC]) == []
+    assert lake.create([older]) == []
+    assert lake.versions() == version
 
 
 def test_tasks_keep_their_order_and_their_failures() -> None:

@@ -47,6 +47,7 @@ SPARK_SHELLS = {
     "pipelines.rules.facts.traffic",
     "pipelines.session",
     "pipelines.silver.parse",
+    "pipelines.views",
 }
 #: Types are data: a declaration may name them without there being a session.
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")

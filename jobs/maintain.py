@@ -1,0 +1,134 @@
+"""``highwater maintain``: compact small files, remove what no version in use needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from jobs.exit_codes import ExitCode
+from pipelines.config import Config
+from pipelines.console import Console
+from pipelines.delta_log import find_tables, read_log
+from pipelines.errors import ConfigError, InputError
+from pipelines.lake import Lake
+from pipelines.maintenance import (
+    RETENTION_HOURS_MAX,
+    RETENTION_HOURS_MIN,
+    SMALL_BYTES,
+    Upkeep,
+    data_files,
+    examine,
+)
+from pipelines.report.plain import byte_size
+from pipelines.session import build_session
+
+_OPTION = "--retention-hours"
+
+
+def maintain(
+    config: Config, console: Console, root: Path, retention_hours: int, force: bool, dry_run: bool
+) -> ExitCode:
+    """Look after every table of the lake. Spark is started only if a table needs it.
+
+    Args:
+        force: allow a retention so short that it takes files from who is reading.
+
+    Raises:
+        ConfigError: the retention is too short, or longer than Delta keeps a log.
+        InputError: there is no lake.
+    """
+    if retention_hours > RETENTION_HOURS_MAX:
+        raise ConfigError(
+            "command line", _OPTION, f"is more than {RETENTION_HOURS_MAX}: Delta's logs go back no further"
+        )
+    if retention_hours < RETENTION_HOURS_MIN and not force:
+        raise ConfigError(
+            "command line",
+            _OPTION,
+            f"is less than {RETENTION_HOURS_MIN}, which takes files from who reads or writes meanwhile; "
+            "with --force if nobody does",
+        )
+    paths = find_tables(root)
+    if not paths:
+        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+
+    needs = [_examined(name, path, retention_hours) for name, path in paths.items()]
+    due = [table for table in needs if table.is_due]
+    if not due:
+        console.note(f"  nothing to do: {len(needs)} tables are in order")
+        return ExitCode.CLEAN
+    if dry_run:
+        console.table(("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _planned(due))
+        return ExitCode.CLEAN
+    rows = _upkept(config, console, root, due, retention_hours)
+    console.table(("table", "files before", "after", "removed", "freed"), rows)
+    return ExitCode.CLEAN
+
+
+def _examined(name: str, path: Path, retention_hours: int) -> Upkeep:
+    return examine(name, path, retention_hours, time.time_ns() // 1_000_000)
+
+
+def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for table in due:
+        removed = (*table.unneeded, *table.leftovers)
+        size = sum(file.stat().st_size for file in removed)
+        compact = "yes" if table.compact else "no"
+        rows.append((table.full_name, len(table.log.files), table.small_files, compact, len(removed), byte_size(size)))
+    return rows
+
+
+def _upkept(
+    config: Config, console: Console, root: Path, due: Sequence[Upkeep], retention_hours: int
+) -> list[tuple[object, ...]]:
+    if not any(table.needs_spark for table in due):
+        return [_tidied(None, table, retention_hours) for table in due]
+    with console.stage("start Spark"), _jvm_prints_to_stderr():
+        spark = build_session(config, "highwater maintain")
+    try:
+        rows = []
+        for table in due:
+            with console.stage(table.full_name):
+                rows.append(_tidied(Lake(spark, root), table, retention_hours))
+        return rows
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _jvm_prints_to_stderr() -> Iterator[None]:
+    """Delta's VACUUM prints; stdout is for results. A JVM keeps the streams with which it was started."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+
+
+def _tidied(lake: Lake | None, table: Upkeep, retention_hours: int) -> tuple[object, ...]:
+    """Do what one table needs; gives its row of the answer."""
+    before = data_files(table.path)
+    if lake is not None:
+        if table.lengthen:
+            lake.remember_removed(table.path, retention_hours)
+        if table.compact:
+            lake.compact(table.path)
+        # With a retention of nothing, what compaction replaced can go at once.
+        if table.unneeded or (table.compact and _examined(table.full_name, table.path, retention_hours).unneeded):
+            lake.vacuum(table.path, retention_hours)
+    gone = before.keys() - data_files(table.path).keys()
+    freed = sum(before[file] for file in gone)
+    for file in table.leftovers:
+        # Another process may have had the same idea.
+        freed += file.stat().st_size if file.exists() else 0
+        file.unlink(missing_ok=True)
+    after = len(read_log(table.path).files)
+    return table.full_name, len(table.log.files), after, len(gone) + len(table.leftovers), byte_size(freed)

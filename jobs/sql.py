@@ -1,0 +1,70 @@
+"""``highwater sql``: a query over the tables and views of a lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs.exit_codes import ExitCode
+from pipelines.answers import as_columns, as_csv, as_json
+from pipelines.config import Config
+from pipelines.console import Console
+from pipelines.delta_log import find_tables
+from pipelines.duckdb_views import duckdb_script
+from pipelines.errors import InputError
+from pipelines.session import build_session
+from pipelines.views import query, register, views_over
+from schemas.views import table_alias
+
+#: More rows than this are no longer read by people.
+ROWS_SHOWN_MAX = 1000
+
+
+def show_names(console: Console, root: Path) -> ExitCode:
+    """List what a query can read. Without Spark."""
+    tables = _tables(root)
+    console.table(
+        ("name", "what"),
+        [
+            *((view.name, view.comment) for view in views_over(tables)),
+            *((table_alias(name), f"table {name}") for name in tables),
+        ],
+    )
+    return ExitCode.CLEAN
+
+
+def show_duckdb_views(console: Console, root: Path, registered: bool) -> ExitCode:
+    """Print the statements that make the same views in DuckDB."""
+    console.result(duckdb_script(None if registered else _tables(root)).rstrip("\n"))
+    return ExitCode.CLEAN
+
+
+def answer(config: Config, console: Console, root: Path, statement: str, form: str) -> ExitCode:
+    """Run one query and print its rows.
+
+    Args:
+        form: ``text``, ``csv`` or ``json``.
+
+    Raises:
+        InputError: there is no lake, or the statement is no query that can be answered.
+    """
+    _tables(root)
+    with console.stage("start Spark"):
+        spark = build_session(config, "highwater sql")
+    try:
+        with console.stage("query"):
+            register(spark, root, statement)
+            rows = query(spark, statement)
+    finally:
+        spark.stop()
+    if form == "text" and rows.num_rows > ROWS_SHOWN_MAX:
+        console.note(f"  {rows.num_rows} rows, {ROWS_SHOWN_MAX} shown; --csv and --json give all")
+        rows = rows.slice(0, ROWS_SHOWN_MAX)
+    console.result({"text": as_columns, "csv": as_csv, "json": as_json}[form](rows))
+    return ExitCode.CLEAN
+
+
+def _tables(root: Path) -> dict[str, Path]:
+    tables = find_tables(root)
+    if not tables:
+        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+    return tables

@@ -1,0 +1,81 @@
+"""Rows of an answer as text: CSV, JSON, or columns for people. The same whichever engine made them. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of numbers, text, booleans, lists and mappings; times as ISO 8601 in UTC, decimals as numbers."""
+    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        text = value.isoformat(timespec="microseconds" if value.microsecond % 1000 else "milliseconds")
+        return text.replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        # Engines differ in the type of a sum of integers.
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value
+
+
+def as_json(table: pa.Table) -> str:
+    """A JSON array of objects, one line each."""
+    lines = [orjson.dumps(row, default=str).decode() for row in plain_rows(table)]
+    return "[" + ",\n ".join(lines) + "]"
+
+
+def as_csv(table: pa.Table) -> str:
+    """CSV with a header; null is empty, nested values are JSON."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows([_cell(value) for value in row.values()] for row in plain_rows(table))
+    return text.getvalue().rstrip("\n")
+
+
+def as_columns(table: pa.Table) -> str:
+    """Columns set apart by blanks, numbers to the right."""
+    rows = plain_rows(table)
+    cells = [table.column_names, *([_cell(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]
+    lines = [_line(cells[0], widths, right), "  ".join("-" * width for width in widths)]
+    return "\n".join([*lines, *(_line(row, widths, right) for row in cells[1:])])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    set_ = [
+        cell.rjust(width) if to_right else cell.ljust(width)
+        for cell, width, to_right in zip(cells, widths, right, strict=True)
+    ]
+    return "  ".join(set_).rstrip()
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        # One line: text comes from logs.
+        return "".join(char if char.isprintable() else " " for char in value)
+    return orjson.dumps(value, default=str).decode()

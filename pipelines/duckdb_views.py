@@ -1,0 +1,34 @@
+"""The views of `schemas.views` for DuckDB, as a script: the same names and rows without Spark. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from schemas.views import DUCKDB_MACROS, VIEWS, table_alias
+
+
+def duckdb_script(tables: Mapping[str, Path] | None) -> str:
+    """Statements that make the views.
+
+    Args:
+        tables: folder of every table by full name, read through DuckDB's ``delta`` extension; None where the caller
+            has registered the tables under their names already, as from the Python package ``deltalake``.
+    """
+    return "\n".join(_statements(tables)) + "\n"
+
+
+def _statements(tables: Mapping[str, Path] | None) -> Iterator[str]:
+    # Hours and days are those of the logs, not of the machine that asks.
+    yield "SET TimeZone = 'UTC';"
+    if tables is not None:
+        yield "INSTALL delta;"
+        yield "LOAD delta;"
+        for full_name, path in tables.items():
+            folder = str(path.resolve()).replace("'", "''")
+            yield f"CREATE OR REPLACE VIEW {table_alias(full_name)} AS SELECT * FROM delta_scan('{folder}');"
+    for head, body in DUCKDB_MACROS.items():
+        yield f"CREATE OR REPLACE MACRO {head} AS {body};"
+    for view in VIEWS:
+        if tables is None or all(name in tables for name in view.reads):
+            yield f"CREATE OR REPLACE VIEW {view.name} AS\n{view.sql.strip()};"

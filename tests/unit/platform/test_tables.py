@@ -1,0 +1,278 @@
+"""What is told of tables without Spark: their logs, their documentation, their views, their upkeep."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs import cli
+from jobs.exit_codes import ExitCode
+from jobs.tables import show_tables
+from pipelines.answers import as_columns, as_csv, as_json
+from pipelines.console import CaptureConsole
+from pipelines.delta_log import find_tables, read_log, table_version, type_name
+from pipelines.delta_table import first_commit
+from pipelines.duckdb_views import duckdb_script
+from pipelines.errors import InputError
+from pipelines.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
+from pipelines.report.plain import byte_size
+from pipelines.table_docs import tables_markdown
+from schemas import bronze, gold
+from schemas.catalog import TABLES
+from schemas.views import VIEWS, table_alias
+
+ROOT = Path(__file__).resolve().parents[3]
+CREATED_MS = 1_800_000_000_000
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Two tables as `Lake.create` makes them."""
+    for spec in (gold.RUNS, bronze.LOG_FILES):
+        log = tmp_path / "lake" / spec.layer / spec.name / "_delta_log"
+        log.mkdir(parents=True)
+        (log / f"{0:020}.json").write_text(first_commit(spec, "id", CREATED_MS), encoding="utf-8")
+    return tmp_path / "lake"
+
+
+def _add(path: str, rows: int | None = 3, size: int = 100, **more: Any) -> dict[str, Any]:
+    stats = {"stats": json.dumps({"numRecords": rows})} if rows is not None else {}
+    return {"add": {"path": path, "size": size, **stats, **more}}
+
+
+def _commit(table: Path, version: int, *actions: dict[str, Any], **info: Any) -> None:
+    lines = [{"commitInfo": {"timestamp": CREATED_MS + version, **info}}, *actions]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (table / "_delta_log" / f"{version:020}.json").write_text(text, encoding="utf-8")
+
+
+def test_a_table_is_what_its_commits_add_up_to(lake: Path) -> None:
+    runs = lake / "gold" / "runs"
+    _commit(runs, 1, _add("a%20b.parquet"), _add("c.parquet", 4), userMetadata="run-1")
+    removed = {"remove": {"path": "c.parquet", "deletionTimestamp": 5}}
+    _commit(runs, 2, removed, _add("d.parquet", 5, deletionVector=_vector(2)), operation="OPTIMIZE")
+    log = read_log(runs)
+    assert (log.version, log.rows, log.size_bytes, log.written_ms, log.stamp) == (2, 6, 200, CREATED_MS + 2, "run-1")
+    assert [file.path for file in log.files] == ["a b.parquet", "d.parquet"]
+    assert log.removed == {"c.parquet": 5}
+    assert read_log(lake / "bronze" / "log_files").clustering == ("file_id",)
+
+
+def test_a_new_deletion_vector_replaces_the_old_one_in_any_order(lake: Path) -> None:
+    runs = lake / "gold" / "runs"
+    _commit(runs, 1, _add("a.parquet", 5))
+    _commit(runs, 2, _add("a.parquet", 5, deletionVector=_vector(2)), {"remove": {"path": "a.parquet"}})
+    assert (read_log(runs).rows, len(read_log(runs).files)) == (3, 1)
+
+
+def _vector(rows: int) -> dict[str, Any]:
+    return {"storageType": "u", "pathOrInlineDv": f"vector-{rows}", "offset": 1, "cardinality": rows}
+
+
+def test_rows_are_not_guessed(lake: Path) -> None:
+    _commit(lake / "gold" / "runs", 1, _add("a.parquet"), _add("b.parquet", None))
+    assert read_log(lake / "gold" / "runs").rows is None
+    console = CaptureConsole()
+    assert show_tables(console, lake, None, as_json=False) == ExitCode.CLEAN
+    assert console.texts("table")[0].splitlines()[2].split("\t")[:6] == ["gold", "runs", "-", "1", "2", "200 B"]
+    show_tables(console, lake, None, as_json=True)
+    files, runs = json.loads(console.texts("result")[0])
+    assert (files["table"], files["rows"], files["stamp"]) == ("bronze.log_files", 0, None)
+    assert (runs["rows"], runs["written_time"]) == (None, "2027-01-15T08:00:00.001Z")
+
+
+def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
+    runs = lake / "gold" / "runs"
+    metadata = next(json.loads(line) for line in first_commit(gold.RUNS, "id", 1).splitlines() if "metaData" in line)
+    _checkpoint(runs, 4, [metadata, _add("a.parquet", 7)])
+    (runs / "_delta_log" / f"{0:020}.json").unlink()
+    _commit(runs, 4, userMetadata="run-4")
+    _commit(runs, 5, _add("b.parquet", 1))
+    assert (read_log(runs).rows, read_log(runs).version, read_log(runs).stamp) == (8, 5, "run-4")
+    _commit(runs, 7)
+    with pytest.raises(InputError, match="has commits missing"):
+        read_log(runs)
+
+
+def _checkpoint(table: Path, version: int, actions: list[dict[str, Any]]) -> None:
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = list(action["metaData"]["configuration"].items())
+    kinds = pa.map_(pa.string(), pa.string())
+    fields = {"add": ("path", "size", "stats"), "metaData": ("schemaString", "configuration")}
+    types = {"size": pa.int64(), "configuration": kinds}
+    schema = pa.schema(
+        [
+            (name, pa.struct([(field, types.get(field, pa.string())) for field in parts]))
+            for name, parts in fields.items()
+        ]
+    )
+    rows = [
+        {name: action.get(name) and {f: action[name][f] for f in fields[name]} for name in fields} for action in actions
+    ]
+    file = table / "_delta_log" / f"{version:020}.checkpoint.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema), file)
+
+
+def test_what_is_no_table_is_told(lake: Path, tmp_path: Path) -> None:
+    (lake / "gold" / "empty" / "_delta_log").mkdir(parents=True)
+    assert list(find_tables(lake)) == ["bronze.log_files", "gold.runs"]
+    assert table_version(tmp_path) is None
+    with pytest.raises(InputError, match="is no Delta table"):
+        read_log(tmp_path)
+    with pytest.raises(InputError, match="holds no table absent; choose one of bronze"):
+        show_tables(CaptureConsole(), lake, "absent", as_json=False)
+
+
+def test_columns_are_those_of_the_table(lake: Path) -> None:
+    console = CaptureConsole()
+    show_tables(console, lake, "runs", as_json=False)
+    rows = [line.split("\t") for line in console.texts("table")[0].splitlines()]
+    assert rows[0] == ["column", "type", "null", "comment"]
+    assert [row[0] for row in rows[1:]] == list(gold.RUNS.column_names)
+    assert rows[-1][1:3] == ["bigint", "no"]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.full_name)
+def test_types_are_named_as_spark_does(table: Any) -> None:
+    for column in table.columns:
+        assert type_name(json.loads(column.dataType.json())) == column.dataType.simpleString()
+
+
+def test_the_document_is_what_the_declarations_say() -> None:
+    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == tables_markdown(TABLES, VIEWS), (
+        "run `highwater tables --markdown > docs/tables.md`"
+    )
+
+
+def test_the_document_has_every_column_in_rows_of_four_cells() -> None:
+    lines = tables_markdown(TABLES, VIEWS).splitlines()
+    for table in TABLES:
+        start = lines.index(f"## {table.full_name}")
+        end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("## ")), len(lines))
+        rows = [line.replace("\\|", "").split("|")[1:-1] for line in lines[start:end] if line.startswith("| ")]
+        assert {len(row) for row in rows} == {4}
+        names = [row[0].strip() for row in rows[1:]]
+        assert [name for name in names if "." not in name] == list(table.column_names)
+
+
+def test_views_have_names_of_their_own_and_say_what_they_read() -> None:
+    aliases = {table_alias(table.full_name) for table in TABLES}
+    names = [view.name for view in VIEWS]
+    assert len(names) == len(set(names))
+    assert not aliases & set(names)
+    assert all(view.reads and view.comment.endswith(".") for view in VIEWS)
+
+
+def test_the_script_for_duckdb_reads_tables_and_quotes_their_folders(tmp_path: Path) -> None:
+    lake = tmp_path / "it's"
+    tables = {"gold.violations": lake / "gold" / "violations"}
+    script = duckdb_script(tables)
+    assert f"delta_scan('{str(lake.resolve()).replace(chr(39), chr(39) * 2)}/gold/violations')" in script
+    assert "VIEW lost_ranges AS" in script
+    assert "VIEW findings AS" not in script  # it needs gold.evidence, too
+    assert "delta_scan" not in duckdb_script(None)
+    assert all(f"VIEW {view.name} AS" in duckdb_script(None) for view in VIEWS)
+
+
+def test_an_answer_reads_the_same_in_every_form() -> None:
+    when = datetime(2026, 11, 20, 14, 5, tzinfo=UTC)
+    rows = pa.table(
+        {
+            "n": [Decimal(12), None],
+            "t": [when, when.replace(microsecond=1500)],
+            "s": ["a\x1b[0m,\n", "b"],
+            "l": [[1], None],
+        }
+    )
+    assert as_csv(rows).splitlines() == [
+        "n,t,s,l",
+        '12,2026-11-20T14:05:00.000Z,"a [0m, ",[1]',
+        ",2026-11-20T14:05:00.001500Z,b,",
+    ]
+    assert json.loads(as_json(rows))[0] == {"n": 12, "t": "2026-11-20T14:05:00.000Z", "s": "a\x1b[0m,\n", "l": [1]}
+    assert as_columns(rows).splitlines()[0].split() == ["n", "t", "s", "l"]
+    assert as_columns(rows).splitlines()[3].startswith("    2026")
+    assert as_json(rows.slice(0, 0)) == "[]"
+
+
+def test_sizes_are_told_in_units() -> None:
+    assert [byte_size(value) for value in (0, 1023, 1536, 5 << 20, 3 << 40)] == [
+        "0 B",
+        "1,023 B",
+        "1.5 KiB",
+        "5.0 MiB",
+        "3.0 TiB",
+    ]
+
+
+def test_few_or_large_files_are_left_alone(lake: Path) -> None:
+    runs, now_ms = lake / "gold" / "runs", time.time_ns() // 1_000_000
+    few = [_add(f"{number}.parquet") for number in range(SMALL_FILES_MIN - 1)]
+    _commit(runs, 1, *few, *(_add(f"large-{number}.parquet", size=SMALL_BYTES) for number in range(20)))
+    assert not examine("gold.runs", runs, 168, now_ms).is_due
+    _commit(runs, 2, _add("one-more.parquet"))
+    assert examine("gold.runs", runs, 168, now_ms).compact
+
+
+def test_only_what_nobody_can_need_is_removed(lake: Path) -> None:
+    runs, now_ms, hour_ms = lake / "gold" / "runs", time.time_ns() // 1_000_000, 3_600_000
+    _commit(runs, 1, *(_add(f"{name}.parquet") for name in ("live", "removed", "long-removed")))
+    gone = {"removed": now_ms - 30 * hour_ms, "long-removed": now_ms - 50 * hour_ms}
+    _commit(runs, 2, *({"remove": {"path": f"{name}.parquet", "deletionTimestamp": at}} for name, at in gone.items()))
+    (runs / "_change_data").mkdir()
+    for name in ("live", "removed", "long-removed", "killed", "fresh", "_change_data/old"):
+        (runs / f"{name}.parquet").write_bytes(b"x")
+        aged = now_ms / 1000 - (1 if name == "fresh" else 100 * 3600)
+        os.utime(runs / f"{name}.parquet", (aged, aged))
+
+    def unneeded(hours: int) -> set[str]:
+        return {file.stem for file in examine("gold.runs", runs, hours, now_ms).unneeded}
+
+    assert unneeded(168) == set()
+    assert unneeded(48) == {"long-removed", "killed", "old"}
+    assert unneeded(24) == {"removed", "long-removed", "killed", "old"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sql", "select 1", "--duckdb-views"],
+        ["sql", "select 1", "--lake", "absent-lake"],
+        ["sql", "--lake", "absent-lake"],
+        ["maintain", "--lake", "absent-lake"],
+        ["maintain", "--retention-hours", str(RETENTION_HOURS_MIN - 1)],
+        ["maintain", "--retention-hours", "-1"],
+        ["maintain", "--retention-hours", "721"],
+    ],
+)
+def test_what_cannot_be_done_ends_with_2_before_spark_starts(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(arguments) == ExitCode.USAGE
+    assert capsys.readouterr().out == ""
+
+
+def test_a_lake_in_order_needs_no_spark(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["maintain", "--lake", str(lake)]) == ExitCode.CLEAN
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing to do: 2 tables are in order" in said.err
+
+
+def test_names_for_sql_are_listed_without_spark(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["sql", "--lake", str(lake)]) == ExitCode.CLEAN
+    listed = capsys.readouterr().out
+    assert "gold_runs" in listed
+    assert "lost_ranges" not in listed
+    assert cli.run(["sql", "--lake", str(lake), "--duckdb-views"]) == ExitCode.CLEAN
+    assert "CREATE OR REPLACE VIEW gold_runs AS" in capsys.readouterr().out
