@@ -15,6 +15,7 @@ from pipelines.console import Console
 from pipelines.delta_log import find_tables, read_log
 from pipelines.errors import ConfigError, InputError
 from pipelines.lake import Lake
+from pipelines.lake_lock import one_writer
 from pipelines.maintenance import (
     RETENTION_HOURS_MAX,
     RETENTION_HOURS_MIN,
@@ -24,7 +25,7 @@ from pipelines.maintenance import (
     examine,
 )
 from pipelines.report.plain import byte_size
-from pipelines.session import build_session
+from pipelines.session import build_session, lock_in_jvm
 
 _OPTION = "--retention-hours"
 
@@ -64,7 +65,12 @@ def maintain(
     if dry_run:
         console.table(("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _planned(due))
         return ExitCode.CLEAN
-    rows = _upkept(config, console, root, due, retention_hours)
+    with one_writer(root, "maintain", config.session.lock_wait_s, console.note) as jvm_lock:
+        # What was due may have been looked after while this run waited.
+        due = [
+            table for table in (_examined(name, path, retention_hours) for name, path in paths.items()) if table.is_due
+        ]
+        rows = _upkept(config, console, root, due, retention_hours, jvm_lock)
     console.table(("table", "files before", "after", "removed", "freed"), rows)
     return ExitCode.CLEAN
 
@@ -84,7 +90,12 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
 
 
 def _upkept(
-    config: Config, console: Console, root: Path, due: Sequence[Upkeep], retention_hours: int
+    config: Config,
+    console: Console,
+    root: Path,
+    due: Sequence[Upkeep],
+    retention_hours: int,
+    jvm_lock: Path | None,
 ) -> list[tuple[object, ...]]:
     if not any(table.needs_spark for table in due):
         return [_tidied(None, table, retention_hours) for table in due]
@@ -92,9 +103,10 @@ def _upkept(
         spark = build_session(config, "highwater maintain")
     try:
         rows = []
-        for table in due:
-            with console.stage(table.full_name):
-                rows.append(_tidied(Lake(spark, root), table, retention_hours))
+        with lock_in_jvm(spark, jvm_lock):
+            for table in due:
+                with console.stage(table.full_name):
+                    rows.append(_tidied(Lake(spark, root), table, retention_hours))
         return rows
     finally:
         spark.stop()

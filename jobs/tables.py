@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 
 from jobs.exit_codes import ExitCode
+from jobs.state import carried_summary, last_seals
 from pipelines.console import Console
 from pipelines.delta_log import TableLog, find_tables, read_log, type_name
 from pipelines.errors import InputError
@@ -17,12 +18,17 @@ from pipelines.report.values import iso_utc
 def show_tables(console: Console, root: Path, name: str | None, as_json: bool) -> ExitCode:
     """List the tables, or the columns of the one that is named (``silver.isr_changes``, or without its layer).
 
+    ``state`` is not a table: it shows what the replay carries from run to run, and where the next run goes on.
+
     Raises:
         InputError: there is no lake, or no such table in it.
     """
     paths = find_tables(root)
     if not paths:
         raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+    if name == "state":
+        _list_state(console, paths, as_json)
+        return ExitCode.CLEAN
     if name is None:
         _list_tables(console, {full_name: read_log(path) for full_name, path in paths.items()}, as_json)
         return ExitCode.CLEAN
@@ -76,6 +82,24 @@ def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> 
             for name, log in logs.items()
         ],
     )
+
+
+def _list_state(console: Console, paths: dict[str, Path], as_json: bool) -> None:
+    carried, seals = carried_summary(paths), last_seals(paths)
+    if as_json:
+        told = {"carried": [one._asdict() for one in carried], "seals": [one._asdict() for one in seals]}
+        console.result(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        return
+    console.result("Carried to the next run")
+    console.table(
+        ("cluster", "broker", "kind", "rows", "pending", "size", "newest event"),
+        [
+            (one.cluster_id, one.broker_id, one.kind, one.rows, one.pending, byte_size(one.size_bytes), one.last or "-")
+            for one in carried
+        ],
+    )
+    console.result("Where the next run goes on")
+    console.table(("cluster", "broker", "partitions from", "fetches from", "requests from"), [tuple(o) for o in seals])
 
 
 def _time(log: TableLog) -> str | None:

@@ -22,6 +22,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 from delta.tables import DeltaTable
@@ -164,6 +165,15 @@ class Lake:
                 stamp = json.loads(line).get("commitInfo", {}).get("userMetadata")
                 if stamp is not None and found is not None:
                     yield int(found[1]), str(stamp)
+
+    def keeps(self, spec: TableSpec, version: int) -> bool:
+        """Whether the files that a version was written with are there: maintenance removes those of old ones."""
+        path = self.path(spec)
+        commit = path / "_delta_log" / f"{version:020}.json"
+        if not commit.is_file():
+            return False
+        actions = map(json.loads, commit.read_text(encoding="utf-8").splitlines())
+        return all((path / unquote(action["add"]["path"])).is_file() for action in actions if "add" in action)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
         """Make the rows with df's keys what df says; other rows stay, and rows that are the same are not written.

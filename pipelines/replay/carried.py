@@ -70,6 +70,9 @@ def plan(lake: Lake, contexts: Contexts, fingerprint: str, lag_us: int) -> Plan:
     # What a request proves is older than its line: where there is a request log, it tells how far the log is complete.
     last = {broker: by_kind.get(True, by_kind.get(False, 0)) for broker, by_kind in ends.items()}
     earliest = _earliest(lake, new_files, files) if known else {}
+    if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
+        # An older state is asked for: only those that maintenance has left can be gone back to.
+        stamps[1:] = [stamp for stamp in stamps[1:] if lake.keeps(CARRIED, stamp.carried_version)]
     found = starts(last, stamps, fingerprint, earliest, partial(premises, contexts), lag_us)
     for broker in _named_since(lake, stamps, found):
         found[broker] = Start(None, None, CONFIGURATION)

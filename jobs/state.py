@@ -1,0 +1,103 @@
+"""What ``highwater tables state`` shows: the replay's state, read from the lake's files without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pipelines.delta_log import read_log
+from pipelines.errors import InputError
+from pipelines.replay.seals import Stamp
+from pipelines.report.values import iso_utc
+
+_CARRIED = "state.carried"
+_REPLAYS = "state.replays"
+
+
+class Carried(NamedTuple):
+    """Carried rows of one kind of one broker.
+
+    Attributes:
+        pending: operations in them that are not settled.
+        size_bytes: as stored in memory, uncompressed.
+        last: newest event in them, ISO 8601; None where they name none.
+    """
+
+    cluster_id: str
+    broker_id: int
+    kind: str
+    rows: int
+    pending: int
+    size_bytes: int
+    last: str | None
+
+
+class Seal(NamedTuple):
+    """Where the next run goes on with a broker's log, ISO 8601."""
+
+    cluster_id: str
+    broker_id: int
+    partitions: str
+    fetches: str
+    requests: str
+
+
+def carried_summary(tables: Mapping[str, Path]) -> list[Carried]:
+    """What the last replay left, by broker and kind.
+
+    Args:
+        tables: folders of the lake's tables by full name.
+
+    Raises:
+        InputError: nothing was replayed into the lake yet.
+    """
+    path = _table(tables, _CARRIED)
+    files = [str(path / file.path) for file in read_log(path).files]
+    if not files:
+        return []
+    rows = ds.dataset(files, format="parquet").to_table()
+    sizes = pc.add(pc.fill_null(pc.binary_length(rows["state"]), 0), pc.fill_null(pc.binary_length(rows["row"]), 0))
+    rows = rows.append_column("size_bytes", pc.cast(sizes, pa.int64()))
+    grouped = rows.group_by(["cluster_id", "broker_id", "kind"]).aggregate(
+        [("kind", "count"), ("pending", "sum"), ("size_bytes", "sum"), ("last_time", "max")]
+    )
+    found = [
+        Carried(
+            row["cluster_id"],
+            row["broker_id"],
+            row["kind"],
+            row["kind_count"],
+            row["pending_sum"],
+            row["size_bytes_sum"],
+            None if row["last_time_max"] is None else row["last_time_max"].isoformat(timespec="milliseconds"),
+        )
+        for row in grouped.to_pylist()
+    ]
+    return sorted(found)
+
+
+def last_seals(tables: Mapping[str, Path]) -> list[Seal]:
+    """Up to where the last replay is final, by broker.
+
+    Raises:
+        InputError: nothing was replayed into the lake yet.
+    """
+    stamp = read_log(_table(tables, _REPLAYS)).stamp
+    if stamp is None:
+        return []
+    return [
+        Seal(*broker, iso_utc(seal.sealed_us), iso_utc(seal.sessions_us), iso_utc(seal.waiting_us))
+        for broker, seal in sorted(Stamp.from_json(stamp).seals.items())
+    ]
+
+
+def _table(tables: Mapping[str, Path], name: str) -> Path:
+    path = tables.get(name)
+    if path is None:
+        raise InputError("the lake", f"holds no table {name}", "run highwater replay first")
+    return path

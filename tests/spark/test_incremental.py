@@ -1,0 +1,112 @@
+"""Runs cut into pieces give the gold of one run over everything; what comes late is gone back for, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipelines import gold as gold_stage
+from pipelines.bronze.ingest import ingest
+from pipelines.config import Config, load_config
+from pipelines.lake import Lake
+from pipelines.replay import seals
+from pipelines.replay.seals import Broker, Start
+from pipelines.silver.parse import parse
+from schemas.audit import EVIDENCE
+from schemas.state import REPLAYS
+from tests.cuts import cut_at_random, cut_every, deliver
+
+SLICE = Path(__file__).parents[1] / "data" / "slice"
+LATE_BROKER = 2
+pytestmark = pytest.mark.spark
+
+Starts = Mapping[Broker, Start]
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    # The slice has half a minute: the shortest lag that is allowed, so that most of it is sealed.
+    return load_config(None, {"replay.seal_lag_ms": 10_000})
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """One run over everything."""
+    lake = Lake(spark, tmp_path_factory.mktemp("whole"))
+    audit(lake, config, SLICE, 0)
+    return lake
+
+
+def audit(lake: Lake, config: Config, folder: Path, number: int) -> Starts:
+    ingest(lake.spark, lake, [folder], config.ingest, f"{number:04d}")
+    parse(lake)
+    return gold_stage.refresh(lake, config, f"run {number}")
+
+
+def gold_content(lake: Lake) -> dict[str, tuple[int, str]]:
+    """Rows and a hash of them, whatever their order, of every gold table; the evidence is left out: it names files."""
+    return {spec.name: content(lake.read(spec)) for spec in gold_stage.ANSWERS if spec is not EVIDENCE}
+
+
+def content(table: DataFrame) -> tuple[int, str]:
+    row = table.agg(F.count("*"), F.sum(F.xxhash64(*table.columns).cast("decimal(38,0)")).cast("string")).first()
+    assert row is not None
+    return row[0], row[1]
+
+
+def reasons(starts: Starts) -> dict[int, str]:
+    return {broker_id: start.reason for (_, broker_id), start in starts.items()}
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [lambda corpus, target: cut_every(corpus, target, 12), lambda corpus, target: cut_at_random(corpus, target, 3, 7)],
+    ids=["every 12 s", "at random"],
+)
+def test_pieces_give_what_one_run_gives(
+    spark: SparkSession, whole: Lake, config: Config, tmp_path: Path, cut: Callable[[Path, Path], list[Path]]
+):
+    lake, folder, gone_on = Lake(spark, tmp_path / "lake"), tmp_path / "folder", 0
+    pieces = [piece for piece in cut(SLICE, tmp_path / "pieces") if any(path.is_file() for path in piece.rglob("*"))]
+    for number, piece in enumerate(pieces):
+        deliver(piece, folder)
+        starts = audit(lake, config, folder, number)
+        gone_on += sum(start.seal is not None for start in starts.values())
+    assert gone_on > 0, "no run went on from another one's state: nothing is tested"
+    found, expected = gold_content(lake), gold_content(whole)
+    rows = sum(count for count, _ in found.values())
+    print(f"{len(pieces)} runs, {gone_on} logs gone on with: {rows} gold rows in {len(found)} tables compared")
+    assert found == expected
+
+
+def test_a_late_file_is_gone_back_for_and_other_rules_begin_anew(
+    spark: SparkSession, whole: Lake, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    lake, folder, late = Lake(spark, tmp_path / "lake"), tmp_path / "folder", tmp_path / "late"
+    pieces = [piece for piece in cut_every(SLICE, tmp_path / "pieces", 12) if any(piece.rglob("kafka-request*"))]
+    *first, held_back, last = pieces
+    file = next(path for path in held_back.rglob("kafka-request*") if f"broker-{LATE_BROKER}" in path.parts)
+    target = late / file.relative_to(held_back)
+    target.parent.mkdir(parents=True)
+    file.rename(target)
+    for number, delivered in enumerate([first, [held_back, last], [late]]):
+        for piece in delivered:
+            deliver(piece, folder)
+        starts = audit(lake, config, folder, number)
+
+    told = reasons(starts)
+    print("after a late file:", told)
+    assert told.pop(LATE_BROKER) == seals.LATE
+    assert set(told.values()) == {seals.UNCHANGED}
+    ledger = {row["broker_id"]: row for row in lake.read(REPLAYS).where("run_id = 'run 2'").collect()}
+    assert [len(ledger[broker]["file_ids"]) for broker in sorted(ledger)] == [0, 1, 0]
+    assert ledger[LATE_BROKER]["from_time"] < ledger[LATE_BROKER]["late_time"], "the state before the file"
+    assert gold_content(lake) == gold_content(whole)
+
+    monkeypatch.setattr(gold_stage, "gold_fingerprint", lambda config_hash: "other rules")
+    assert set(reasons(gold_stage.refresh(lake, config, "run 3")).values()) == {seals.FINGERPRINT}
+    assert gold_content(lake) == gold_content(whole)
