@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 from uuid import uuid4
 
 from delta.tables import DeltaTable
@@ -179,15 +180,35 @@ class Lake:
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
-        log = self.path(spec) / "_delta_log"
-        commits = sorted(log.iterdir(), reverse=True) if log.is_dir() else []
-        for commit in commits:
-            if _COMMIT.fullmatch(commit.name):
-                for line in commit.read_text(encoding="utf-8").splitlines():
-                    stamp = json.loads(line).get("commitInfo", {}).get("userMetadata")
-                    if stamp is not None:
-                        return str(stamp)
-        return None
+        return next((stamp for commit in _commits(self.path(spec)) if (stamp := _stamp(commit)) is not None), None)
+
+    def added(self, spec: TableSpec, stamp: str) -> DataFrame | None:
+        """Rows that the latest commit added, read from its own files, if it has this stamp and removed nothing.
+
+        None where that is not so; `read` then has the rows, at the price of looking through the whole table.
+        """
+        path = self.path(spec)
+        version = table_version(path)
+        if version is None:
+            return None
+        actions = _actions(path / "_delta_log" / f"{version:020}.json")
+        if not any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions):
+            return None
+        files = [str(path / unquote(action["add"]["path"])) for action in actions if "add" in action]
+        if any("remove" in action for action in actions) or not files:
+            return None
+        return self.spark.read.schema(spec.worker_schema).parquet(*files)
+
+    def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
+        """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
+        commits = _commits(self.path(spec))
+        whole = bool(commits) and commits[-1].name == f"{0:020}.json"
+        return whole and all(_stamp(commit) != stamp for commit in commits)
+
+    def remove(self, spec: TableSpec, where: str) -> None:
+        """Remove the rows that satisfy a condition; where none does, nothing is committed."""
+        if self.has_rows(spec):
+            DeltaTable.forPath(self.spark, str(self.path(spec))).delete(where)
 
     def insert_new(self, spec: TableSpec, df: DataFrame, keys: Sequence[str] | None = None) -> int:
         """Add the rows whose keys are not in the table; of rows of df with equal keys one is taken.
@@ -281,6 +302,22 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
         return [task() for task in tasks]
     with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
         return [future.result() for future in [pool.submit(task) for task in tasks]]
+
+
+def _commits(path: Path) -> list[Path]:
+    """Commits in the log of the table in a folder, the latest one first."""
+    log = path / "_delta_log"
+    return sorted((entry for entry in log.iterdir() if _COMMIT.fullmatch(entry.name)), reverse=True) if log.is_dir() else []
+
+
+def _actions(commit: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+
+
+def _stamp(commit: Path) -> str | None:
+    """The stamp of a commit, None if it has none."""
+    found = (action.get("commitInfo", {}).get("userMetadata") for action in _actions(commit))
+    return next((str(stamp) for stamp in found if stamp is not None), None)
 
 
 def table_version(path: Path) -> int | None:
