@@ -21,6 +21,8 @@ from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
 from pipelines.lake import Lake
+from pipelines.quality.quarantine import custody, quarantined
+from pipelines.quality.stage import check
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.summary import summary_text
@@ -58,9 +60,10 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
     _look(run, logs)
-    with _lake(run) as lake:
+    with lake_of(run) as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
+        check_quality(run, lake)
         run_id = _replay(run, lake)
         report = _report(run, lake, run_id, problems)
         _note_run(lake, run, report, run_id, started)
@@ -70,28 +73,28 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
 def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
     """Files to bronze."""
     _look(run, logs)
-    with _lake(run) as lake:
+    with lake_of(run) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
 
 def parse(run: Run) -> ExitCode:
     """Bronze to silver."""
-    with _lake(run) as lake:
+    with lake_of(run) as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
     """Silver to gold."""
-    with _lake(run) as lake:
+    with lake_of(run) as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
 
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
-    with _lake(run) as lake:
+    with lake_of(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
     return _VERDICTS[made.verdict]
 
@@ -102,7 +105,8 @@ def _look(run: Run, logs: Sequence[Path]) -> None:
 
 
 @contextmanager
-def _lake(run: Run) -> Iterator[Lake]:
+def lake_of(run: Run) -> Iterator[Lake]:
+    """The lake, with a session of its own."""
     with run.console.stage("start Spark"):
         spark = build_session(run.config, "highwater")
     try:
@@ -139,6 +143,18 @@ def _parse(run: Run, lake: Lake) -> None:
     run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
 
 
+def check_quality(run: Run, lake: Lake) -> None:
+    """Check what is new in silver, unless the configuration says not to; what failed ends the run."""
+    if not run.config.quality.enabled:
+        return
+    with run.console.stage("quality"):
+        checked = check(lake, run.config.quality)
+    for finding in checked.warnings:
+        count = f"{finding.unexpected_count} of {finding.row_count} rows"
+        run.console.warn(f"{finding.expectation.expectation_id}: {count} break: {finding.expectation.question}")
+    run.console.note(f"  {checked.expectations} expectations of {checked.batches} batches")
+
+
 def _replay(run: Run, lake: Lake) -> str:
     run_id = _run_id(run, lake)
     if gold.is_current(lake, run_id):
@@ -155,7 +171,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=tuple(problems),
+        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake))),
     )
     with run.console.stage("report"):
         made = collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
@@ -168,7 +184,8 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
 def _run_id(run: Run, lake: Lake) -> str:
     files = [lake.read(spec).select("file_id") for spec in (bronze.LOG_FILES, DATA_FILES) if lake.has_rows(spec)]
     rows = reduce(DataFrame.unionByName, files).collect() if files else []
-    return fingerprint.run_id((row["file_id"] for row in rows), run.config.config_hash)
+    kept = custody(lake).quarantined
+    return fingerprint.run_id((row["file_id"] for row in rows if row["file_id"] not in kept), run.config.config_hash)
 
 
 def _noted(lake: Lake, run_id: str) -> bool:

@@ -78,6 +78,15 @@ class LatencyConfig(_Section):
     interval_s: int = Field(ge=1)
 
 
+class QualityConfig(_Section):
+    """What is expected of the data before anything is computed from it."""
+
+    enabled: bool
+    time_slack_ms: int = Field(ge=0)
+    parsed_share_min: dict[str, Annotated[float, Field(ge=0, le=1)]]
+    severity: dict[str, Literal["critical", "warning", "off"]]
+
+
 class AuditConfig(_Section):
     """How the rules of correctness judge."""
 
@@ -96,6 +105,7 @@ class Config(_Section):
 
     session: SessionConfig
     ingest: IngestConfig
+    quality: QualityConfig
     replay: ReplayConfig
     latency: LatencyConfig
     audit: AuditConfig

@@ -7,6 +7,7 @@ Every message is one line that a user can act on: what is wrong, where, and what
       ConfigError         2  a configuration file or an option: file, key, allowed values
       InputError          2  a file or folder given to the command: file, remedy
         SchemaMismatch    2  a table of the lake was written by another version of the declarations
+      QualityError        2  rows of a file are not as their table declares: table, expectation, files, remedy
       EnvironmentProblem  2  Java, jars, Python, disk: problem, remedy
       LakeError          70  a stage hands the lake rows that do not fit the table's declaration
 """
@@ -66,6 +67,27 @@ class InputError(HighwaterError):
 
 class SchemaMismatch(InputError):
     """A table of the lake differs from its declaration."""
+
+
+class QualityError(HighwaterError):
+    """Files were not read as their tables declare; they are in quarantine.
+
+    Attributes:
+        table, expectation_id: what failed.
+        files: paths, as far as they are listed.
+    """
+
+    exit_code = USAGE
+
+    def __init__(self, table: str, expectation_id: str, problem: str, files: str, released: str) -> None:
+        self.table = table
+        self.expectation_id = expectation_id
+        self.problem = problem
+        self.files = files
+        super().__init__(
+            f"{table}: {expectation_id} failed: {problem}; in quarantine: {files}; run again to go on without them, or "
+            f"update highwater (or change [quality.severity]), run `highwater quality --release {released}`, then audit"
+        )
 
 
 class EnvironmentProblem(HighwaterError):

@@ -203,7 +203,7 @@ class Lake:
         """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
         commits = _commits(self.path(spec))
         whole = bool(commits) and commits[-1].name == f"{0:020}.json"
-        return whole and all(_stamp(commit) != stamp for commit in commits)
+        return whole and not any(_stamp(commit) == stamp for commit in commits)
 
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
@@ -307,7 +307,8 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
 def _commits(path: Path) -> list[Path]:
     """Commits in the log of the table in a folder, the latest one first."""
     log = path / "_delta_log"
-    return sorted((entry for entry in log.iterdir() if _COMMIT.fullmatch(entry.name)), reverse=True) if log.is_dir() else []
+    found = [entry for entry in log.iterdir() if _COMMIT.fullmatch(entry.name)] if log.is_dir() else []
+    return sorted(found, reverse=True)
 
 
 def _actions(commit: Path) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ class Expectation:
         pair = {"column_A": first, "column_B": second, "ignore_row_if": "either_value_is_missing"}
         if self.kind == UNIQUE and len(self.columns) > 1:
             return "ExpectCompoundColumnsToBeUnique", {"column_list": list(self.columns)}
-        return {
+        single: dict[str, tuple[str, dict[str, Any]]] = {
             NOT_NULL: ("ExpectColumnValuesToNotBeNull", {"column": first}),
             KNOWN_VALUE: ("ExpectColumnValuesToBeInSet", {"column": first, "value_set": list(self.values)}),
             AT_LEAST: ("ExpectColumnValuesToBeBetween", {"column": first, "min_value": (*self.values, None)[0]}),
@@ -78,7 +78,8 @@ class Expectation:
             NOT_BELOW: ("ExpectColumnPairValuesAToBeGreaterThanB", {**pair, "or_equal": True}),
             HOLDS: ("ExpectColumnValuesToBeInSet", {"column": first, "value_set": [True]}),
             UNIQUE: ("ExpectColumnValuesToBeUnique", {"column": first}),
-        }[self.kind]
+        }
+        return single[self.kind]
 
     def breaks(self, row: Mapping[str, Any]) -> bool:
         """Whether a row that the driver has breaks it: the predicate `broken`, for the ledgers."""

@@ -50,9 +50,10 @@ class GreatExpectations:
 
     def __init__(self) -> None:
         logging.getLogger("great_expectations").setLevel(logging.ERROR)
-        self._context: Any = gx.get_context(mode="ephemeral")
-        self._context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-        self._source = self._context.data_sources.add_spark(_SOURCE, persist=False)
+        context: Any = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+        self._context = context
+        self._source = context.data_sources.add_spark(_SOURCE, persist=False)
 
     def ask(self, table: str, rows: Any, chosen: Chosen) -> dict[str, Answer]:
         """Answers by expectation, with some of the rows that break it.

@@ -57,15 +57,17 @@ class Measured(NamedTuple):
     """What the screen counted of one file in one table.
 
     Attributes:
-        broken: rows that break each expectation of the table's suite; 0 for uniqueness.
+        broken: rows that break any expectation of the table's suite.
+        repeated: rows whose key another row has, too.
         first_us, last_us: earliest and latest time of its rows, where the table has log lines' times.
-        sums: further sums, by table, see `pipelines.quality.screen`.
+        sums: of bronze lines: lines, 0, number of the first one; of line counts: records, those not understood, 0.
     """
 
     table: str
     file_id: str
     row_count: int
-    broken: Sequence[int]
+    broken: int
+    repeated: int
     first_us: int | None
     last_us: int | None
     sums: Sequence[int]
@@ -116,7 +118,7 @@ def log_ledger(files: Iterable[LogFile], measured: Iterable[Measured], slack_us:
         lines = next((item for item in items if item.table == "bronze.log_lines"), None)
         counts = next((item for item in items if item.table == "silver.line_counts"), None)
         facts = [item for item in items if item.table.startswith("silver.") and item.first_us is not None]
-        before = lines.sums[1] - 1 if lines else 0
+        before = lines.sums[2] - 1 if lines else 0
         stored = lines.row_count if lines else 0
         first = min((item.first_us for item in facts if item.first_us is not None), default=None)
         last = max((item.last_us for item in facts if item.last_us is not None), default=None)

@@ -1,8 +1,8 @@
-"""The screen on Spark: how many rows of each file break which expectation, in one query over all tables.
+"""The screen on Spark: how many rows of each file break an expectation, in one query over all tables.
 
-This is the cheap pass. A predicate per expectation is counted in one aggregate per table, and the aggregates of all
-tables are one query; a second one looks for keys that occur twice, by their hash. What the screen finds, Great
-Expectations then looks at; in good data it finds nothing, and nothing else is read.
+This is the cheap pass: whether a row breaks anything is one predicate per table, keys that occur twice are found by
+their hash, and all tables are one query. In good data it finds nothing, and nothing else is read. Where it finds rows,
+they are counted by expectation, and Great Expectations looks at them.
 """
 
 from __future__ import annotations
@@ -14,34 +14,38 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake, concurrently
-from pipelines.quality.expectation import UNIQUE, Expectation, Severity
+from pipelines.lake import Lake
+from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.ledger import Measured
+from pipelines.quality.suites import BY_TABLE
 from schemas import bronze, silver
 from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
 
-#: Further sums per file that the ledgers need.
+#: What the ledgers need besides: two sums and a minimum per file.
 _SUMS = {
-    bronze.LOG_LINES.full_name: ("sum(line_count)", "min(line_no)"),
-    silver.LINE_COUNTS.full_name: ("sum(line_count)", "sum(if(outcome = 'unparsed', line_count, 0))"),
+    bronze.LOG_LINES.full_name: ("line_count", "0", "line_no"),
+    silver.LINE_COUNTS.full_name: ("line_count", "if(outcome = 'unparsed', line_count, 0)", "0"),
 }
 #: Tables whose `time` is that of a log line. Unread times of unparsed lines are stored as 0.
 _TIMED = frozenset(spec.full_name for spec in silver.TABLES)
 _READ_TIME = "if(time > timestamp_micros(0), unix_micros(time), NULL)"
 
 
-def batch_rows(lake: Lake, spec: TableSpec, file_ids: Sequence[str], batch_id: str) -> DataFrame | None:
+def batch_rows(lake: Lake, spec: TableSpec, file_ids: Sequence[str], stamp: str) -> DataFrame | None:
     """Rows of these files in a table; None if the batch brought none.
 
     What the batch added is read from the files of its own commit, so that a long history costs nothing.
+
+    Args:
+        stamp: of the commit that brought them.
     """
-    if not lake.has_rows(spec):
+    if not lake.has_rows(spec) or not file_ids:
         return None
-    if spec in silver.TABLES and lake.stamp(spec) not in (None, batch_id) and lake.is_batch_absent(spec, batch_id):
+    if spec.layer == "silver" and lake.is_batch_absent(spec, stamp):
         return None
-    rows = lake.added(spec, batch_id)
+    rows = lake.added(spec, stamp)
     rows = lake.read(spec) if rows is None else rows
     return rows.where(F.col("file_id").isin(list(file_ids)))
 
@@ -53,7 +57,7 @@ def prepared(rows: DataFrame, suite: Iterable[Expectation]) -> DataFrame:
 
 
 def screen(tables: Mapping[str, DataFrame], chosen: Chosen) -> list[Measured]:
-    """Count, per table and file, the rows and those of them that break each expectation.
+    """Count, per table and file, its rows, those that break anything, and those whose key another row has, too.
 
     Args:
         tables: rows of the batch by table.
@@ -61,57 +65,68 @@ def screen(tables: Mapping[str, DataFrame], chosen: Chosen) -> list[Measured]:
     """
     if not tables:
         return []
-    counts = [_counted(table, rows, [item for item, _ in chosen[table]]) for table, rows in tables.items()]
-    twins = [
-        _keys(number, table, rows, item)
-        for table, rows in tables.items()
-        for number, (item, _) in enumerate(chosen[table])
-        if item.kind == UNIQUE
-    ]
-    measured, repeated = concurrently(
-        [lambda: _union(counts).collect(), lambda: _repeated(_union(twins)).collect() if twins else []]
+    names = list(tables)
+    rows = reduce(
+        DataFrame.unionByName,
+        [_narrow(number, rows, name, _questions(chosen[name])) for number, (name, rows) in enumerate(tables.items())],
     )
-    extra: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    for row in repeated:
-        extra[row["table"], row["file_id"]][row["number"]] = row["repeated"]
-    found = []
-    for row in measured:
-        broken = list(row["broken"])
-        for number, count in extra[row["table"], row["file_id"]].items():
-            broken[number] = count
-        times = (row["first_us"], row["last_us"])
-        found.append(Measured(row["table"], row["file_id"], row["row_count"], broken, *times, row["sums"]))
+    sums = [F.sum("broken").alias("broken"), F.sum("first").alias("first"), F.sum("second").alias("second")]
+    times = [F.min("first_us").alias("first_us"), F.max("last_us").alias("last_us"), F.min("least").alias("least")]
+    keys = rows.withColumns({"first_us": F.col("us"), "last_us": F.col("us")})
+    keys = keys.groupBy("number", "file_id", "key").agg(F.count(F.lit(1)).alias("rows"), *sums, *times)
+    files = keys.groupBy("number", "file_id").agg(
+        F.sum("rows").alias("row_count"), F.expr("sum(if(rows > 1, rows, 0))").alias("repeated"), *sums, *times
+    )
+    return [
+        Measured(
+            names[row["number"]],
+            row["file_id"],
+            row["row_count"],
+            row["broken"],
+            row["repeated"],
+            row["first_us"],
+            row["last_us"],
+            (row["first"], row["second"], row["least"]),
+        )
+        for row in files.collect()
+    ]
+
+
+def count_broken(tables: Mapping[str, DataFrame], chosen: Chosen) -> dict[str, dict[str, int]]:
+    """Rows that break each expectation, by expectation and file: for tables that the screen found rows in."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    if not tables:
+        return found
+    frames = []
+    for name, rows in tables.items():
+        counts = ", ".join(f"count_if({item.broken})" for item in _questions(chosen[name]))
+        counted = prepared(rows, _questions(chosen[name])).groupBy("file_id")
+        frames.append(counted.agg(F.lit(name).alias("table"), F.expr(f"array({counts})").alias("counts")))
+    for row in reduce(DataFrame.unionByName, frames).collect():
+        for item, count in zip(_questions(chosen[row["table"]]), row["counts"], strict=True):
+            if count:
+                found[item.expectation_id][row["file_id"]] = count
     return found
 
 
-def _counted(table: str, rows: DataFrame, suite: Sequence[Expectation]) -> DataFrame:
-    time = _READ_TIME if table in _TIMED else "CAST(NULL AS bigint)"
-    broken = ", ".join(f"count_if({item.broken})" if item.broken else "0L" for item in suite)
-    sums = ", ".join(_SUMS.get(table, ()))
-    return prepared(rows, suite).groupBy("file_id").agg(
-        F.lit(table).alias("table"),
-        F.count(F.lit(1)).alias("row_count"),
-        F.expr(f"CAST(array({broken}) AS array<bigint>)").alias("broken"),
-        F.expr(f"min({time})").alias("first_us"),
-        F.expr(f"max({time})").alias("last_us"),
-        F.expr(f"CAST(array({sums}) AS array<bigint>)").alias("sums"),
-    )
+def _questions(suite: Iterable[tuple[Expectation, Severity]]) -> list[Expectation]:
+    """Those that a row by itself answers."""
+    return [item for item, _ in suite if item.broken is not None]
 
 
-def _keys(number: int, table: str, rows: DataFrame, expectation: Expectation) -> DataFrame:
-    return rows.select(
-        F.lit(table).alias("table"),
-        F.lit(number).alias("number"),
+def _narrow(number: int, rows: DataFrame, table: str, suite: Sequence[Expectation]) -> DataFrame:
+    """What the screen needs of each row: the key's hash, and whether the row breaks anything."""
+    broken = " OR ".join(f"({item.broken})" for item in suite) or "false"
+    us = _READ_TIME if table in _TIMED else "CAST(NULL AS bigint)"
+    first, second, least = _SUMS.get(table, ("0", "0", "0"))
+    keys = ", ".join(f"`{name}`" for name in BY_TABLE[table].keys)
+    return prepared(rows, suite).selectExpr(
+        f"{number} AS number",
         "file_id",
-        F.xxhash64(F.lit(table), *expectation.columns).alias("key"),
+        f"xxhash64({keys}) AS key",
+        f"if({broken}, 1, 0) AS broken",
+        f"{us} AS us",
+        f"CAST({first} AS bigint) AS first",
+        f"CAST({second} AS bigint) AS second",
+        f"CAST({least} AS bigint) AS least",
     )
-
-
-def _repeated(keys: DataFrame) -> DataFrame:
-    """Rows whose key another row has, too."""
-    twice = keys.groupBy("table", "number", "key").agg(F.count(F.lit(1)).alias("rows"), F.min("file_id").alias("file_id"))
-    return twice.where("rows > 1").groupBy("table", "number", "file_id").agg(F.sum("rows").alias("repeated"))
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, frames)

@@ -171,19 +171,13 @@ _OWN: Mapping[str, Sequence[Expectation]] = {
 
 
 #: Every table's suite, in the order of the tables.
-SUITES: dict[str, tuple[Expectation, ...]] = {
-    spec.full_name: (*declared(spec), *asked(spec)) for spec in ASKED
-}
+SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: (*declared(spec), *asked(spec)) for spec in ASKED}
 EXPECTATIONS: dict[str, Expectation] = {
-    expectation.expectation_id: expectation
-    for suite in (*SUITES.values(), *LEDGERS.values())
-    for expectation in suite
+    expectation.expectation_id: expectation for suite in (*SUITES.values(), *LEDGERS.values()) for expectation in suite
 }
 
 
-def chosen(
-    suite: Sequence[Expectation], severity: Mapping[str, str]
-) -> tuple[tuple[Expectation, Severity], ...]:
+def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:
     """A suite without what the configuration switches off, each with the severity that it has there."""
     found: list[tuple[Expectation, Severity]] = []
     for expectation in suite:

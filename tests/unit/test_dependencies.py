@@ -20,6 +20,9 @@ SPARK_SHELLS = {
     "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
+    "pipelines.quality.quarantine",
+    "pipelines.quality.screen",
+    "pipelines.quality.stage",
     "pipelines.replay.checks_stage",
     "pipelines.replay.context_stage",
     "pipelines.replay.coordinators",
@@ -53,6 +56,7 @@ ONLY_IN = {
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.lake"},
     "delta": {"pipelines.lake"},
+    "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
 }
 
