@@ -160,7 +160,7 @@ def data_ledger(files: Iterable[DataFile], measured: Iterable[Measured], tables:
     ]
 
 
-def kind_ledger(files: Iterable[LogFile], measured: Iterable[Measured], parsed_share_min: Mapping[str, float]) -> Rows:
+def kind_ledger(files: Iterable[LogFile], measured: Iterable[Measured], parsed_share_min: Mapping[Any, float]) -> Rows:
     """One row per kind of log in the batch."""
     kinds = {file.file_id: file.kind for file in files}
     records: dict[str, int] = defaultdict(int)
