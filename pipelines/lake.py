@@ -93,7 +93,7 @@ class Lake:
 
     def inventory(self) -> list[TableInfo]:
         """What is stored of every table, ordered by layer and name."""
-        order = {"bronze": 0, "silver": 1, "gold": 2}
+        order = {"bronze": 0, "silver": 1, "quality": 2, "gold": 3}
         names = [full_name.split(".", 1) for full_name in self.versions()]
         found: list[TableInfo] = concurrently([partial(self._info, layer, name) for layer, name in names])
         return sorted(found, key=lambda info: (order.get(info.layer, len(order)), info.layer, info.name))

@@ -126,6 +126,7 @@ def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
         raise InputError(unknown[0], "is no file in quarantine", f"choose {ALL}, or one of those that are: {held}")
     if not chosen:
         return ()
+    remove_rows(lake, chosen)  # the run that quarantined them may have been killed
     lake.remove(DATA_FILES, f"file_id IN ({', '.join(map(repr, chosen))})")
     rows = [_step(RELEASED, batch_id, file_id, kept[file_id]["path"], (), None) for file_id in chosen]
     lake.append_once(QUARANTINED_FILES, _frame(lake, rows), batch_id)

@@ -100,7 +100,6 @@ _APPENDS, _FILES = silver.APPENDS.full_name, bronze.LOG_FILES.full_name
 _OWN: Mapping[str, Sequence[Expectation]] = {
     _FILES: (
         not_null(_FILES, "broker_id", "warning", "it is known which broker wrote the file"),
-        not_null(_FILES, "kafka_version", "warning", "it is known which version of Kafka wrote the file"),
         not_null(_FILES, "layout", "warning", "the file has a layout that is known"),
         not_below(_FILES, "last_time", "first_time", "warning", "a file ends no earlier than it begins"),
     ),

@@ -45,7 +45,7 @@ def parsed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """A lake with the state-change logs of two brokers, parsed and not checked."""
     lake = Lake(spark, tmp_path_factory.mktemp("quality") / "lake")
     lake.create(TABLES)
-    read_into(lake, FIRST, "broker-1/logs/state-change.log", "broker-2/logs/state-change.log")
+    read_into(lake, FIRST, "broker-1/logs/state-change.log.gz", "broker-2/logs/state-change.log.gz")
     return lake.root
 
 
@@ -107,7 +107,7 @@ def test_a_good_batch_passes_and_is_asked_once(lake: Lake) -> None:
 
 def test_what_is_new_is_asked_and_no_more(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     check(lake, CONFIG)
-    read_into(lake, LATER, "broker-3/logs/state-change.log")
+    read_into(lake, LATER, "broker-3/logs/state-change.log.gz")
     seen: list[set[str]] = []
 
     def watched(tables: dict[str, DataFrame], suites: object) -> object:
@@ -142,7 +142,7 @@ def test_what_was_read_wrongly_is_quarantined(lake: Lake, spec: TableSpec, damag
     assert told.value.exit_code == 2
     message = str(told.value)
     assert "\n" not in message
-    assert "broker-1/logs/state-change.log" in message
+    assert "broker-1/logs/state-change.log.gz" in message
     assert f"--release {bad}" in message
     assert results(lake, "failed")[failed] == "detail"
     assert custody(lake).quarantined.keys() == {bad}
@@ -165,7 +165,7 @@ def test_a_released_file_comes_back_and_is_checked_again(lake: Lake) -> None:
     with pytest.raises(QualityError):
         check(lake, CONFIG)
     bad = file_id(lake, 1)
-    assert release(lake, [bad], RELEASE)[0].endswith("broker-1/logs/state-change.log")
+    assert release(lake, [bad], RELEASE)[0].endswith("broker-1/logs/state-change.log.gz")
     assert quarantined(lake) == ()
     parse(lake)
     assert rows_of(lake, bad) == before
