@@ -133,6 +133,18 @@ def report(**given: Any) -> ExitCode:
 
 
 @highwater.command()
+@_options("lake", "master", "conf")
+@click.option("--docs", type=_FOLDER, help="Ask everything of the whole lake; write Data Docs into this folder.")
+@click.option("--release", multiple=True, metavar="FILE_ID|all", help="Let files out of quarantine, to be read again.")
+@click.option("--markdown", is_flag=True, help="What is asked of each table, as the document docs/quality.md.")
+def quality(docs: Path | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
+    """Check what was read; what was read wrongly goes into quarantine."""
+    from jobs import quality as verb
+
+    return verb.markdown(RichConsole()) if markdown else verb.quality(_run(**given), docs, release)
+
+
+@highwater.command()
 @click.argument("name", required=False)
 @_options("lake")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")

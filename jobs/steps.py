@@ -24,6 +24,8 @@ from pipelines.errors import InputError
 from pipelines.lake import Lake, make_lake
 from pipelines.lake_lock import one_writer
 from pipelines.machine_faults import machine_faults
+from pipelines.quality.quarantine import custody, quarantined
+from pipelines.quality.stage import check
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.summary import summary_text
@@ -63,9 +65,11 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     _look(run, logs)
     make_report_folder(run.out)
     make_lake(run.lake)
-    with _written(run, "audit") as lake:
+    with written(run, "audit") as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
+        if run.config.quality.enabled:
+            check_quality(run, lake)
         run_id = _replay(run, lake)
         report = _report(run, lake, run_id, problems)
         _note_run(lake, run, report, run_id, started)
@@ -76,21 +80,21 @@ def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
     """Files to bronze."""
     _look(run, logs)
     make_lake(run.lake)
-    with _written(run, "ingest") as lake:
+    with written(run, "ingest") as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
 
 def parse(run: Run) -> ExitCode:
     """Bronze to silver."""
-    with _written(run, "parse") as lake:
+    with written(run, "parse") as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
     """Silver to gold."""
-    with _written(run, "replay") as lake:
+    with written(run, "replay") as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
@@ -98,7 +102,7 @@ def replay(run: Run) -> ExitCode:
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
     make_report_folder(run.out)
-    with _lake(run) as lake:
+    with lake_of(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
     return _VERDICTS[made.verdict]
 
@@ -109,20 +113,21 @@ def _look(run: Run, logs: Sequence[Path]) -> None:
 
 
 @contextmanager
-def _written(run: Run, verb: str) -> Iterator[Lake]:
+def written(run: Run, verb: str) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts."""
     if not run.lake.is_dir():
         raise InputError(run.lake, "is no lake", "ingest logs first, or name the lake with --lake")
     with (
         one_writer(run.lake, verb, run.config.session.lock_wait_s, run.console.note) as jvm_lock,
-        _lake(run) as lake,
+        lake_of(run) as lake,
         lock_in_jvm(lake.spark, jvm_lock),
     ):
         yield lake
 
 
 @contextmanager
-def _lake(run: Run) -> Iterator[Lake]:
+def lake_of(run: Run) -> Iterator[Lake]:
+    """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
             spark = build_session(run.config, "highwater")
@@ -160,6 +165,16 @@ def _parse(run: Run, lake: Lake) -> None:
     run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
 
 
+def check_quality(run: Run, lake: Lake) -> None:
+    """Check what is new in silver; a critical failure ends the run."""
+    with run.console.stage("quality"):
+        checked = check(lake, run.config.quality)
+    for finding in checked.warnings:
+        count = f"{finding.unexpected_count} of {finding.row_count} rows"
+        run.console.warn(f"{finding.expectation.expectation_id}: {count} break: {finding.expectation.question}")
+    run.console.note(f"  {checked.expectations} expectations of {checked.batches} batches")
+
+
 def _replay(run: Run, lake: Lake) -> str:
     run_id = _run_id(run, lake)
     if gold.is_current(lake, run_id):
@@ -176,7 +191,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=tuple(problems),
+        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake))),
     )
     with run.console.stage("report"):
         made = collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
@@ -189,7 +204,8 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
 def _run_id(run: Run, lake: Lake) -> str:
     files = [lake.read(spec).select("file_id") for spec in (bronze.LOG_FILES, DATA_FILES) if lake.has_rows(spec)]
     rows = reduce(DataFrame.unionByName, files).collect() if files else []
-    return fingerprint.run_id((row["file_id"] for row in rows), run.config.config_hash)
+    kept = custody(lake).quarantined
+    return fingerprint.run_id((row["file_id"] for row in rows if row["file_id"] not in kept), run.config.config_hash)
 
 
 def _noted(lake: Lake, run_id: str) -> bool:

@@ -22,6 +22,7 @@ from pipelines.errors import ConfigError
 from pipelines.resources import conf_file
 
 COMMAND_LINE = "command line"
+LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
 
 def _flat_text(value: object) -> object:
@@ -37,6 +38,18 @@ def _zone(value: object) -> object:
         ZoneInfo(str(value))
     except (KeyError, ValueError, OSError):
         raise ValueError(f"{value!r} is no time zone; give an IANA name such as UTC or Europe/Berlin") from None
+    return value
+
+
+def _expectations(value: object) -> object:
+    """Settings by the ids of expectations."""
+    if isinstance(value, Mapping) and value:
+        # Here, since it takes a while to import, and hardly anyone needs it.
+        from pipelines.quality.suites import EXPECTATIONS
+
+        unknown = next((key for key in value if key not in EXPECTATIONS), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is no expectation; docs/quality.md lists them")
     return value
 
 
@@ -80,6 +93,15 @@ class LatencyConfig(_Section):
     interval_s: int = Field(ge=1)
 
 
+class QualityConfig(_Section):
+    """What is expected of the data before anything is computed from it."""
+
+    enabled: bool
+    time_slack_ms: int = Field(ge=0)
+    parsed_share_min: dict[LogKind, Annotated[float, Field(ge=0, le=1)]]
+    severity: Annotated[dict[str, Literal["critical", "warning", "off"]], BeforeValidator(_expectations)]
+
+
 class AuditConfig(_Section):
     """How the rules of correctness judge."""
 
@@ -98,6 +120,7 @@ class Config(_Section):
 
     session: SessionConfig
     ingest: IngestConfig
+    quality: QualityConfig
     replay: ReplayConfig
     latency: LatencyConfig
     audit: AuditConfig

@@ -18,7 +18,7 @@ import orjson
 from pipelines.errors import InputError
 
 #: Layers in the order in which they feed each other; others come after them.
-LAYERS = ("bronze", "silver", "gold")
+LAYERS = ("bronze", "silver", "quality", "gold", "state")
 
 #: Property that says for how long Delta remembers removed files, in whole hours.
 REMOVED_KEPT = "delta.deletedFileRetentionDuration"

@@ -8,6 +8,7 @@ Every message is one line that a user can act on: what is wrong, where, and what
       InputError          2  a file or folder given to the command: file, remedy
         SchemaMismatch    2  a table of the lake was written by another version of the declarations
         LakeBusy          2  another run writes the lake
+      QualityError        2  rows of a file are not as their table declares: table, expectation, files, remedy
       EnvironmentProblem  2  Java, jars, Python, disk: problem, remedy
       LakeError          70  a stage hands the lake rows that do not fit the table's declaration
 """
@@ -81,6 +82,27 @@ class LakeBusy(InputError):
         waited = f", still after {waited_s:g} s" if waited_s else ""
         remedy = "wait until it has ended, use another --lake, or raise session.lock_wait_s"
         super().__init__(lake, f"is being written by {holder}{waited}", remedy)
+
+
+class QualityError(HighwaterError):
+    """Files were not read as their tables declare; they are in quarantine.
+
+    Attributes:
+        table, expectation_id: what failed.
+        files: paths, as far as they are listed.
+    """
+
+    exit_code = USAGE
+
+    def __init__(self, table: str, expectation_id: str, problem: str, files: str, released: str) -> None:
+        self.table = table
+        self.expectation_id = expectation_id
+        self.problem = problem
+        self.files = files
+        super().__init__(
+            f"{table}: {expectation_id} failed: {problem}; in quarantine: {files}; run again to go on without them, or "
+            f"update highwater (or change [quality.severity]), run `highwater quality --release {released}`, then audit"
+        )
 
 
 class EnvironmentProblem(HighwaterError):

@@ -157,14 +157,38 @@ class Lake:
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
         """Stamps of the commits that have one, the newest first, each with its Delta version."""
-        log = self.path(spec) / "_delta_log"
-        commits = sorted(log.iterdir(), reverse=True) if log.is_dir() else []
-        for commit in commits:
-            found = _COMMIT.fullmatch(commit.name)
-            for line in commit.read_text(encoding="utf-8").splitlines() if found else ():
-                stamp = json.loads(line).get("commitInfo", {}).get("userMetadata")
-                if stamp is not None and found is not None:
-                    yield int(found[1]), str(stamp)
+        for commit in _commits(self.path(spec)):
+            stamp = _stamp(commit)
+            if stamp is not None:
+                yield int(commit.stem), stamp
+
+    def added(self, spec: TableSpec, stamp: str) -> DataFrame | None:
+        """Rows that the latest commit added, read from its own files, if it has this stamp and removed nothing.
+
+        None where that is not so; `read` then has the rows, at the price of looking through the whole table.
+        """
+        path = self.path(spec)
+        version = table_version(path)
+        if version is None:
+            return None
+        actions = _actions(path / "_delta_log" / f"{version:020}.json")
+        if not any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions):
+            return None
+        files = [str(path / unquote(action["add"]["path"])) for action in actions if "add" in action]
+        if any("remove" in action for action in actions) or not files:
+            return None
+        return self.spark.read.schema(spec.worker_schema).parquet(*files)
+
+    def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
+        """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
+        commits = _commits(self.path(spec))
+        whole = bool(commits) and commits[-1].name == f"{0:020}.json"
+        return whole and not any(_stamp(commit) == stamp for commit in commits)
+
+    def remove(self, spec: TableSpec, where: str) -> None:
+        """Remove the rows that satisfy a condition; where none does, nothing is committed."""
+        if self.has_rows(spec):
+            DeltaTable.forPath(self.spark, str(self.path(spec))).delete(where)
 
     def keeps(self, spec: TableSpec, version: int) -> bool:
         """Whether the files that a version was written with are there: maintenance removes those of old ones."""
@@ -172,8 +196,8 @@ class Lake:
         commit = path / "_delta_log" / f"{version:020}.json"
         if not commit.is_file():
             return False
-        actions = map(json.loads, commit.read_text(encoding="utf-8").splitlines())
-        return all((path / unquote(action["add"]["path"])).is_file() for action in actions if "add" in action)
+        added = (action["add"]["path"] for action in _actions(commit) if "add" in action)
+        return all((path / unquote(name)).is_file() for name in added)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
         """Make the rows with df's keys what df says; other rows stay, and rows that are the same are not written.
@@ -320,3 +344,20 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
 def sql_name(path: Path) -> str:
     """A table's folder as SQL names it."""
     return f"delta.`{str(path).replace('`', '``')}`"
+
+
+def _commits(path: Path) -> list[Path]:
+    """Commits in the log of the table in a folder, the latest one first."""
+    log = path / "_delta_log"
+    found = [entry for entry in log.iterdir() if _COMMIT.fullmatch(entry.name)] if log.is_dir() else []
+    return sorted(found, reverse=True)
+
+
+def _actions(commit: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+
+
+def _stamp(commit: Path) -> str | None:
+    """The stamp of a commit, None if it has none."""
+    found = (action.get("commitInfo", {}).get("userMetadata") for action in _actions(commit))
+    return next((str(stamp) for stamp in found if stamp is not None), None)

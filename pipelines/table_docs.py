@@ -12,6 +12,7 @@ from schemas.views import ViewSpec
 _LAYERS = {
     "bronze": "What was read, addressable to the byte.",
     "silver": "One table per kind of fact, typed; each row names the line that it comes from.",
+    "quality": "What was asked of the data as it was read, and which files are kept out of it.",
     "gold": "The answers. Rows hold no file ids and no offsets in files, `gold.evidence` apart.",
     "state": "What an incremental run goes on from. Not for analysis: its columns may change with any version.",
 }

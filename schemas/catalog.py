@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import audit, bronze, checks, controllers, data_files, gold, isr, replicas, silver, state
+from schemas import audit, bronze, checks, controllers, data_files, gold, isr, quality, replicas, silver, state
 from schemas.silver import data_dir
 from schemas.table import TableSpec
 
@@ -17,6 +17,7 @@ TABLES: tuple[TableSpec, ...] = (
     *replicas.TABLES,
     *controllers.TABLES,
     *audit.TABLES,
+    *quality.TABLES,
     *state.TABLES,
 )
 BY_FULL_NAME = {table.full_name: table for table in TABLES}

@@ -58,7 +58,7 @@ class TableSpec:
     """One Delta table.
 
     Attributes:
-        layer: ``bronze``, ``silver``, ``gold`` or ``state``; also the folder below the lake.
+        layer: ``bronze``, ``silver``, ``quality``, ``gold`` or ``state``; also the folder below the lake.
         name: the table's name, without its layer.
         comment: what one row is.
         columns: fields with a comment each; keys come first, raw text last.

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake, concurrently
+from pipelines.quality.quarantine import custody
 from pipelines.silver.facts import LINE_COLUMNS, parse_lines, unpack
 from schemas import bronze, silver
 from schemas.table import TableSpec
@@ -35,7 +36,8 @@ def parse(lake: Lake) -> ParseSummary:
 
     A batch is what one ingest brought in; its set of files never changes, so its rows are the same however often it is
     parsed, and each table takes them once (`Lake.append_once`). Batches come in the order of their run ids.
-    ``line_counts`` is written last and marks the batch as done.
+    ``line_counts`` is written last and marks the batch as done. Files in quarantine are left out; those that are
+    released together are a batch.
     """
     rows: dict[str, int] = {}
     for batch_id, file_ids in sorted(_pending(lake).items()):
@@ -45,13 +47,15 @@ def parse(lake: Lake) -> ParseSummary:
 
 
 def _pending(lake: Lake) -> dict[str, list[str]]:
-    """Files with records that are not in ``line_counts``, by ingest."""
+    """Files with records that are not in ``line_counts``, by batch."""
     files = lake.read(bronze.LOG_FILES).where("record_count > 0").select("run_id", "file_id")
     if lake.has_rows(silver.LINE_COUNTS):
         files = files.join(lake.read(silver.LINE_COUNTS).select("file_id").distinct(), "file_id", "left_anti")
+    state = custody(lake)
     pending: dict[str, list[str]] = {}
     for row in files.collect():
-        pending.setdefault(row["run_id"], []).append(row["file_id"])
+        if row["file_id"] not in state.quarantined:
+            pending.setdefault(state.batch_of(row["file_id"], row["run_id"]), []).append(row["file_id"])
     return pending
 
 

@@ -20,6 +20,9 @@ SPARK_SHELLS = {
     "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
+    "pipelines.quality.quarantine",
+    "pipelines.quality.screen",
+    "pipelines.quality.stage",
     "pipelines.replay.carried",
     "pipelines.replay.chains",
     "pipelines.replay.checks_stage",
@@ -57,6 +60,7 @@ ONLY_IN = {
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.lake"},
     "delta": {"pipelines.lake"},
+    "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
 }
 

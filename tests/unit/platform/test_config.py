@@ -45,7 +45,11 @@ def test_spark_settings_may_be_quoted_or_not(tmp_path: Path) -> None:
     ("text", "key", "words"),
     [
         ("[replay]\nevidence_tier_max = 'T9'", "replay.evidence_tier_max", ["'T9'", "T0, T1, T2, T3"]),
-        ("[repaly]\nlate_ms = 1", "repaly", ["unknown key", "session, ingest, replay, latency, audit, report"]),
+        (
+            "[repaly]\nlate_ms = 1",
+            "repaly",
+            ["unknown key", "session, ingest, quality, replay"],
+        ),
         ("[replay]\ntolerance = 1", "replay.tolerance", ["unknown key", "tolerance_ms"]),
         ("[replay]\ntolerance_ms = '5'", "replay.tolerance_ms", ["integer", "'5'"]),
         ("[replay]\ntolerance_ms = -1", "replay.tolerance_ms", ["greater than or equal to 0", "-1"]),

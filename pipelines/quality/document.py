@@ -1,0 +1,65 @@
+"""What is asked of each table, as the document docs/quality.md. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipelines.quality.expectation import NOT_NULL, Expectation
+from pipelines.quality.ledger import LEDGERS
+from pipelines.quality.suites import SUITES
+
+_LEDGERS = {
+    "ledger.logs": "One row per log file of a batch: what its profile counted, beside what is stored of it.",
+    "ledger.data": "One row per file of a data directory.",
+    "ledger.kinds": "One row per kind of log in a batch.",
+    "ledger.brokers": "One row per broker whose logs are in a batch.",
+}
+
+
+def suites_markdown() -> str:
+    """The document."""
+    return "\n".join(_document()) + "\n"
+
+
+def _document() -> Iterator[str]:
+    yield "# Quality of what was read"
+    yield ""
+    yield "Made from the suites themselves by `highwater quality --markdown`; a test compares the two."
+    yield ""
+    yield (
+        "Every batch (what one ingest brought in) is asked once, before gold is touched. One Spark query screens all "
+        "tables; where it finds rows, Great Expectations looks at them. Results are in `quality.results`."
+    )
+    yield ""
+    yield (
+        "*Critical* is what can only be so if the data was read wrongly: the run ends with exit code 2, the files "
+        "whose rows failed go into quarantine (`quality.quarantined_files`), and silver loses their rows; bronze "
+        "keeps them. Later audits go on without them and say so. `highwater quality --release FILE_ID|all` has them "
+        "read and checked again; a new version of highwater does not release by itself. A *warning* is told, and "
+        "stops nothing. `[quality.severity]` changes what an expectation counts as, by its id."
+    )
+    yield ""
+    yield "`highwater quality --docs DIR` asks everything of the whole lake and writes Data Docs."
+    for table, suite in SUITES.items():
+        yield from _section(table, None, suite)
+    for ledger, suite in LEDGERS.items():
+        yield from _section(ledger, _LEDGERS[ledger], suite)
+
+
+def _section(name: str, about: str | None, suite: Sequence[Expectation]) -> Iterator[str]:
+    yield ""
+    yield f"## {name}"
+    yield ""
+    if about:
+        yield about
+        yield ""
+    always = [item for item in suite if item.kind == NOT_NULL and item.severity == "critical"]
+    if always:
+        columns = ", ".join(f"`{item.columns[0]}`" for item in always)
+        yield f"Critical: never null (`{name}.COLUMN:{NOT_NULL}`): {columns}."
+        yield ""
+    yield "| expectation | severity | question |"
+    yield "|---|---|---|"
+    for item in suite:
+        if item not in always:
+            yield f"| `{item.expectation_id}` | {item.severity} | {item.question} |"

@@ -1,0 +1,186 @@
+"""The suites: what is asked of each table, from its declaration and from what an engineer would ask. Pure.
+
+*Critical* is what can only be so if the data was read wrongly: a column that its declaration promises is missing, a
+value that no grammar writes, a record that is there twice or not at all. What a broken cluster, a lost file or a clock
+can make of correctly read logs is at most a *warning*: it is the audit's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipelines.quality.expectation import (
+    Expectation,
+    Severity,
+    at_least,
+    holds,
+    known_value,
+    not_below,
+    not_null,
+    unique,
+)
+from pipelines.quality.ledger import LEDGERS
+from pipelines.quality.values import KNOWN
+from schemas import bronze, silver
+from schemas.data_files import DATA_FILES
+from schemas.silver import data_dir
+from schemas.table import TableSpec
+
+#: Tables that hold what was read. Gold is computed from them, and judged by its own contracts.
+ASKED: tuple[TableSpec, ...] = (*bronze.TABLES, DATA_FILES, *silver.TABLES, *data_dir.TABLES)
+BY_TABLE = {spec.full_name: spec for spec in ASKED}
+
+#: Columns of silver that count from zero wherever they are required, and partitions anywhere.
+_FROM_ZERO = ("byte_offset", "fact_no", "partition")
+_DURATIONS = (
+    "total_time_ms",
+    "request_queue_time_ms",
+    "local_time_ms",
+    "remote_time_ms",
+    "throttle_time_ms",
+    "response_queue_time_ms",
+    "send_time_ms",
+)
+#: A follower's fetches on one connection, in the order in which it sent them.
+_CHAIN = "PARTITION BY file_id, connection, topic, partition, replica_id, leader_epoch ORDER BY correlation_id"
+#: What one broker said of one partition, epoch after epoch.
+_EPOCHS = "PARTITION BY cluster_id, broker_id, topic, partition ORDER BY leader_epoch, time, file_id, byte_offset"
+
+
+def declared(spec: TableSpec) -> Iterator[Expectation]:
+    """What the declaration itself promises: NOT NULL, keys, CHECKs."""
+    name = spec.full_name
+    for column in spec.columns:
+        if not column.nullable:
+            yield not_null(name, column.name)
+    yield unique(name, spec.keys)
+    for check, predicate in spec.checks.items():
+        yield holds(name, check, predicate, "critical", f"CHECK: {predicate}")
+
+
+def asked(spec: TableSpec) -> Iterator[Expectation]:
+    """What else is asked of a table."""
+    name = spec.full_name
+    for column, values in KNOWN.get(name, {}).items():
+        yield known_value(name, column, values)
+    if spec.layer == "silver":
+        for column in _FROM_ZERO:
+            if column in spec.column_names:
+                yield at_least(name, column, 0)
+        if "line_no" in spec.column_names:
+            yield at_least(name, "line_no", 1)
+    yield from _OWN.get(name, ())
+
+
+def _requests(spec: TableSpec) -> tuple[Expectation, ...]:
+    name = spec.full_name
+    durations = tuple(at_least(name, column, 0, "warning") for column in _DURATIONS)
+    return (
+        *durations,
+        not_below(name, "completed_time", "arrival_time", "warning", "no request is answered before it arrived"),
+    )
+
+
+def _isr_is_assigned(name: str) -> Expectation:
+    return holds(
+        name,
+        "isr_is_assigned",
+        "size(array_except(isr, replicas)) = 0",
+        "warning",
+        "where a line tells both, every in-sync replica is an assigned one",
+    )
+
+
+_FETCHES, _LEADERS = silver.REPLICA_FETCHES.full_name, silver.LEADER_AND_ISR.full_name
+_PRODUCES, _COUNTS = silver.PRODUCE_REQUESTS.full_name, silver.LINE_COUNTS.full_name
+_BATCHES, _METADATA = data_dir.LOG_BATCHES.full_name, data_dir.METADATA_RECORDS.full_name
+_APPENDS, _FILES = silver.APPENDS.full_name, bronze.LOG_FILES.full_name
+
+#: Questions of single tables.
+_OWN: Mapping[str, Sequence[Expectation]] = {
+    _FILES: (
+        not_null(_FILES, "broker_id", "warning", "it is known which broker wrote the file"),
+        not_null(_FILES, "layout", "warning", "the file has a layout that is known"),
+        not_below(_FILES, "last_time", "first_time", "warning", "a file ends no earlier than it begins"),
+    ),
+    bronze.LOG_LINES.full_name: (at_least(bronze.LOG_LINES.full_name, "line_count", 1),),
+    _LEADERS: (
+        _isr_is_assigned(_LEADERS),
+        at_least(_LEADERS, "leader", -2),
+        at_least(_LEADERS, "leader_epoch", -1),
+        not_below(
+            _LEADERS,
+            "started_at",
+            "previous_started_at",
+            "warning",
+            "from one leader epoch to the next, a broker does not start at a lower offset",
+            {
+                "started_at": "CASE WHEN role = 'leader_start' THEN start_offset END",
+                "previous_started_at": "max(CASE WHEN role = 'leader_start' THEN start_offset END) "
+                f"OVER ({_EPOCHS} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
+            },
+        ),
+    ),
+    _FETCHES: (
+        at_least(_FETCHES, "replica_id", 0),
+        not_below(
+            _FETCHES,
+            "fetch_offset",
+            "previous_fetch_offset",
+            "warning",
+            "within a leader epoch, a follower's fetches on one connection do not go back",
+            {"previous_fetch_offset": f"lag(CASE WHEN source = 'request' THEN fetch_offset END) OVER ({_CHAIN})"},
+        ),
+    ),
+    _APPENDS: (
+        not_below(_APPENDS, "last_offset", "first_offset", "warning", "an append ends no earlier than it begins"),
+    ),
+    _PRODUCES: (known_value(_PRODUCES, "acks", (-1, 0, 1), "warning"), *_requests(silver.PRODUCE_REQUESTS)),
+    silver.FETCH_REQUESTS.full_name: (
+        at_least(silver.FETCH_REQUESTS.full_name, "replica_id", -2, "warning"),
+        known_value(silver.FETCH_REQUESTS.full_name, "isolation_level", (0, 1), "warning"),
+        *_requests(silver.FETCH_REQUESTS),
+    ),
+    silver.REQUESTS.full_name: _requests(silver.REQUESTS),
+    silver.PARTITION_STATES.full_name: (at_least(silver.PARTITION_STATES.full_name, "leader", -2),),
+    silver.REPLICA_STATES.full_name: (at_least(silver.REPLICA_STATES.full_name, "replica_id", 0),),
+    silver.CONTROLLER_EVENTS.full_name: (_isr_is_assigned(silver.CONTROLLER_EVENTS.full_name),),
+    _COUNTS: (at_least(_COUNTS, "line_count", 1),),
+    _BATCHES: (
+        not_below(_BATCHES, "last_offset", "base_offset", "warning", "a batch ends no earlier than it begins"),
+        not_below(
+            _BATCHES,
+            "base_offset",
+            "previous_last_offset",
+            "warning",
+            "batches of a segment come in the order of their offsets",
+            {"previous_last_offset": "lag(last_offset) OVER (PARTITION BY file_id ORDER BY byte_offset)"},
+        ),
+        not_below(
+            _BATCHES,
+            "leader_epoch",
+            "previous_leader_epoch",
+            "warning",
+            "leader epochs of a segment do not go back",
+            {"previous_leader_epoch": "lag(leader_epoch) OVER (PARTITION BY file_id ORDER BY byte_offset)"},
+        ),
+    ),
+    _METADATA: (_isr_is_assigned(_METADATA),),
+}
+
+
+#: Every table's suite, in the order of the tables.
+SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: (*declared(spec), *asked(spec)) for spec in ASKED}
+EXPECTATIONS: dict[str, Expectation] = {
+    expectation.expectation_id: expectation for suite in (*SUITES.values(), *LEDGERS.values()) for expectation in suite
+}
+
+
+def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:
+    """A suite without what the configuration switches off, each with the severity that it has there."""
+    found: list[tuple[Expectation, Severity]] = []
+    for expectation in suite:
+        wanted = severity.get(expectation.expectation_id, expectation.severity)
+        if wanted != "off":
+            found.append((expectation, "critical" if wanted == "critical" else "warning"))
+    return tuple(found)

@@ -1,0 +1,270 @@
+"""The quality step: good data passes, damaged data ends the run before gold, and comes back when it is released."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipelines.bronze.ingest import ingest
+from pipelines.config import QualityConfig, load_config
+from pipelines.errors import InputError, QualityError
+from pipelines.lake import Lake
+from pipelines.quality import stage
+from pipelines.quality.expectation import UNIQUE
+from pipelines.quality.great import GreatExpectations
+from pipelines.quality.quarantine import custody, put, quarantined, release, remove_rows
+from pipelines.quality.screen import count_broken, prepared, screen
+from pipelines.quality.stage import check, write_docs
+from pipelines.quality.suites import SUITES, chosen
+from pipelines.silver.parse import parse
+from schemas import bronze, silver
+from schemas.catalog import TABLES
+from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
+from schemas.table import TableSpec
+
+SLICE = Path(__file__).parents[1] / "data" / "slice"
+CONFIG = load_config().quality
+FIRST, LATER, RELEASE = "20261120T000000-1", "20261121T000000-1", "20261122T000000-1"
+LEADERS, LINES = silver.LEADER_AND_ISR, bronze.LOG_LINES
+
+Damage = Callable[[DataFrame], DataFrame]
+
+
+def read_into(lake: Lake, batch_id: str, *names: str) -> None:
+    ingest(lake.spark, lake, [SLICE / name for name in names], load_config().ingest, batch_id)
+    parse(lake)
+
+
+@pytest.fixture(scope="module")
+def parsed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the state-change logs of two brokers, parsed and not checked."""
+    lake = Lake(spark, tmp_path_factory.mktemp("quality") / "lake")
+    lake.create(TABLES)
+    read_into(lake, FIRST, "broker-1/logs/state-change.log.gz", "broker-2/logs/state-change.log.gz")
+    return lake.root
+
+
+@pytest.fixture
+def lake(spark: SparkSession, parsed: Path, tmp_path: Path) -> Lake:
+    return Lake(spark, Path(shutil.copytree(parsed, tmp_path / "lake")))
+
+
+def file_id(lake: Lake, broker_id: int) -> str:
+    return str(lake.read(bronze.LOG_FILES).where(F.col("broker_id") == broker_id).collect()[0]["file_id"])
+
+
+def hurt(lake: Lake, spec: TableSpec, damage: Damage) -> None:
+    lake.replace(spec, damage(lake.read(spec)), stamp=FIRST)
+
+
+def results(lake: Lake, outcome: str) -> dict[str, str]:
+    rows = lake.read(QUALITY_RESULTS).where(F.col("outcome") == outcome).collect()
+    return {row["expectation_id"]: row["decided_by"] for row in rows}
+
+
+def rows_of(lake: Lake, broken_file: str) -> int:
+    return sum(
+        lake.read(spec).where(F.col("file_id") == broken_file).count() for spec in silver.TABLES if lake.has_rows(spec)
+    )
+
+
+def unknown_role(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("role", F.when(F.col("broker_id") == 1, "no_such_role").otherwise(F.col("role")))
+
+
+def written_twice(rows: DataFrame) -> DataFrame:
+    return rows.unionByName(rows.where("broker_id = 1").limit(1))
+
+
+def below_zero(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("partition", F.when(F.col("broker_id") == 1, -7).otherwise(F.col("partition")))
+
+
+def lost(rows: DataFrame) -> DataFrame:
+    return rows.where("broker_id <> 1 OR line_no <> 3")
+
+
+def miscounted(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("line_count", F.when(F.col("broker_id") == 1, 1).otherwise(F.col("line_count")))
+
+
+def test_a_good_batch_passes_and_is_asked_once(lake: Lake) -> None:
+    checked = check(lake, CONFIG)
+    assert checked.batches == 1
+    assert checked.warnings == ()
+    assert results(lake, "failed") == {}
+    assert set(results(lake, "met").values()) == {"screen"}
+    versions = lake.versions()
+    assert check(lake, CONFIG).batches == 0
+    assert lake.versions() == versions
+
+
+def test_what_is_new_is_asked_and_no_more(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(lake, CONFIG)
+    read_into(lake, LATER, "broker-3/logs/state-change.log.gz")
+    seen: list[set[str]] = []
+
+    def watched(tables: dict[str, DataFrame], suites: object) -> object:
+        seen.append({row["file_id"] for rows in tables.values() for row in rows.select("file_id").distinct().collect()})
+        return screen(tables, suites)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage, "screen", watched)
+    assert check(lake, CONFIG).batches == 1
+    assert seen == [{file_id(lake, 3)}]
+
+
+def test_what_was_read_wrongly_is_quarantined_until_it_is_released(lake: Lake) -> None:
+    bad, good = file_id(lake, 1), file_id(lake, 2)
+    whole, kept = rows_of(lake, bad), rows_of(lake, good)
+    hurt(lake, LEADERS, lambda rows: written_twice(below_zero(unknown_role(rows))))
+    hurt(lake, LINES, lost)
+    hurt(lake, silver.LINE_COUNTS, miscounted)
+    lines = lake.read(LINES).count()
+    gold = {name: version for name, version in lake.versions().items() if name.startswith("gold.")}
+    with pytest.raises(QualityError) as told:
+        check(lake, CONFIG)
+
+    assert told.value.exit_code == 2
+    message = str(told.value)
+    assert "\n" not in message
+    assert "broker-1/logs/state-change.log.gz" in message
+    assert f"--release {bad}" in message
+    failed = results(lake, "failed")
+    assert set(failed.values()) == {"detail"}
+    assert failed.keys() == {
+        "silver.leader_and_isr.role:known_value",
+        "silver.leader_and_isr.partition:at_least",
+        "silver.leader_and_isr.file_id+byte_offset+fact_no:unique",
+        "ledger.logs.stored_lines+line_count:equal",
+        "ledger.logs.stored_records+record_count:equal",
+        "ledger.logs.counted_records+stored_records:equal",
+    }
+    assert custody(lake).quarantined.keys() == {bad}
+    assert (rows_of(lake, bad), rows_of(lake, good), lake.read(LINES).count()) == (0, kept, lines)
+    assert {name: version for name, version in lake.versions().items() if name.startswith("gold.")} == gold
+
+    # Later runs go on without the file.
+    versions = lake.versions()
+    assert parse(lake).total == 0
+    assert check(lake, CONFIG).batches == 0
+    assert lake.versions() == versions
+    assert [file.file_id for file in quarantined(lake)] == [bad]
+
+    # A release has it parsed and checked again: bronze still lacks the line that was taken from it.
+    assert release(lake, ["all"], RELEASE)[0].endswith("broker-1/logs/state-change.log.gz")
+    assert quarantined(lake) == ()
+    parse(lake)
+    assert 0 < rows_of(lake, bad) <= whole
+    with pytest.raises(QualityError, match="stored_lines"):
+        check(lake, CONFIG)
+    assert custody(lake).quarantined[bad]["batch_id"] == RELEASE
+    assert rows_of(lake, bad) == 0
+
+
+def test_a_released_file_that_is_read_well_stays(lake: Lake) -> None:
+    bad = file_id(lake, 1)
+    whole = rows_of(lake, bad)
+    put(lake, FIRST, [(bad, "state-change.log.gz", ["silver.leader_and_isr.role:known_value"], "once")])
+    remove_rows(lake, [bad])
+    release(lake, [bad], RELEASE)
+    parse(lake)
+    assert rows_of(lake, bad) == whole
+    assert check(lake, CONFIG).batches == 2
+    assert results(lake, "failed") == {}
+
+
+def test_a_file_that_is_not_in_quarantine_cannot_be_released(lake: Lake) -> None:
+    with pytest.raises(InputError, match="is no file in quarantine"):
+        release(lake, ["ffff"], RELEASE)
+    assert release(lake, ["all"], RELEASE) == ()
+    assert not lake.has_rows(QUARANTINED_FILES)
+
+
+@pytest.mark.parametrize("step", ["put", "remove_rows"])
+def test_a_killed_run_is_finished_by_the_next_one(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    hurt(lake, LEADERS, unknown_role)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            check(lake, CONFIG)
+    parse(lake)
+    with pytest.raises(QualityError, match="role:known_value"):
+        check(lake, CONFIG)
+    assert custody(lake).quarantined.keys() == {file_id(lake, 1)}
+    assert rows_of(lake, file_id(lake, 1)) == 0
+    assert lake.read(QUALITY_RESULTS).groupBy("expectation_id").count().where("count > 1").isEmpty()
+    assert lake.read(QUARANTINED_FILES).count() == 1
+    assert check(lake, CONFIG).batches == 0
+
+
+def test_a_warning_is_told_and_stops_nothing(lake: Lake) -> None:
+    hurt(lake, LEADERS, unknown_role)
+    lenient = QualityConfig(
+        **{**CONFIG.model_dump(), "severity": {"silver.leader_and_isr.role:known_value": "warning"}}
+    )
+    checked = check(lake, lenient)
+    assert [item.expectation.expectation_id for item in checked.warnings] == ["silver.leader_and_isr.role:known_value"]
+    assert "no_such_role" in (checked.warnings[0].sample or "")
+    assert quarantined(lake) == ()
+
+
+def test_data_docs_are_written_on_request(lake: Lake, tmp_path: Path) -> None:
+    page = write_docs(lake, CONFIG, tmp_path / "docs")
+    assert "silver.leader_and_isr" in page.read_text(encoding="utf-8")
+
+
+def test_the_screen_and_great_expectations_say_the_same(spark: SparkSession) -> None:
+    name = LINES.full_name
+    damages = {
+        "kind": (None, "bronze.log_lines.kind:not_null"),
+        "line_no": (0, "bronze.log_lines.line_from_one:holds"),
+        "level": ("LOUD", "bronze.log_lines.level:known_value"),
+        "line_count": (0, "bronze.log_lines.line_count:at_least"),
+        "byte_offset": (10, "bronze.log_lines.file_id+byte_offset:unique"),
+    }
+    told = {"file_id": "f", "cluster_id": "c", "kind": "server", "level": "INFO", "line_count": 1}
+    blank = dict.fromkeys(LINES.column_names)
+    rows = [{**blank, **told, "byte_offset": number * 10, "line_no": number} for number in range(1, 8)]
+    for row, (column, (value, _)) in zip(rows[1:], damages.items(), strict=False):
+        row[column] = value
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], LINES.worker_schema)
+    suite = chosen(SUITES[name], {})
+    (measured,) = screen({name: frame}, {name: suite})
+    counted = count_broken({name: frame}, {name: suite})
+    answers = GreatExpectations().ask(name, prepared(frame, [item for item, _ in suite]), suite)
+    by_screen = {item: files["f"] for item, files in counted.items()}
+    by_screen |= {item.expectation_id: measured.repeated for item, _ in suite if item.kind == UNIQUE}
+    assert by_screen == {item: answer.unexpected_count for item, answer in answers.items() if not answer.met}
+    assert by_screen.keys() == {failed for _, failed in damages.values()}
+    assert (measured.row_count, measured.broken, measured.repeated) == (7, 4, 2)
+
+
+def test_positions_that_go_back_and_an_isr_beyond_the_replicas(spark: SparkSession) -> None:
+    name = LEADERS.full_name
+    blank = dict.fromkeys(LEADERS.column_names)
+    told = {"file_id": "f", "cluster_id": "c", "broker_id": 1, "topic": "t", "partition": 0, "role": "leader_start"}
+    steps = [(0, 5, [1, 2], [1, 2]), (1, 9, [1], [1, 2]), (2, 7, [1, 3], [1, 2])]
+    rows = [
+        {**blank, **told, "leader_epoch": epoch, "start_offset": offset, "isr": isr, "replicas": replicas}
+        for epoch, offset, isr, replicas in steps
+    ]
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], LEADERS.worker_schema)
+    wanted = (
+        "silver.leader_and_isr.isr_is_assigned:holds",
+        "silver.leader_and_isr.started_at+previous_started_at:not_below",
+    )
+    suite = [item for item in chosen(SUITES[name], {}) if item[0].expectation_id in wanted]
+    counted = count_broken({name: frame}, {name: suite})
+    answers = GreatExpectations().ask(name, prepared(frame, [item for item, _ in suite]), suite)
+    for expectation_id in wanted:
+        assert counted[expectation_id] == {"f": 1}
+        assert answers[expectation_id].unexpected_count == 1

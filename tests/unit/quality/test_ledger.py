@@ -1,0 +1,101 @@
+"""The ledgers: what the registers say of a file, beside what is stored of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.quality.ledger import (
+    BROKERS,
+    DATA,
+    KINDS,
+    LEDGERS,
+    LOGS,
+    DataFile,
+    LogFile,
+    Measured,
+    Rows,
+    broker_ledger,
+    data_ledger,
+    kind_ledger,
+    log_ledger,
+)
+from pipelines.quality.quarantine import custody_of
+
+FILE = LogFile("f", "a/server.log", "server", "c", 1, line_count=12, record_count=10, first_us=1_000, last_us=9_000)
+LINES = Measured("bronze.log_lines", "f", 10, 0, 0, None, None, (12, 0, 1))
+COUNTS = Measured("silver.line_counts", "f", 3, 0, 0, 1_000, 9_000, (10, 1, 0))
+
+
+def broken(ledger: str, rows: Rows) -> list[str]:
+    return [item.columns[0] for item in LEDGERS[ledger] if any(item.breaks(row) for row in rows)]
+
+
+def test_a_file_that_is_stored_whole() -> None:
+    assert broken(LOGS, log_ledger([FILE], [LINES, COUNTS], 0)) == []
+
+
+def test_a_line_that_is_missing_in_bronze() -> None:
+    rows = log_ledger([FILE], [LINES._replace(row_count=9, sums=(11, 0, 1)), COUNTS], 0)
+    assert broken(LOGS, rows) == ["stored_lines", "stored_records", "counted_records"]
+
+
+def test_a_record_that_silver_counted_twice() -> None:
+    assert broken(LOGS, log_ledger([FILE], [LINES, COUNTS._replace(sums=(11, 1, 0))], 0)) == ["counted_records"]
+
+
+def test_a_file_without_any_rows() -> None:
+    assert broken(LOGS, log_ledger([FILE], [], 0)) == ["stored_lines", "stored_records"]
+
+
+def test_of_a_log_that_has_grown_only_what_follows_is_stored() -> None:
+    lines = LINES._replace(row_count=4, sums=(5, 0, 8))
+    assert broken(LOGS, log_ledger([FILE], [lines, COUNTS._replace(sums=(4, 0, 0))], 0)) == []
+    lines = LINES._replace(row_count=3, sums=(4, 0, 8))
+    assert broken(LOGS, log_ledger([FILE], [lines, COUNTS._replace(sums=(3, 0, 0))], 0)) == ["stored_lines"]
+
+
+def test_facts_outside_the_time_of_their_file() -> None:
+    fact = Measured("silver.isr_changes", "f", 1, 0, 0, 500, 9_800, (0, 0, 0))
+    assert broken(LOGS, log_ledger([FILE], [LINES, COUNTS, fact], 0)) == ["first_fact_us", "last_time_us"]
+    assert broken(LOGS, log_ledger([FILE], [LINES, COUNTS, fact], 1_000)) == []
+
+
+def test_a_log_without_records_owes_nothing() -> None:
+    assert log_ledger([FILE._replace(record_count=0)], [], 0) == []
+
+
+def test_rows_of_a_file_of_a_data_directory() -> None:
+    files = [DataFile("d", "replication-offset-checkpoint", 2)]
+    rows = [Measured("silver.checkpoints", "d", 2, 0, 0, None, None, (0, 0, 0))]
+    assert broken(DATA, data_ledger(files, rows, ["silver.checkpoints"])) == []
+    assert broken(DATA, data_ledger(files, [], ["silver.checkpoints"])) == ["stored_rows"]
+
+
+def test_the_share_that_was_understood() -> None:
+    rows = kind_ledger([FILE], [COUNTS], {"server": 0.95})
+    assert rows[0]["parsed_share"] == 0.9
+    assert broken(KINDS, rows) == ["parsed_share"]
+    assert broken(KINDS, kind_ledger([FILE], [COUNTS], {"server": 0.9})) == []
+    assert broken(KINDS, kind_ledger([FILE], [COUNTS], {})) == []
+
+
+def test_a_batch_that_is_older_than_what_is_there() -> None:
+    earlier = FILE._replace(file_id="e", last_us=10_000)
+    assert broken(BROKERS, broker_ledger([FILE], [earlier])) == ["newest_time_us"]
+    assert broken(BROKERS, broker_ledger([FILE], [earlier._replace(broker_id=2)])) == []
+    assert broken(BROKERS, broker_ledger([FILE], [])) == []
+
+
+def step(batch_id: str, action: str) -> dict[str, Any]:
+    return {"file_id": "f", "path": "p", "batch_id": batch_id, "action": action, "reason": "r"}
+
+
+def test_a_file_is_kept_until_it_is_released_and_again_when_it_fails_again() -> None:
+    first, out, again = step("1", "quarantined"), step("2", "released"), step("2", "quarantined")
+    assert custody_of([first]).quarantined.keys() == {"f"}
+    assert custody_of([first]).batch_of("f", "1") == "1"
+    released = custody_of([out, first])
+    assert released.quarantined == {}
+    assert released.batch_of("f", "1") == "2"
+    assert released.batch_of("other", "1") == "1"
+    assert custody_of([again, out, first]).quarantined["f"]["batch_id"] == "2"
