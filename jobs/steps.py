@@ -14,12 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.exit_codes import ExitCode
+from jobs.gate import gate_code, gate_lines, outdated
 from pipelines import fingerprint, gold
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
+from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
@@ -28,6 +30,7 @@ from pipelines.report.write import write_report
 from pipelines.session import build_session
 from pipelines.silver.parse import parse as parse_lines
 from schemas import bronze
+from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 from schemas.data_files import DATA_FILES
 from schemas.gold import RUNS
@@ -96,6 +99,25 @@ def report(run: Run) -> ExitCode:
     return _VERDICTS[made.verdict]
 
 
+def gate(run: Run, fail_on: str) -> ExitCode:
+    """The verdict over the gold tables of the last audit; writes nothing.
+
+    Raises:
+        InputError: the lake holds no audit.
+    """
+    with _lake(run) as lake:
+        audited = lake.stamp(RULE_RESULTS)
+        if audited is None:
+            raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
+        with run.console.stage("gate"):
+            judged = _collect(run, lake, audited, ())
+            if not gold.is_current(lake, _run_id(run, lake)):
+                judged = outdated(judged)
+    for line in gate_lines(judged, fail_on):
+        run.console.result(line)
+    return gate_code(judged, fail_on)
+
+
 def _look(run: Run, logs: Sequence[Path]) -> None:
     """Told before Spark starts: an input that is missing, or holds no log."""
     discover(logs, run.config.ingest.include, run.config.ingest.exclude)
@@ -150,6 +172,15 @@ def _replay(run: Run, lake: Lake) -> str:
 
 
 def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
+    with run.console.stage("report"):
+        made = _collect(run, lake, run_id, problems)
+        files = write_report(made, run.out)
+    run.console.result(summary_text(made))
+    run.console.note("wrote " + ", ".join(str(path) for path in files))
+    return made
+
+
+def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
     info = RunInfo(
         run_id=run_id,
         code_version=fingerprint.code_version(),
@@ -157,12 +188,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         rules_fingerprint=fingerprint.rules_fingerprint(),
         problems=tuple(problems),
     )
-    with run.console.stage("report"):
-        made = collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
-        files = write_report(made, run.out)
-    run.console.result(summary_text(made))
-    run.console.note("wrote " + ", ".join(str(path) for path in files))
-    return made
+    return collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
 
 
 def _run_id(run: Run, lake: Lake) -> str:
