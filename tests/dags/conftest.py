@@ -44,9 +44,9 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def dag_bag() -> Callable[[], Any]:
-    """Reads the DAG files anew, under the environment as it is now."""
+    """Reads the DAG files anew, under the environment as it is then."""
 
     def read() -> Any:
         from airflow.dag_processing.dagbag import DagBag
