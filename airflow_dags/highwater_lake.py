@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,12 +27,8 @@ GOLD_TABLES = (
     "runs",
     "violations",
 )
-#: Beside the tables, so that whoever writes through Airflow finds it: DAGs, backfills, several workers of one machine.
-LOCK_NAME = ".airflow.lock"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
-
-log = logging.getLogger(__name__)
 
 
 class TableState(NamedTuple):
@@ -96,16 +89,3 @@ def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
             files[added["path"]] = None if records is None else records - gone
     counts = list(files.values())
     return None if None in counts else sum(count for count in counts if count is not None)
-
-
-@contextmanager
-def only_writer(lake: Path) -> Iterator[None]:
-    """One command at a time on a lake: `max_active_runs` holds per DAG, and backfills have a limit of their own."""
-    lake.mkdir(parents=True, exist_ok=True)
-    with (lake / LOCK_NAME).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.info("another task works on %s; waiting for it to end", lake)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -1,7 +1,7 @@
 """Nightly: OPTIMIZE, VACUUM and state clean-up of the lake (`highwater maintain`), and the end of old reports.
 
-Vacuumed versions are gone for time travel, which is why the retention is a week at least: Delta's own floor, below
-which a reader that is still at work may lose its files.
+What is vacuumed is gone for time travel, and for whoever still reads it: hence a day at least. Delta's logs go back 30
+days, hence no more.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ with DAG(
         "retention_hours": Param(
             168,
             type="integer",
-            minimum=168,
-            maximum=87_600,
+            minimum=24,
+            maximum=720,
             title="retention_hours",
             description="Files that no version younger than this needs are deleted.",
         ),

@@ -21,7 +21,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import Asset, Context, Param
-from highwater_lake import GOLD_TABLES, only_writer, table_state
+from highwater_lake import GOLD_TABLES, table_state
 
 DEFAULT_ARGS = {
     "owner": "highwater",
@@ -29,7 +29,6 @@ DEFAULT_ARGS = {
     "retry_delay": timedelta(minutes=2),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=20),
-    # Waiting for another task that works on the lake counts.
     "execution_timeout": timedelta(hours=6),
 }
 
@@ -78,23 +77,22 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
 
 
 class LakeOperator(BashOperator):
-    """Bash that has the lake to itself; an outlet that is a gold table gets an event that says what is in it."""
+    """Bash that works on the lake; an outlet that is a gold table gets an event that says what is in it."""
 
     def __init__(self, *, env: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         # Exit code 99 would skip the task and all after it; none of highwater's means that.
         super().__init__(env=_VARIABLES | dict(env or {}), append_env=True, skip_on_exit_code=None, **kwargs)
 
     def execute(self, context: Context) -> Any:
+        result = super().execute(context)
         lake = Path(self.env[_LAKE_VARIABLE])
-        with only_writer(lake):
-            result = super().execute(context)
-            for name, asset in GOLD_ASSETS.items():
-                if asset in self.outlets:
-                    state = table_state(lake / "gold" / name)
-                    context["outlet_events"][asset].extra = {
-                        "lake": str(lake),
-                        "run_id": state.run_id,
-                        "rows": state.rows,
-                        "delta_version": state.version,
-                    }
+        for name, asset in GOLD_ASSETS.items():
+            if asset in self.outlets:
+                state = table_state(lake / "gold" / name)
+                context["outlet_events"][asset].extra = {
+                    "lake": str(lake),
+                    "run_id": state.run_id,
+                    "rows": state.rows,
+                    "delta_version": state.version,
+                }
         return result

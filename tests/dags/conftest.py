@@ -66,12 +66,22 @@ class Deployment:
     dag_bag: Callable[[], Any]
 
     @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
     def lake(self) -> Path:
         return self.folder / "lake"
 
     @property
     def reports(self) -> Path:
         return self.folder / "reports"
+
+    def use(self, patch: pytest.MonkeyPatch) -> None:
+        """Make these folders and this checkout's command what the environment names."""
+        for name, value in (("LOGS", self.logs), ("LAKE", self.lake), ("REPORTS", self.reports)):
+            patch.setenv(f"HIGHWATER_{name}", str(value))
+        patch.setenv("HIGHWATER_COMMAND", COMMAND)
 
     def run(self, dag_id: str, hour: datetime, **params: Any) -> Any:
         """Run a DAG for the last interval that ended by `hour`; gives the DagRun."""
@@ -84,11 +94,7 @@ class Deployment:
 def deployment(tmp_path: Path, dag_bag: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Deployment:
     """Folders of its own, which the environment names."""
     made = Deployment(tmp_path, dag_bag)
-    (tmp_path / "logs").mkdir()
-    monkeypatch.setenv("HIGHWATER_LOGS", str(tmp_path / "logs"))
-    monkeypatch.setenv("HIGHWATER_LAKE", str(made.lake))
-    monkeypatch.setenv("HIGHWATER_REPORTS", str(made.reports))
-    monkeypatch.setenv("HIGHWATER_COMMAND", COMMAND)
+    made.use(monkeypatch)
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -103,18 +104,12 @@ def test_maintenance_keeps_what_is_young(recorded: Recorded) -> None:
         (reports / name).mkdir(parents=True)
     old = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
     for name in ("20260101T0000", "not-ours"):
-        _age(reports / name, old)
+        os.utime(reports / name, (old, old))
     run = recorded.deployment.run("highwater_maintenance", AT_16, retention_hours=200, reports_days=30)
     assert str(run.state) == "success"
     lake = str(recorded.deployment.lake)
     assert recorded.arguments == [["maintain", "--lake", lake, "--retention-hours", "200"]]
     assert sorted(path.name for path in reports.iterdir()) == ["20261120T1500", "not-ours"]
-
-
-def _age(path: Path, moment: float) -> None:
-    import os
-
-    os.utime(path, (moment, moment))
 
 
 def test_a_cluster_by_configuration(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,22 +125,3 @@ def test_a_cluster_by_configuration(recorded: Recorded, monkeypatch: pytest.Monk
         "arguments": [*options, str(ROOT / "jobs/cli.py"), "parse", "--lake", lake],
         "driver_python": python,
     }
-
-
-def test_a_lake_has_one_writer(deployment: Deployment) -> None:
-    import threading
-
-    from highwater_lake import only_writer
-
-    entered = threading.Event()
-
-    def second() -> None:
-        with only_writer(deployment.lake):
-            entered.set()
-
-    with only_writer(deployment.lake):
-        other = threading.Thread(target=second)
-        other.start()
-        assert not entered.wait(0.3)
-    assert entered.wait(5)
-    other.join()
