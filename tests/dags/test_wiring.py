@@ -98,6 +98,14 @@ def test_a_step_that_fails_stops_what_comes_after_it(recorded: Recorded, monkeyp
     assert states(run) == {"ingest": "success", "parse": "success", "quality": "failed"} | after
 
 
+def test_a_run_without_an_interval_does_nothing(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    dag = recorded.deployment.dag_bag().dags["highwater_audit"]
+    monkeypatch.setattr(dag.task_dict["ingest"], "retries", 0)
+    run = dag.test(logical_date=None)
+    assert states(run) == {"ingest": "failed"} | dict.fromkeys(CHAIN[1:], "upstream_failed")
+    assert not (recorded.folder / "calls.jsonl").exists()
+
+
 def test_maintenance_keeps_what_is_young(recorded: Recorded) -> None:
     reports = recorded.deployment.reports
     for name in ("20260101T0000", "20261120T1500", "not-ours"):
