@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,8 @@ class TableState(NamedTuple):
 
     Attributes:
         version: its latest version; None if there is no table.
-        rows: its rows; None if the log no longer tells (older commits are in a Parquet checkpoint).
+        rows: its rows; None if the log no longer tells (older commits are in a Parquet checkpoint, and the latest one
+            has no checksum that lists all files).
         run_id: the audit that wrote it last; None if none did.
     """
 
@@ -56,7 +57,7 @@ def table_state(table: Path) -> TableState:
     commits: list[list[dict[str, Any]]] = []
     for version in range(max(found), -1, -1):
         if version not in found:
-            return TableState(max(found), None, run_id)
+            return TableState(max(found), _rows_of_checksum(table, max(found)), run_id)
         actions = [json.loads(line) for line in found[version].read_text(encoding="utf-8").splitlines()]
         commits.append(actions)
         info = _info(actions)
@@ -84,8 +85,28 @@ def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
         for removed in (action["remove"] for action in actions if "remove" in action):
             files.pop(removed["path"], None)
         for added in (action["add"] for action in actions if "add" in action):
-            records = json.loads(added.get("stats") or "{}").get("numRecords")
-            gone = (added.get("deletionVector") or {}).get("cardinality", 0)
-            files[added["path"]] = None if records is None else records - gone
-    counts = list(files.values())
-    return None if None in counts else sum(count for count in counts if count is not None)
+            files[added["path"]] = _records(added)
+    return _sum(files.values())
+
+
+def _rows_of_checksum(table: Path, version: int) -> int | None:
+    """Delta lists all files of a version in its checksum, unless there are thousands."""
+    try:
+        checksum = json.loads((table / "_delta_log" / f"{version:020}.crc").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    files = checksum.get("allFiles")
+    if files is None or len(files) != checksum["numFiles"]:
+        return None
+    return _sum(map(_records, files))
+
+
+def _records(added: dict[str, Any]) -> int | None:
+    records = json.loads(added.get("stats") or "{}").get("numRecords")
+    gone = (added.get("deletionVector") or {}).get("cardinality", 0)
+    return None if records is None else records - gone
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)

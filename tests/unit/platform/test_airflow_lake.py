@@ -68,6 +68,16 @@ def test_rows_are_unknown_where_commits_are_gone(tmp_path: Path, info: dict[str,
     assert table_state(tmp_path) == TableState(7, None, "run")
 
 
+def test_rows_are_those_of_the_checksum_where_commits_are_gone(tmp_path: Path) -> None:
+    commit(tmp_path, 7, {"operation": "MERGE"}, added("b", 3))
+    checksum = {"numFiles": 2, "allFiles": [added("a", 4, deleted=1)["add"], added("b", 3)["add"]]}
+    path = tmp_path / "_delta_log" / f"{7:020}.crc"
+    path.write_text(json.dumps(checksum))
+    assert table_state(tmp_path).rows == 6
+    path.write_text(json.dumps(checksum | {"numFiles": 3}))
+    assert table_state(tmp_path).rows is None
+
+
 def test_rows_are_unknown_where_a_file_does_not_count_them(tmp_path: Path) -> None:
     commit(tmp_path, 0, OVERWRITE, added("a", 3), added("b", None))
     assert table_state(tmp_path).rows is None
