@@ -10,17 +10,19 @@ BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 
 .DEFAULT_GOAL := setup
-.PHONY: help setup audit test test-crash check lock bench clean java
+.PHONY: help setup audit test test-airflow test-crash airflow check lock bench clean java
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
-	@echo "make test               all tests but those of test-crash"
+	@echo "make test               all tests but those of test-airflow and test-crash"
+	@echo "make airflow            Airflow, in .venv-airflow"
+	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
 	@echo "make check              lint, format, types"
-	@echo "make lock               write requirements.lock anew"
+	@echo "make lock               write both requirements*.lock anew"
 	@echo "make bench              benchmarks"
-	@echo "make clean              remove what make and the audit made, but not .venv"
+	@echo "make clean              remove what make and the audit made, but not .venv*"
 
 setup: java $(STAMPS)/archive
 
@@ -58,6 +60,19 @@ test: setup
 test-crash: setup
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash
 
+# Airflow pins what Spark's side pins otherwise, so it has an environment of its own.
+AIRFLOW_VENV := .venv-airflow
+airflow: $(AIRFLOW_VENV)/stamps/packages
+
+$(AIRFLOW_VENV)/stamps/packages: requirements-airflow.lock
+	$(PYTHON) -m venv $(AIRFLOW_VENV)
+	$(AIRFLOW_VENV)/bin/python -m pip install --quiet --requirement requirements-airflow.lock
+	@mkdir -p $(@D) && touch $@
+
+# The tests above it need what is not there; the DAGs call the command in $(VENV).
+test-airflow: setup airflow
+	$(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/dags tests/dags
+
 check: $(STAMPS)/packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,13 +84,16 @@ bench: setup
 # pip-tools lives in an environment of its own: it is not needed to build or run anything. It knows no dependency
 # groups, so they are handed to it as a list.
 LOCK_VENV := .venv-lock
+LOCK := $(LOCK_VENV)/bin/pip-compile --quiet --strip-extras --upgrade --no-header --no-annotate --no-emit-index-url \
+    --no-emit-trusted-host --no-emit-find-links
 lock:
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet pip-tools
 	$(PYTHON) -c 'import tomllib; groups = tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]; \
+	    print(*groups.pop("airflow"), sep="\n", file=open("$(LOCK_VENV)/airflow.in", "w")); \
 	    print(*sum(groups.values(), []), sep="\n")' > $(LOCK_VENV)/groups.in
-	$(LOCK_VENV)/bin/pip-compile --quiet --strip-extras --upgrade --no-header --no-annotate --no-emit-index-url \
-	    --no-emit-trusted-host --no-emit-find-links --output-file requirements.lock pyproject.toml $(LOCK_VENV)/groups.in
+	$(LOCK) --output-file requirements.lock pyproject.toml $(LOCK_VENV)/groups.in
+	$(LOCK) --output-file requirements-airflow.lock $(LOCK_VENV)/airflow.in
 	rm -rf $(LOCK_VENV)
 
 clean:

@@ -132,6 +132,22 @@ def report(**given: Any) -> ExitCode:
     return steps.report(_run(**given))
 
 
+@highwater.command(epilog=EXIT_CODES_HELP)
+@_options("lake", "from", "until", "master", "conf")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["violated", "inconclusive"]),
+    default="inconclusive",
+    show_default=True,
+    help="The least verdict that does not end with 0.",
+)
+def gate(fail_on: str, **given: Any) -> ExitCode:
+    """Judge the last audit: its verdict as exit code, a line per violation. Writes nothing."""
+    from jobs import steps
+
+    return steps.gate(_run(**given), fail_on)
+
+
 @highwater.command()
 @_options("lake", "master", "conf")
 @click.option("--docs", type=_FOLDER, help="Ask everything of the whole lake; write Data Docs into this folder.")

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.exit_codes import ExitCode
+from jobs.gate import gate_code, gate_lines, outdated
 from pipelines import fingerprint, gold
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
@@ -33,6 +34,7 @@ from pipelines.report.write import make_report_folder, write_report
 from pipelines.session import build_session, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
 from schemas import bronze
+from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 from schemas.data_files import DATA_FILES
 from schemas.gold import RUNS
@@ -105,6 +107,25 @@ def report(run: Run) -> ExitCode:
     with lake_of(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
     return _VERDICTS[made.verdict]
+
+
+def gate(run: Run, fail_on: str) -> ExitCode:
+    """The verdict over the gold tables of the last audit; writes nothing.
+
+    Raises:
+        InputError: the lake holds no audit.
+    """
+    with lake_of(run) as lake:
+        audited = lake.stamp(RULE_RESULTS)
+        if audited is None:
+            raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
+        with run.console.stage("gate"):
+            judged = _collect(run, lake, audited, ())
+            if not gold.is_current(lake, _run_id(run, lake)):
+                judged = outdated(judged)
+    for line in gate_lines(judged, fail_on):
+        run.console.result(line)
+    return gate_code(judged, fail_on)
 
 
 def _look(run: Run, logs: Sequence[Path]) -> None:
@@ -181,11 +202,22 @@ def _replay(run: Run, lake: Lake) -> str:
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
     with run.console.stage("replay"):
-        gold.refresh(lake, run.config, run_id)
+        starts = gold.refresh(lake, run.config, run_id)
+    for (_, broker_id), start in sorted(starts.items()):
+        run.console.note(f"  broker {broker_id}: {start.told()}")
     return run_id
 
 
 def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
+    with run.console.stage("report"):
+        made = _collect(run, lake, run_id, problems)
+        files = write_report(made, run.out)
+    run.console.result(summary_text(made))
+    run.console.note("wrote " + ", ".join(str(path) for path in files))
+    return made
+
+
+def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
     info = RunInfo(
         run_id=run_id,
         code_version=fingerprint.code_version(),
@@ -193,12 +225,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         rules_fingerprint=fingerprint.rules_fingerprint(),
         problems=(*problems, *((file.path, file.problem) for file in quarantined(lake))),
     )
-    with run.console.stage("report"):
-        made = collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
-        files = write_report(made, run.out)
-    run.console.result(summary_text(made))
-    run.console.note("wrote " + ", ".join(str(path) for path in files))
-    return made
+    return collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
 
 
 def _run_id(run: Run, lake: Lake) -> str:

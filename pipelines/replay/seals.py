@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 #: (cluster, broker).
@@ -88,6 +89,13 @@ class Start(NamedTuple):
     carried_version: int | None
     reason: str
     late_us: int | None = None
+
+    def told(self) -> str:
+        """In words, for whoever watches the run."""
+        if self.seal is None:
+            return f"from the beginning ({self.reason})"
+        since = datetime.fromtimestamp(self.seal.sealed_us // _SECOND_US, UTC)
+        return f"from {since:%Y-%m-%d %H:%M:%S} on ({self.reason})"
 
 
 def starts(

@@ -135,3 +135,14 @@ def test_tables_lists_the_lake(audited: Audited):
     ended = highwater(folder, "tables")
     assert ended.code == 0, ended.err
     assert "delayed_operations" in ended.out
+
+
+def test_the_gate_passes_and_writes_nothing(audited: Audited):
+    folder, _ = audited
+    before = sorted((folder / "lake").rglob("*.json"))
+    ended = highwater(folder, "gate", "--from", "2026-11-20T15:00", "--until", "2026-11-20T16:00")
+    assert (ended.code, ended.out) == (
+        0,
+        "gate: clean, from 2026-11-20T15:00:00.000Z until 2026-11-20T16:00:00.000Z\n",
+    ), ended.err
+    assert sorted((folder / "lake").rglob("*.json")) == before

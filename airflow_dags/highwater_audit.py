@@ -1,0 +1,100 @@
+"""Hourly: audit what has arrived in a folder of rotated logs, report the hour, fail if a guarantee was broken in it.
+
+Every verb works on the whole lake and is safe to repeat: a file whose content is known is not read again, and gold
+tables are those of all files. So a run may come late, twice, or out of order, and a file that comes late is in the
+tables after the next run. Only `report` and `gate` are about the data interval.
+
+Any interval of the past: `airflow backfill create --dag-id highwater_audit --from-date ... --to-date ...`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain
+from highwater_tasks import DEFAULT_ARGS, GOLD_ASSETS, LAKE, REPORTS, LakeOperator, folder_param, highwater
+
+#: Verdicts: the report of a broken guarantee has been written all the same. The gate judges.
+VERDICTS = (0, 1, 3)
+
+with DAG(
+    dag_id="highwater_audit",
+    description="Audits the replication of Kafka from the logs that arrived, hour by hour.",
+    doc_md=__doc__,
+    # Not a cron string: that gives an empty data interval.
+    schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    tags=["highwater"],
+    params={
+        "logs": folder_param("logs", "/var/log/kafka", "Folder of rotated logs, with a folder per broker."),
+        "lake": LAKE,
+        "reports": REPORTS,
+        "fail_on": Param(
+            "violated",
+            type="string",
+            enum=["violated", "inconclusive"],
+            title="fail_on",
+            description="The least verdict with which the gate fails.",
+        ),
+        "lookback_hours": Param(
+            1,
+            type="integer",
+            minimum=0,
+            maximum=168,
+            title="lookback_hours",
+            description="The gate judges so many hours before the interval, too: what files that came late show.",
+        ),
+    },
+) as dag:
+    lake = '--lake "$HIGHWATER_LAKE"'
+    # Of every task, so that a run without an interval fails before it has done anything.
+    interval = {
+        "HIGHWATER_FROM": "{{ data_interval_start.isoformat() }}",
+        "HIGHWATER_UNTIL": "{{ data_interval_end.isoformat() }}",
+    }
+
+    ingest = LakeOperator(
+        task_id="ingest",
+        bash_command=highwater("ingest", '"$HIGHWATER_LOGS"', lake),
+        env=interval | {"HIGHWATER_LOGS": "{{ params.logs }}"},
+    )
+    parse = LakeOperator(task_id="parse", bash_command=highwater("parse", lake), env=interval)
+    quality = LakeOperator(task_id="quality", bash_command=highwater("quality", lake), env=interval)
+    replay = LakeOperator(
+        task_id="replay",
+        bash_command=highwater("replay", lake),
+        env=interval,
+        outlets=list(GOLD_ASSETS.values()),
+    )
+    report = LakeOperator(
+        task_id="report",
+        bash_command=highwater(
+            "report",
+            lake,
+            '--out "$HIGHWATER_OUT" --from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL"',
+            passing=VERDICTS,
+        ),
+        env=interval | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
+    )
+    gate = LakeOperator(
+        task_id="gate",
+        bash_command=highwater(
+            "gate",
+            lake,
+            '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON"',
+        ),
+        env=interval
+        | {
+            "HIGHWATER_FROM": (
+                "{{ (data_interval_start - macros.timedelta(hours=params.lookback_hours)).isoformat() }}"
+            ),
+            "HIGHWATER_FAIL_ON": "{{ params.fail_on }}",
+        },
+        # Its answer is the same the second time.
+        retries=0,
+    )
+
+    chain(ingest, parse, quality, replay, report, gate)

@@ -1,0 +1,112 @@
+"""What an asset event tells of a gold table, read off Delta's log with the standard library: no Spark, no highwater."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+#: Every gold table; a test compares them with the declarations.
+GOLD_TABLES = (
+    "availability",
+    "controller_procedures",
+    "controller_transitions",
+    "coverage",
+    "delayed_operations",
+    "evidence",
+    "failovers",
+    "fetcher_timeline",
+    "isr_timeline",
+    "purgatory_checks",
+    "replica_blame",
+    "replica_truncations",
+    "request_phases",
+    "rule_results",
+    "runs",
+    "violations",
+)
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+
+
+class TableState(NamedTuple):
+    """A Delta table as it is now.
+
+    Attributes:
+        version: its latest version; None if there is no table.
+        rows: its rows; None if the log no longer tells (older commits are in a Parquet checkpoint, and the latest one
+            has no checksum that lists all files).
+        run_id: the audit that wrote it last; None if none did.
+    """
+
+    version: int | None = None
+    rows: int | None = None
+    run_id: str | None = None
+
+
+def table_state(table: Path) -> TableState:
+    """State of the Delta table in a folder."""
+    found = {
+        int(match[1]): path for path in (table / "_delta_log").glob("*.json") if (match := _COMMIT.fullmatch(path.name))
+    }
+    if not found:
+        return TableState()
+    run_id = None
+    commits: list[list[dict[str, Any]]] = []
+    for version in range(max(found), -1, -1):
+        if version not in found:
+            return TableState(max(found), _rows_of_checksum(table, max(found)), run_id)
+        actions = [json.loads(line) for line in found[version].read_text(encoding="utf-8").splitlines()]
+        commits.append(actions)
+        info = _info(actions)
+        run_id = run_id or info.get("userMetadata")
+        if _replaces_everything(info):
+            break
+    return TableState(max(found), _rows(reversed(commits)), run_id)
+
+
+def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:
+    return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+
+
+def _replaces_everything(info: dict[str, Any]) -> bool:
+    """Whether what was there before does not count."""
+    how = info.get("operationParameters", {})
+    return info.get("operation") == "WRITE" and how.get("mode") == "Overwrite" and "predicate" not in how
+
+
+def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
+    """Rows of the files that are left, less those that deletion vectors strike out; None if a file does not say."""
+    files: dict[str, int | None] = {}
+    for actions in commits:
+        # A file that one commit removes and adds again (with another deletion vector) stays.
+        for removed in (action["remove"] for action in actions if "remove" in action):
+            files.pop(removed["path"], None)
+        for added in (action["add"] for action in actions if "add" in action):
+            files[added["path"]] = _records(added)
+    return _sum(files.values())
+
+
+def _rows_of_checksum(table: Path, version: int) -> int | None:
+    """Delta lists all files of a version in its checksum, unless there are thousands."""
+    try:
+        checksum = json.loads((table / "_delta_log" / f"{version:020}.crc").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    files = checksum.get("allFiles")
+    if files is None or len(files) != checksum["numFiles"]:
+        return None
+    return _sum(map(_records, files))
+
+
+def _records(added: dict[str, Any]) -> int | None:
+    records = json.loads(added.get("stats") or "{}").get("numRecords")
+    gone = (added.get("deletionVector") or {}).get("cardinality", 0)
+    return None if records is None else records - gone
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)

@@ -1,0 +1,135 @@
+"""What the DAGs call, and what becomes of its exit code: real runs of a command that only notes how it was called."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.conftest import ROOT, Deployment, states
+
+AT_16 = datetime(2026, 11, 20, 16, tzinfo=UTC)
+CHAIN = ("ingest", "parse", "quality", "replay", "report", "gate")
+
+
+class Recorded:
+    """A deployment whose command notes how it was called."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.folder = deployment.folder
+        self.command = shlex.join([sys.executable, str(Path(__file__).with_name("recorder.py")), str(self.folder)])
+
+    def ends_with(self, **codes: int) -> None:
+        (self.folder / "codes.json").write_text(json.dumps(codes))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "calls.jsonl").read_text().splitlines()]
+
+    @property
+    def arguments(self) -> list[list[str]]:
+        return [call["arguments"] for call in self.calls]
+
+
+@pytest.fixture
+def recorded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    made = Recorded(deployment)
+    monkeypatch.setenv("HIGHWATER_COMMAND", made.command)
+    return made
+
+
+def test_the_verbs_get_the_interval(recorded: Recorded) -> None:
+    run = recorded.deployment.run("highwater_audit", AT_16)
+    assert states(run) == dict.fromkeys(CHAIN, "success")
+    lake = ["--lake", str(recorded.deployment.lake)]
+    start, end, before = (f"2026-11-20T{hour}:00:00+00:00" for hour in (15, 16, 14))
+    out = str(recorded.deployment.reports / "20261120T1500")
+    assert recorded.arguments == [
+        ["ingest", str(recorded.folder / "logs"), *lake],
+        ["parse", *lake],
+        ["quality", *lake],
+        ["replay", *lake],
+        ["report", *lake, "--out", out, "--from", start, "--until", end],
+        ["gate", *lake, "--from", before, "--until", end, "--fail-on", "violated"],
+    ]
+
+
+def test_parameters_are_data_whatever_they_look_like(recorded: Recorded) -> None:
+    odd = str(recorded.folder / "it's $(touch pwned) `touch pwned` \"; touch pwned; {{ 1 + 1 }}")
+    run = recorded.deployment.run("highwater_audit", AT_16, logs=odd, fail_on="inconclusive", lookback_hours=0)
+    assert str(run.state) == "success"
+    assert recorded.arguments[0][:2] == ["ingest", odd]
+    assert recorded.arguments[-1][-6:] == [
+        *("--from", "2026-11-20T15:00:00+00:00", "--until", "2026-11-20T16:00:00+00:00", "--fail-on", "inconclusive"),
+    ]
+    assert list(recorded.folder.rglob("pwned")) == []
+
+
+@pytest.mark.parametrize("code", [1, 3])
+def test_a_verdict_does_not_fail_the_report(recorded: Recorded, code: int) -> None:
+    recorded.ends_with(report=code)
+    run = recorded.deployment.run("highwater_audit", AT_16)
+    assert states(run) == dict.fromkeys(CHAIN, "success")
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 70, 99])
+def test_the_gate_fails_the_run_at_once(recorded: Recorded, code: int) -> None:
+    recorded.ends_with(gate=code)
+    run = recorded.deployment.run("highwater_audit", AT_16)
+    assert str(run.state) == "failed"
+    assert states(run) == dict.fromkeys(CHAIN, "success") | {"gate": "failed"}
+    assert [call[0] for call in recorded.arguments] == list(CHAIN)
+
+
+def test_a_step_that_fails_stops_what_comes_after_it(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded.ends_with(quality=2)
+    bag = recorded.deployment.dag_bag()
+    dag = bag.dags["highwater_audit"]
+    monkeypatch.setattr(dag.task_dict["quality"], "retries", 0)
+    run = dag.test(logical_date=AT_16)
+    after = dict.fromkeys(("replay", "report", "gate"), "upstream_failed")
+    assert states(run) == {"ingest": "success", "parse": "success", "quality": "failed"} | after
+
+
+def test_a_run_without_an_interval_does_nothing(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    dag = recorded.deployment.dag_bag().dags["highwater_audit"]
+    monkeypatch.setattr(dag.task_dict["ingest"], "retries", 0)
+    run = dag.test(logical_date=None)
+    assert states(run) == {"ingest": "failed"} | dict.fromkeys(CHAIN[1:], "upstream_failed")
+    assert not (recorded.folder / "calls.jsonl").exists()
+
+
+def test_maintenance_keeps_what_is_young(recorded: Recorded) -> None:
+    reports = recorded.deployment.reports
+    for name in ("20260101T0000", "20261120T1500", "not-ours"):
+        (reports / name).mkdir(parents=True)
+    old = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    for name in ("20260101T0000", "not-ours"):
+        os.utime(reports / name, (old, old))
+    run = recorded.deployment.run("highwater_maintenance", AT_16, retention_hours=200, reports_days=30)
+    assert str(run.state) == "success"
+    lake = str(recorded.deployment.lake)
+    assert recorded.arguments == [["maintain", "--lake", lake, "--retention-hours", "200"]]
+    assert sorted(path.name for path in reports.iterdir()) == ["20261120T1500", "not-ours"]
+
+
+def test_a_cluster_by_configuration(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = str(ROOT / ".venv/bin/python")
+    monkeypatch.setenv("HIGHWATER_SUBMIT", f"{recorded.command} --master spark://host:7077 --packages 'a b'")
+    monkeypatch.setenv("HIGHWATER_PYTHON", python)
+    run = recorded.deployment.run("highwater_audit", AT_16)
+    assert str(run.state) == "success"
+    lake = str(recorded.deployment.lake)
+    parse = recorded.calls[1]
+    options = ["--master", "spark://host:7077", "--packages", "a b"]
+    assert parse == {
+        "arguments": [*options, str(ROOT / "jobs/cli.py"), "parse", "--lake", lake],
+        "driver_python": python,
+    }
