@@ -38,6 +38,7 @@ def doubts(
     named: Mapping[str, Iterable[int]],
     versions: Mapping[tuple[str, int], str],
     clock_steps: Iterable[tuple[str, int, float]],
+    quarantined: Iterable[str] = (),
 ) -> list[str]:
     """Why nothing firm can be said, one sentence each; empty where every assumption holds.
 
@@ -46,6 +47,7 @@ def doubts(
         named: brokers that the logs name as leader, replica or member of an ISR, by cluster.
         versions: Kafka version by (cluster, broker).
         clock_steps: cluster, broker and by how many seconds its clock was set back.
+        quarantined: paths of files that were not read as declared, and are left out.
     """
     kept = list(files)
     return [
@@ -53,6 +55,7 @@ def doubts(
         *_unknown_versions(kept, versions),
         *_missing_files(kept),
         *_steps(clock_steps),
+        *_left_out_files(quarantined),
     ]
 
 
@@ -138,3 +141,10 @@ def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
             f"the clock of broker {broker_id} of cluster {cluster_id} was set back by {seconds:.0f} s: the order of "
             "what it logged around then is not known"
         )
+
+
+def _left_out_files(quarantined: Iterable[str]) -> Iterator[str]:
+    paths = sorted(quarantined)
+    if paths:
+        more = f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else ""
+        yield f"files are in quarantine and left out: {', '.join(paths[:NAMED_MAX])}{more}; see `highwater quality`"

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pipelines.config import AuditConfig
 from pipelines.controllers.stage import Controllers, replayed_controllers
 from pipelines.lake import Lake, concurrently
+from pipelines.quality.quarantine import quarantined
 from pipelines.replay.context import Contexts
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
@@ -68,7 +69,7 @@ def _doubts(lake: Lake, contexts: Contexts, named: Mapping[str, set[int]]) -> li
     if lake.has_rows(BROKER_LIFECYCLE):
         back = lake.read(BROKER_LIFECYCLE).where("event = 'clock_set_back' AND broker_id IS NOT NULL")
         steps = [(row[0], row[1], float(row[2])) for row in back.select("cluster_id", "broker_id", "detail").collect()]
-    return doubts(files, named, contexts.versions, steps)
+    return doubts(files, named, contexts.versions, steps, [file.path for file in quarantined(lake)])
 
 
 def _frame(lake: Lake, spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> DataFrame:

@@ -12,9 +12,15 @@ def file(name: str, hour: int = 0, hours: int = 1, broker_id: int | None = 1, ki
     return File("c", broker_id, f"/logs/{name}", kind, first_us, first_us + hours * HOUR_US - 1)
 
 
-def told(files: list[File], named: tuple[int, ...] = (1,), versions: bool = True, steps: tuple = ()) -> list[str]:
+def told(
+    files: list[File],
+    named: tuple[int, ...] = (1,),
+    versions: bool = True,
+    steps: tuple = (),
+    quarantined: tuple[str, ...] = (),
+) -> list[str]:
     known = {("c", 1): "3.9.1", ("c", 2): "3.9.1"} if versions else {}
-    return doubts(files, {"c": named}, known, steps)
+    return doubts(files, {"c": named}, known, steps, quarantined)
 
 
 def test_nothing_is_missing() -> None:
@@ -48,3 +54,8 @@ def test_an_hour_in_which_the_broker_wrote_elsewhere() -> None:
 def test_a_clock_that_was_set_back() -> None:
     (reason,) = told([file("server.log")], steps=(("c", 1, 3600.0),))
     assert "set back by 3600 s" in reason
+
+
+def test_files_that_are_left_out() -> None:
+    (reason,) = told([file("server.log")], quarantined=("/logs/b", "/logs/a"))
+    assert "/logs/a, /logs/b" in reason
