@@ -1,0 +1,123 @@
+"""What one more hour costs, after 1, 5 and 20 hours of history: ``python -m bench.incremental [LOGS]``.
+
+The hours are copies of one log folder: the first with all its logs, the others with its request logs, whose times,
+offsets and connections are moved on, so that the cluster goes on producing and fetching. A copy holds as many requests
+as the folder (20,000 in the bundled slice): an hour of a small cluster. Prints seconds by stage and, in the last
+column, what one more hour costs beside the same after one hour of history.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pipelines import gold
+from pipelines.bronze.ingest import ingest
+from pipelines.config import Config, load_config
+from pipelines.lake import Lake
+from pipelines.session import build_session
+from pipelines.silver.parse import parse
+
+SLICE = Path(__file__).parents[1] / "tests" / "data" / "slice"
+#: Hours of history before each hour that is measured.
+HISTORY = (1, 5, 20)
+#: Offsets of an hour's copy lie this far beyond those of the hour before.
+OFFSETS = 1_000_000
+
+_TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),")
+_OFFSET = re.compile(r'("(?:baseOffset|fetchOffset|highWatermark|lastStableOffset)":)(\d+)')
+_CONNECTION = re.compile(r'("connection":"[^"]*)"')
+#: Parts of the replay that are told apart: the one that goes on from the last run, and those that read the history.
+_PARTS = {
+    "_operations": "operations",
+    "replayed_followers": "followers",
+    "audit": "rules",
+    "checked_produces": "checks",
+}
+
+
+def write_hour(logs: Path, target: Path, hour: int) -> None:
+    """The copy of a log folder for an hour, below ``target``."""
+    for path in sorted(logs.rglob("*.log.gz")):
+        if hour and not path.name.startswith("kafka-request"):
+            continue
+        copy = target / path.relative_to(logs).with_name(f"{path.name.removesuffix('.gz')}.{hour}.gz")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(path, "rt", encoding="utf-8") as read, gzip.open(copy, "wt", 1, encoding="utf-8") as written:
+            written.writelines(_moved(line, hour) for line in read)
+
+
+def _moved(line: str, hour: int) -> str:
+    if not hour:
+        return line
+    line = _TIME.sub(lambda found: f"[{datetime.fromisoformat(found[1]) + timedelta(hours=hour)},", line)
+    line = _OFFSET.sub(lambda found: f"{found[1]}{int(found[2]) + hour * OFFSETS}", line)
+    return _CONNECTION.sub(lambda found: f'{found[1]}{hour:03}"', line)
+
+
+def main(logs: Path) -> None:
+    """Measure and print."""
+    config = load_config(None)
+    spark = build_session(config, "bench incremental")
+    spent = _watched()
+    work = Path(tempfile.mkdtemp(prefix="highwater-bench-"))
+    try:
+        lake, folder, hours = Lake(spark, work / "lake"), work / "logs", 0
+        print(f"{'history':>8} {'ingest':>8} {'parse':>8} {'replay':>8}   of which", *_PARTS.values(), "", "ratio")
+        first = None
+        for history in HISTORY:
+            for hour in range(hours, history):
+                write_hour(logs, folder, hour)
+            _run(lake, config, folder, history - 1)
+            write_hour(logs, folder, history)
+            hours = history + 1
+            spent.clear()
+            seconds = _run(lake, config, folder, history)
+            first = first or sum(seconds)
+            parts = "  ".join(f"{name} {spent[name]:.1f}" for name in _PARTS)
+            print(f"{history:>6} h", *(f"{one:>7.1f}s" for one in seconds), f"  {parts}  {sum(seconds) / first:.2f}")
+    finally:
+        spark.stop()
+        shutil.rmtree(work)
+
+
+def _run(lake: Lake, config: Config, folder: Path, number: int) -> tuple[float, float, float]:
+    started = time.perf_counter()
+    ingest(lake.spark, lake, [folder], config.ingest, f"{number:04}")
+    ingested = time.perf_counter()
+    parse(lake)
+    parsed = time.perf_counter()
+    gold.refresh(lake, config, f"run {number}")
+    return ingested - started, parsed - ingested, time.perf_counter() - parsed
+
+
+def _watched() -> defaultdict[str, float]:
+    """Seconds spent in the parts of the replay, by name; they run side by side and so add up to more than it."""
+    spent: defaultdict[str, float] = defaultdict(float)
+
+    def watched(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return work(*given)
+            finally:
+                spent[name] += time.perf_counter() - started
+
+        return run
+
+    for name in _PARTS:
+        setattr(gold, name, watched(name, getattr(gold, name)))
+    return spent
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else SLICE)
