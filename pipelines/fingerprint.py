@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
-#: Whatever decides what a line means and when an operation may be answered.
-_RULES = ("silver", "replay", "latency")
+#: Whatever decides what a line means, when an operation may be answered, and what breaks a guarantee.
+_RULES = ("bronze", "controllers", "data_dir", "latency", "replay", "rules", "silver")
 
 
 def code_version() -> str:
@@ -23,7 +23,7 @@ def code_version() -> str:
 
 @lru_cache(maxsize=1)
 def rules_fingerprint() -> str:
-    """Hash of the source of grammars, replay and latency rules, and of the tables: 16 hex digits."""
+    """Hash of the source of readers, grammars, replay and rules, and of the tables: 16 hex digits."""
     digest = sha256()
     folders = [*(_PACKAGE / name for name in _RULES), _PACKAGE.parent / "schemas"]
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
