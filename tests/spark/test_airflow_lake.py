@@ -32,9 +32,6 @@ def test_rows_version_and_run_are_those_of_the_table(lake: Lake) -> None:
     lake.replace(VIOLATIONS, rows(lake, 7, 8, 9), where="topic = 'orders'", stamp="third")
     check("third")
     table = DeltaTable.forPath(lake.spark, str(lake.path(VIOLATIONS)))
-    lake.spark.sql(
-        f"ALTER TABLE delta.`{lake.path(VIOLATIONS)}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)"
-    )
     table.delete("partition = 0 AND offset_start = 8")
     check("third")
     table.optimize().executeCompaction()
