@@ -95,8 +95,9 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         rows = logged if logged is not None else _none(lake, PURGATORY_CHECKS)
         lake.replace(PURGATORY_CHECKS, rows, stamp=run_id)
 
-    concurrently([operations, phases, followers, checks, coverage])
-    audit(lake, contexts, config.audit, run_id)
+    with lake.stamped(run_id):
+        concurrently([operations, phases, followers, checks, coverage])
+        audit(lake, contexts, config.audit, run_id)
     for version, seals in carried:
         note_replays(lake, todo, seals, version, run_id, fingerprint)
     return todo.starts

@@ -243,6 +243,12 @@ class Lake:
         self.spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('{REMOVED_KEPT}' = 'interval {hours} hours')")
 
     @contextmanager
+    def stamped(self, stamp: str) -> Iterator[None]:
+        """Commits within the block have this stamp unless they are given another one: a MERGE cannot be given any."""
+        with self._settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
+            yield
+
+    @contextmanager
     def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
         before = {name: self.spark.conf.get(name, None) for name in settings}
         for name, value in settings.items():

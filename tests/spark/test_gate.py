@@ -36,7 +36,7 @@ def judge(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     def opened(_: steps.Run) -> Iterator[Lake]:
         yield lake
 
-    monkeypatch.setattr(steps, "_lake", opened)
+    monkeypatch.setattr(steps, "lake_of", opened)
     monkeypatch.setattr(steps.gold, "is_current", lambda _lake, _run_id: True)
 
     def gate(since: datetime | None, until: datetime | None, fail_on: str = "inconclusive") -> tuple[ExitCode, str]:

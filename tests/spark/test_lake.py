@@ -171,7 +171,9 @@ def test_a_merge_writes_what_differs_and_nothing_else(lake: Lake, rows: Rows) ->
     version = lake.versions()
     lake.merge(SPEC, rows([1, 2]))
     assert lake.versions() == version
-    lake.merge(SPEC, rows([2, 3], broker_id=9))
+    with lake.stamped("run-1"):
+        lake.merge(SPEC, rows([2, 3], broker_id=9))
+    assert lake.stamp(SPEC) == "run-1"
     assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
 
 
