@@ -106,7 +106,7 @@ def test_a_late_file_is_gone_back_for_and_other_rules_begin_anew(
     assert told.pop(LATE_BROKER) == seals.LATE
     assert set(told.values()) == {seals.UNCHANGED}
     ledger = {row["broker_id"]: row for row in lake.read(REPLAYS).where("run_id = 'run 2'").collect()}
-    assert [len(ledger[broker]["file_ids"]) for broker in sorted(ledger)] == [0, 1, 0]
+    assert {broker: len(row["file_ids"]) for broker, row in ledger.items() if row["file_ids"]} == {LATE_BROKER: 1}
     assert ledger[LATE_BROKER]["from_time"] < ledger[LATE_BROKER]["late_time"], "the state before the file"
     assert gold_content(lake) == gold_content(whole)
 
