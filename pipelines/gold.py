@@ -6,14 +6,14 @@ A run replays what lies behind the seals of the last one and merges it; the tabl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import Config
 from pipelines.fingerprint import gold_fingerprint
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake, concurrently, sql_text
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_produces
@@ -32,6 +32,8 @@ from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
 from schemas.state import CARRIED, REPLAYS
 from schemas.table import TableSpec
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: Written by every audit.
 ANSWERS = (
@@ -113,23 +115,21 @@ def _operations(
         return lake.replace(CARRIED, _none(lake, CARRIED), stamp=run_id), {}
     evidence = collect_evidence(lake, todo.window)
     with replayed(lake, config.replay, contexts, evidence, todo.window) as made:
-        rows = made.operations.persist()
-        told = rows.agg(
-            F.min("arrival_time").alias("since"),
-            F.min(F.when(F.col("class") == LATE, F.col("highest_time"))).alias("late_since"),
-        ).collect()[0]
-        if told["late_since"] is not None:
-            rows = tell_late_apart(lake, rows, told["late_since"])
+        kept = made.operations.persist()
+        late = F.when(F.col("class") == LATE, F.col("highest_time"))
+        told = kept.agg(F.unix_micros(F.min("arrival_time")), F.unix_micros(F.min(late))).collect()[0]
+        since, late_since = (None if us is None else _EPOCH + timedelta(microseconds=us) for us in told)
+        rows = kept if late_since is None else tell_late_apart(lake, kept, late_since)
         if todo.whole:
             lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
             lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
         else:
-            if told["since"] is not None:
-                lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": told["since"]})
+            if since is not None:
+                lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
             lake.replace(ISR_TIMELINE, made.isr_changes, where=_undecided(todo), stamp=run_id)
-        _blame(lake, config, None if todo.whole else told["since"], run_id)
+        _blame(lake, config, None if todo.whole else since, run_id)
         version = write_carried(lake, todo.window, made, evidence, run_id)
-        rows.unpersist()
+        kept.unpersist()
     return version, made.seals
 
 
@@ -137,7 +137,7 @@ def _undecided(todo: Plan) -> str:
     """SQL: rows of the ISR's timeline that this run decides anew."""
     parts = []
     for (cluster_id, broker_id), start in sorted(todo.starts.items()):
-        part = f"cluster_id = '{cluster_id}' AND broker_id = {broker_id}"
+        part = f"cluster_id = {sql_text(cluster_id)} AND broker_id = {broker_id}"
         if start.seal is not None:
             sealed = f"timestamp_micros({start.seal.sealed_us})"
             part += f" AND (decided_time IS NULL OR decided_time >= {sealed})"
@@ -150,7 +150,7 @@ def _blame(lake: Lake, config: Config, since: datetime | None, run_id: str) -> N
     operations, where = lake.read(gold.DELAYED_OPERATIONS), None
     if since is not None:
         seconds = config.latency.interval_s
-        first = int(since.replace(tzinfo=since.tzinfo or UTC).timestamp()) // seconds * seconds
+        first = int(since.timestamp()) // seconds * seconds
         operations = operations.where(F.col("arrival_time") >= F.timestamp_seconds(F.lit(first)))
         where = f"interval_start >= timestamp_seconds({first})"
     rows = replica_blame(operations, config.latency).coalesce(1)

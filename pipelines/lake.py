@@ -204,7 +204,7 @@ class Lake:
 
         Args:
             df: rows with distinct keys.
-            since: by column, where the rows of df begin: what lies before need not be looked at.
+            since: by column, the instant, in UTC, at which the rows of df begin: older ones need not be looked at.
 
         Raises:
             LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
@@ -350,6 +350,12 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
 def sql_name(path: Path) -> str:
     """A table's folder as SQL names it."""
     return f"delta.`{str(path).replace('`', '``')}`"
+
+
+def sql_text(text: str) -> str:
+    """A text as SQL writes it, whatever stands in it: cluster ids come from logs."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _commits(path: Path) -> list[Path]:
