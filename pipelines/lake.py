@@ -5,7 +5,7 @@ repeat:
 
 - `Lake.append_once`: the batch that was added last is not added again;
 - `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
-- `Lake.merge`: the rows with these keys are what the rows say; where nothing differs, nothing is written.
+- `Lake.merge`: the rows with these keys are what the rows say; where nothing differs, no file is written.
 """
 
 from __future__ import annotations
