@@ -5,7 +5,7 @@ repeat:
 
 - `Lake.append_once`: the batch that was added last is not added again;
 - `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
-- `Lake.merge`: the rows with these keys are what the rows say; where nothing differs, no file is written.
+- `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Lake:
         return all((path / unquote(name)).is_file() for name in added)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
-        """Make the rows with df's keys what df says; other rows stay, and rows that are the same are not written.
+        """Make the rows with df's keys what df says; other rows stay, and rows that are the same are no change in the feed.
 
         Args:
             df: rows with distinct keys.
