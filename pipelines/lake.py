@@ -200,7 +200,7 @@ class Lake:
         return all((path / unquote(name)).is_file() for name in added)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
-        """Make the rows with df's keys what df says; others stay, and rows that are so already are no change in the feed.
+        """Make the rows with df's keys what df says; others stay, and rows that are so already do not change.
 
         Args:
             df: rows with distinct keys.
