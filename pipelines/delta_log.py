@@ -37,11 +37,13 @@ class DataFile(NamedTuple):
     Attributes:
         path: relative to the table's folder, decoded.
         rows: rows that it counts for, those that a deletion vector hides left out; None if no statistics tell.
+        hides_rows: a deletion vector hides some of them.
     """
 
     path: str
     size_bytes: int
     rows: int | None
+    hides_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class TableLog:
         """Rows of all files; None if one of them does not tell."""
         known = [file.rows for file in self.files if file.rows is not None]
         return sum(known) if len(known) == len(self.files) else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the files hold the rows as they are: no vector hides any, and columns have their own names."""
+        return "delta.columnMapping.mode" not in self.properties and not any(file.hides_rows for file in self.files)
 
     @property
     def size_bytes(self) -> int:
@@ -158,7 +165,9 @@ class _State:
         # Within one commit a file that gets a deletion vector is removed and added in any order: they differ in it.
         for action in actions:
             if added := action.get("add"):
-                self.files[_identity(added)] = DataFile(unquote(added["path"]), added["size"], _rows(added))
+                hides_rows = bool(added.get("deletionVector"))
+                file = DataFile(unquote(added["path"]), added["size"], _rows(added), hides_rows)
+                self.files[_identity(added)] = file
             elif removed := action.get("remove"):
                 self.files.pop(_identity(removed), None)
                 self.removed[unquote(removed["path"])] = removed.get("deletionTimestamp") or 0

@@ -189,9 +189,11 @@ def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us:
     forgotten_us = sealed_us - _REMEMBERED_US
     gaps = dict(now.gaps)
     for connection, told in before.gaps.items():
+        # What was handled from the seal on is in `now`; without a fetch before the seal, `now` has all of a connection.
         since_us = resumed_us.get(connection, NEVER_US)
+        folded = (gap for gap in told if gap.handled_us < sealed_us and gap.since_us < since_us)
+        kept = tuple(gap for gap in folded if gap.until_us > forgotten_us)
         # A connection without a later fetch is not in `now`: its last gap has no end still.
-        kept = tuple(gap for gap in told if gap.since_us < since_us and gap.until_us > forgotten_us)
         if kept and (kept[-1].until_us < NEVER_US or kept[-1].since_us > forgotten_us):
             gaps[connection] = kept + gaps.get(connection, ())
     spans = [*before.fetches_logged, *now.fetches_logged]

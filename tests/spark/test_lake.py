@@ -137,7 +137,7 @@ def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: 
         assert _offsets(lake) == [3, 4, 5]
     lake.replace(SPEC, rows([9]))
     assert _offsets(lake) == [9]
-    assert lake.read(SPEC).schema == stored_schema(SPEC)
+    assert lake.spark.read.format("delta").load(str(lake.path(SPEC))).schema == stored_schema(SPEC)
 
 
 def test_a_batch_is_appended_once(lake: Lake, rows: Rows) -> None:
@@ -235,6 +235,40 @@ def test_a_file_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
         Lake(spark, tmp_path / "lake").create([SPEC])
 
 
+def test_what_is_read_is_what_delta_reads(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
+    """With few files and with many, with rows that a vector hides, and in a folder whose name is a pattern."""
+    lake = Lake(spark, tmp_path / "a [b] {c}*")
+    lake.replace(SPEC, rows(range(10)))
+    for number in range(10, 13):
+        lake.append_once(SPEC, rows([number]).coalesce(1), str(number))
+    assert _delta_is_asked(lake) is False
+    assert _offsets(lake) == _offsets_by_delta(lake) == list(range(13))
+    lake.replace(SPEC, rows([100]), where="offset >= 12")
+    assert _offsets(lake) == _offsets_by_delta(lake) == [*range(12), 100]
+
+    lake.append_once(SPEC, rows(range(200, 233)).repartition(33, "offset"), "many")
+    lake.append_once(SPEC, rows(range(300, 333)).repartition(33, "offset"), "more")
+    assert _delta_is_asked(lake) is True
+    assert _offsets(lake) == _offsets_by_delta(lake)
+
+    other = Lake(spark, tmp_path / "hidden")
+    other.replace(SPEC, rows(range(10)).coalesce(1))
+    name = sql_name(other.path(SPEC))
+    off = "'delta.enableChangeDataFeed' = 'false', 'delta.enableDeletionVectors' = 'true'"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({off})")
+    spark.sql(f"DELETE FROM {name} WHERE offset = 3")
+    assert _delta_is_asked(other) is True
+    assert _offsets(other) == _offsets_by_delta(other) == [0, 1, 2, *range(4, 10)]
+
+
+def _delta_is_asked(lake: Lake) -> bool:
+    return lake._few_files(SPEC) == []
+
+
+def _offsets_by_delta(lake: Lake) -> list[int]:
+    return sorted(row.offset for row in lake.spark.read.format("delta").load(str(lake.path(SPEC))).collect())
+
+
 def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
     lake.create([bronze.LOG_FILES])
     assert (read_log(lake.path(bronze.LOG_FILES)).rows, read_log(lake.path(bronze.LOG_FILES)).size_bytes) == (0, 0)
@@ -245,8 +279,9 @@ def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
     assert log.rows == lake.read(SPEC).count() == 10
     assert (log.version, log.stamp) == (4, "app 1")
     assert log.size_bytes == sum((lake.path(SPEC) / file.path).stat().st_size for file in log.files)
-    assert StructType.fromJson(dict(log.schema)) == lake.read(SPEC).schema
-    assert [type_name(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in lake.read(SPEC).dtypes]
+    told = lake.spark.read.format("delta").load(str(lake.path(SPEC)))
+    assert StructType.fromJson(dict(log.schema)) == told.schema
+    assert [type_name(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in told.dtypes]
 
 
 def test_the_log_is_followed_through_checkpoints_and_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay.isr_evidence import FENCED, NEVER_US, UNFENCED, Gap, IsrEvidence
+from pipelines.replay.isr_evidence import FENCED, NEVER_US, UNFENCED, Gap, IsrEvidence, continued
 
 S = 1_000_000
 EVIDENCE = IsrEvidence(
@@ -69,3 +69,50 @@ def test_when_a_fenced_replica_comes_back() -> None:
     assert EVIDENCE.barred_between(2, 20 * S, 70 * S)
     assert not EVIDENCE.barred_between(2, 0, 30 * S)
     assert EVIDENCE.standing_at(2, 40 * S) == FENCED
+
+
+#: The earlier run saw further than the seal: the end of its log is not the end of these connections.
+OPEN = Gap(22 * S, 22 * S + 5, NEVER_US)
+
+
+@pytest.mark.parametrize(
+    ("told", "resumed_us", "now", "expected"),
+    [
+        pytest.param((OPEN,), None, (), (), id="begun after the seal, and fetching on"),
+        pytest.param((OPEN,), 19 * S, (), (), id="fetching before the seal, and on"),
+        pytest.param(
+            (Gap(12 * S, 12 * S + 5, 14 * S), OPEN),
+            19 * S,
+            (Gap(40 * S, 40 * S + 5, NEVER_US),),
+            (Gap(12 * S, 12 * S + 5, 14 * S), Gap(40 * S, 40 * S + 5, NEVER_US)),
+            id="a gap before the seal stays",
+        ),
+        pytest.param(
+            (Gap(21 * S, 21 * S + 5, 23 * S),),
+            None,
+            (Gap(21 * S, 21 * S + 5, 23 * S),),
+            (Gap(21 * S, 21 * S + 5, 23 * S),),
+            id="a gap after the seal is told once",
+        ),
+        pytest.param(
+            (Gap(19 * S, 19 * S + 5, 23 * S),),
+            19 * S,
+            (Gap(19 * S, 19 * S + 5, 23 * S),),
+            (Gap(19 * S, 19 * S + 5, 23 * S),),
+            id="a gap over the seal is told once",
+        ),
+        pytest.param(
+            (Gap(12 * S, 12 * S + 5, NEVER_US),),
+            None,
+            (),
+            (Gap(12 * S, 12 * S + 5, NEVER_US),),
+            id="ended before the seal",
+        ),
+    ],
+)
+def test_gaps_go_on_from_a_seal(
+    told: tuple[Gap, ...], resumed_us: int | None, now: tuple[Gap, ...], expected: tuple[Gap, ...]
+) -> None:
+    resumed = {} if resumed_us is None else {"c": resumed_us}
+    before, since = (IsrEvidence(gaps={"c": gaps} if gaps else {}) for gaps in (told, now))
+    assert continued(before, since, 20 * S, resumed).gaps.get("c", ()) == expected
