@@ -67,7 +67,7 @@ def reasons(starts: Starts) -> dict[int, str]:
 
 @pytest.mark.parametrize(
     "cut",
-    [lambda corpus, target: cut_every(corpus, target, 20), lambda corpus, target: cut_at_random(corpus, target, 2, 7)],
+    [lambda corpus, target: cut_every(corpus, target, 20), lambda corpus, target: cut_at_random(corpus, target, 4, 7)],
     ids=["every 20 s", "at random"],
 )
 def test_pieces_give_what_one_run_gives(
