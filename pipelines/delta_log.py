@@ -108,10 +108,11 @@ def _order(full_name: str) -> tuple[int, str]:
 
 def table_version(path: Path) -> int | None:
     """Latest version of the Delta table in a folder, read off its log's file names; None if there is no table."""
-    return max(_commits(path / "_delta_log"), default=None)
+    return max(commits_of(path / "_delta_log"), default=None)
 
 
-def _commits(log: Path) -> dict[int, Path]:
+def commits_of(log: Path) -> dict[int, Path]:
+    """The commits in a table's log, by version; none if there is no log."""
     if not log.is_dir():
         return {}
     return {int(match[1]): entry for entry in log.iterdir() if (match := _COMMIT.fullmatch(entry.name))}
@@ -124,7 +125,7 @@ def read_log(path: Path) -> TableLog:
         InputError: there is no table, or its log is not whole, or is of a kind that this module does not know.
     """
     log = path / "_delta_log"
-    commits = _commits(log)
+    commits = commits_of(log)
     if not commits:
         raise InputError(path, "is no Delta table", "name a table of the lake")
     start, parts = _checkpoint(log)
@@ -136,7 +137,7 @@ def read_log(path: Path) -> TableLog:
     for part in parts:
         state.take(_checkpoint_actions(part))
     for version in versions:
-        state.take(_actions(commits[version]))
+        state.take(actions_of(commits[version]))
     if state.metadata is None:
         raise InputError(log, "does not say what columns the table has", "restore it, or make the table anew")
     written, stamp = _last_written(commits)
@@ -195,7 +196,8 @@ def _rows(added: dict[str, Any]) -> int | None:
     return int(rows) - (int(vector["cardinality"]) if vector else 0)
 
 
-def _actions(commit: Path) -> Iterator[dict[str, Any]]:
+def actions_of(commit: Path) -> Iterator[dict[str, Any]]:
+    """The actions of a commit."""
     for line in commit.read_bytes().splitlines():
         if line.strip():
             yield orjson.loads(line)
@@ -229,7 +231,7 @@ def _last_written(commits: Mapping[int, Path]) -> tuple[int | None, str | None]:
     written: int | None = None
     for version in sorted(commits, reverse=True):
         info: dict[str, Any] = next(
-            (action["commitInfo"] for action in _actions(commits[version]) if "commitInfo" in action), {}
+            (action["commitInfo"] for action in actions_of(commits[version]) if "commitInfo" in action), {}
         )
         if version == max(commits):
             written = info.get("timestamp")

@@ -10,7 +10,6 @@ repeat:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -31,7 +30,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pipelines.delta_log import REMOVED_KEPT, find_tables, read_log, table_version
+from pipelines.delta_log import REMOVED_KEPT, actions_of, commits_of, find_tables, read_log, table_version
 from pipelines.delta_table import (
     difference,
     first_checksum,
@@ -52,7 +51,6 @@ _SETTLED_CUBE_BYTES = 1 << 30
 
 #: How Delta words a broken constraint, with the values of the row, each on a line of its own.
 _BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\] *(?P<what>.*(?:\n - .*)*)")
-_COMMIT = re.compile(r"(\d{20})\.json")
 #: Tables of so many files are read without Delta's help. Beyond 32 paths Spark lists them by a job.
 _FEW_FILES = 32
 _PATTERN = re.compile(r"[\\*?\[\]{}]")
@@ -148,9 +146,7 @@ class Lake:
         """
         if self.stamp(spec) == stamp:
             return
-        writer = self._shaped(spec, df).write.format("delta").mode("append").option("userMetadata", stamp)
-        with _constraints_kept(spec):
-            writer.save(self._made(spec))
+        self._write(spec, self._shaped(spec, df), "append", stamp)
 
     def replace(self, spec: TableSpec, df: DataFrame, where: str | None = None, stamp: str | None = None) -> int:
         """Make the table, or its rows that satisfy `where`, consist of df; the same call twice leaves the same rows.
@@ -164,16 +160,25 @@ class Lake:
         Raises:
             LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        # Where nothing was ever written there is nothing to replace, and Delta need not look for it.
-        first = where is None and not self.has_rows(spec)
-        writer = self._shaped(spec, df).write.format("delta").mode("append" if first else "overwrite")
+        rows = self._shaped(spec, df)
+        if where is None and not self.has_rows(spec):
+            # Nothing was ever written: there is nothing to replace, and Delta need not look for it.
+            self._write(spec, rows, "append", stamp)
+            if self.has_rows(spec):
+                return table_version(self.path(spec)) or 0
+            # To append no rows is no commit, and leaves no stamp.
+            rows = self.spark.createDataFrame([], spec.worker_schema)
+        self._write(spec, rows, "overwrite", stamp, where)
+        return table_version(self.path(spec)) or 0
+
+    def _write(self, spec: TableSpec, rows: DataFrame, mode: str, stamp: str | None, where: str | None = None) -> None:
+        writer = rows.write.format("delta").mode(mode)
         if where is not None:
             writer = writer.option("replaceWhere", where)
         if stamp is not None:
             writer = writer.option("userMetadata", stamp)
         with _constraints_kept(spec):
             writer.save(self._made(spec))
-        return table_version(self.path(spec)) or 0
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -181,10 +186,10 @@ class Lake:
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
         """Stamps of the commits that have one, the newest first, each with its Delta version."""
-        for commit in _commits(self.path(spec)):
+        for version, commit in sorted(self._commits(spec).items(), reverse=True):
             stamp = _stamp(commit)
             if stamp is not None:
-                yield int(commit.stem), stamp
+                yield version, stamp
 
     def added(self, spec: TableSpec, stamp: str) -> DataFrame | None:
         """Rows that the latest commit added, read from its own files, if it has this stamp and removed nothing.
@@ -195,7 +200,7 @@ class Lake:
         version = table_version(path)
         if version is None:
             return None
-        actions = _actions(path / "_delta_log" / f"{version:020}.json")
+        actions = list(actions_of(path / "_delta_log" / f"{version:020}.json"))
         if not any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions):
             return None
         files = [path / unquote(action["add"]["path"]) for action in actions if "add" in action]
@@ -205,9 +210,8 @@ class Lake:
 
     def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
         """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
-        commits = _commits(self.path(spec))
-        whole = bool(commits) and commits[-1].name == f"{0:020}.json"
-        return whole and not any(_stamp(commit) == stamp for commit in commits)
+        commits = self._commits(spec)
+        return 0 in commits and not any(_stamp(commit) == stamp for commit in commits.values())
 
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
@@ -220,7 +224,7 @@ class Lake:
         commit = path / "_delta_log" / f"{version:020}.json"
         if not commit.is_file():
             return False
-        added = (action["add"]["path"] for action in _actions(commit) if "add" in action)
+        added = (action["add"]["path"] for action in actions_of(commit) if "add" in action)
         return all((path / unquote(name)).is_file() for name in added)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
@@ -285,6 +289,9 @@ class Lake:
                     self.spark.conf.unset(name)
                 else:
                     self.spark.conf.set(name, old)
+
+    def _commits(self, spec: TableSpec) -> dict[int, Path]:
+        return commits_of(self.path(spec) / "_delta_log")
 
     def _made(self, spec: TableSpec) -> str:
         if not self.exists(spec):
@@ -382,18 +389,7 @@ def sql_text(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _commits(path: Path) -> list[Path]:
-    """Commits in the log of the table in a folder, the latest one first."""
-    log = path / "_delta_log"
-    found = [entry for entry in log.iterdir() if _COMMIT.fullmatch(entry.name)] if log.is_dir() else []
-    return sorted(found, reverse=True)
-
-
-def _actions(commit: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
-
-
 def _stamp(commit: Path) -> str | None:
     """The stamp of a commit, None if it has none."""
-    found = (action.get("commitInfo", {}).get("userMetadata") for action in _actions(commit))
+    found = (action.get("commitInfo", {}).get("userMetadata") for action in actions_of(commit))
     return next((str(stamp) for stamp in found if stamp is not None), None)

@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SLICE = ROOT / "tests" / "data" / "slice"
 CORPORA = ROOT.parent / "shared" / "corpora"
+#: Clean ones beside those that lost something: nobody else's finding may appear in them. No two ran at one time.
+NAMES = ("kip101", "unclean28", "kraft39-faults", "kraft43-faults", "kraft43-ops", "lostwake28", "slow28")
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,12 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     """The bundled slice, audited once."""
     folder = tmp_path_factory.mktemp("slice")
     return folder, highwater(folder, "audit", SLICE)
+
+
+@pytest.fixture(scope="session")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """Several clusters in one lake, audited once."""
+    folder = tmp_path_factory.mktemp("corpora")
+    ended = highwater(folder, "audit", *(CORPORA / name for name in NAMES))
+    assert ended.code == 1, ended.err
+    return folder, ended

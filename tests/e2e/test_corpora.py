@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import CORPORA, highwater
+from tests.e2e.conftest import CORPORA, Ended, highwater
 
 pytestmark = [
     pytest.mark.e2e,
@@ -26,12 +26,14 @@ def fault(corpus: str, what: str, shift_s: float = 0) -> str:
     raise LookupError(what)
 
 
-def test_a_faulty_kraft_cluster_is_replayed_closely(tmp_path: Path):
-    ended = highwater(tmp_path, "audit", CORPORA / "kraft39-faults")
+def test_a_faulty_kraft_cluster_is_replayed_closely(corpora: tuple[Path, Ended]):
+    corpus = "kraft39-faults"
+    ended = highwater(corpora[0], "report", "--from", fault(corpus, "load"), "--until", fault(corpus, "end", 30))
     assert ended.code == 0, ended.err
     report = ended.report
     assert (report["verdict"], report["violations"], report["open_cases"]) == ("clean", [], [])
     produce = report["operations"]["produce"]
+    assert produce["observed"] > 20_000
     assert produce["within_ms"]["5"] >= 0.997
     assert produce["within_ms"]["1"] >= 0.995
     assert produce["interval_width_ms"]["p50"] <= 3
@@ -45,17 +47,20 @@ def test_a_faulty_kraft_cluster_is_replayed_closely(tmp_path: Path):
     assert report["latency"]["phases_within_1_ms"] >= 0.999
 
 
-def test_a_gray_failure_is_blamed_on_the_broker_that_stuttered_and_on_nobody_outside_it(tmp_path: Path):
-    corpus = "slow28"
-    start, end = fault(corpus, "slow_start"), fault(corpus, "slow_end")
-    during = highwater(tmp_path, "audit", CORPORA / corpus, "--from", start, "--until", end)
+def test_a_gray_failure_is_blamed_on_the_broker_that_stuttered_and_on_nobody_outside_it(corpora: tuple[Path, Ended]):
+    # Who stands out is told per interval of 5 s; the cluster of before ended a minute earlier.
+    before, start = fault("slow28", "slow_start", -20), fault("slow28", "slow_start")
+    end, after = fault("slow28", "slow_end"), fault("slow28", "slow_end", 60)
+    during = highwater(corpora[0], "report", "--from", start, "--until", end)
     assert during.code == 0, during.err
     worst = during.report["blame"][0]
     assert worst["broker_id"] == 2
     assert worst["share"] > 0.9
     assert worst["singled_out"]
-    # Who stands out is told per interval of 5 s.
-    before = highwater(tmp_path, "report", "--until", fault(corpus, "slow_start", -5))
-    after = highwater(tmp_path, "report", "--from", fault(corpus, "slow_end", 5))
-    for quiet in (before, after):
-        assert not any(row["singled_out"] for row in quiet.report["blame"]), quiet.out
+    quiet = (
+        highwater(corpora[0], "report", "--from", before, "--until", fault("slow28", "slow_start", -5)),
+        highwater(corpora[0], "report", "--from", fault("slow28", "slow_end", 5), "--until", after),
+    )
+    for ended in quiet:
+        assert ended.report["operations"]["produce"]["observed"] > 100
+        assert not any(row["singled_out"] for row in ended.report["blame"]), ended.out

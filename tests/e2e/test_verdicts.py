@@ -19,15 +19,10 @@ pytestmark = [
     pytest.mark.skipif(not CORPORA.is_dir(), reason="the large corpora are not beside this checkout"),
 ]
 
-#: Clean ones beside those that lost something: nobody else's finding may appear in them.
-NAMES = ("kip101", "unclean28", "kraft43-faults", "kraft43-ops", "lostwake28")
 
-
-@pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    ended = highwater(tmp_path_factory.mktemp("verdicts"), "audit", *(CORPORA / name for name in NAMES))
-    assert ended.code == 1, ended.err
-    return ended
+@pytest.fixture
+def audited(corpora: tuple[Path, Ended]) -> Ended:
+    return corpora[1]
 
 
 def found(ended: Ended, key: str, corpus: str) -> list[dict[str, Any]]:

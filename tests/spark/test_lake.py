@@ -140,6 +140,12 @@ def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: 
     assert lake.spark.read.format("delta").load(str(lake.path(SPEC))).schema == stored_schema(SPEC)
 
 
+def test_a_table_of_no_rows_says_whose_they_are(lake: Lake, rows: Rows) -> None:
+    for number in range(2):
+        lake.replace(SPEC, rows([]), stamp=f"run-{number}")
+        assert (lake.stamp(SPEC), _offsets(lake)) == (f"run-{number}", [])
+
+
 def test_a_batch_is_appended_once(lake: Lake, rows: Rows) -> None:
     lake.append_once(SPEC, rows([1]), "batch 1")
     lake.append_once(SPEC, rows([1]), "batch 1")

@@ -214,7 +214,7 @@ def test_what_clients_and_what_coordinators_append_is_blamed_apart(audited: Lake
     assert {row["replica_id"] for row in blame.where("kind = 'produce' AND singled_out").collect()} >= {2}
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 8])
+@pytest.mark.parametrize("partitions", [1, 8])
 def test_the_number_of_shuffle_partitions_changes_no_row(
     spark: SparkSession, audited: Lake, config: Config, partitions: int
 ):
