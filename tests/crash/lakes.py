@@ -40,15 +40,17 @@ class Version:
         number: Delta version.
         files: data files of the version.
         orphans: data files in the folder that no commit ever named.
+        columns: the table's; a MERGE leaves columns of its own in files that it copies, which are none of them.
     """
 
     number: int
     files: tuple[Path, ...]
     orphans: int
+    columns: tuple[str, ...]
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows."""
-        return [row for file in self.files for row in pq.ParquetFile(file).read().to_pylist()]
+        return [row for file in self.files for row in pq.ParquetFile(file).read(self.columns).to_pylist()]
 
     def count(self) -> int:
         """Number of rows, as the files tell it."""
@@ -69,6 +71,7 @@ def _version(log: Path) -> Version:
     assert [int(name[:20]) for name in commits] == list(range(len(commits))), f"{log}: versions {commits}"
     present: dict[str, None] = {}
     ever = set()
+    columns: tuple[str, ...] = ()
     for name in commits:
         for line in (log / name).read_text().splitlines():
             action = json.loads(line)  # a torn commit fails here
@@ -80,11 +83,14 @@ def _version(log: Path) -> Version:
                 ever.add(unquote(action["add"]["path"]))
             elif "remove" in action:
                 present.pop(unquote(action["remove"]["path"]), None)
+            elif "metaData" in action:
+                fields = json.loads(action["metaData"]["schemaString"])["fields"]
+                columns = tuple(field["name"] for field in fields)
     folder = log.parent
     found = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
     missing = [name for name in present if not (folder / name).is_file()]
     assert not missing, f"{log}: the latest version names files that are not there: {missing}"
-    return Version(len(commits) - 1, tuple(folder / name for name in present), len(found - ever))
+    return Version(len(commits) - 1, tuple(folder / name for name in present), len(found - ever), columns)
 
 
 @dataclass
