@@ -29,7 +29,8 @@ _ASKED: Final = re.compile(
     r"\{partition=(\d+)(?:,current_leader_epoch=(-?\d+))?,fetch_offset=(-?\d+)(?:,last_fetched_epoch=(-?\d+))?"
     rf"(?:,log_start_offset=(-?\d+))?,(?:partition_)?max_bytes=(-?\d+){_TAGS}\}}{_NEXT}"
 )
-_FORGOTTEN: Final = re.compile(r",forgotten_topics_data=\[")
+#: Misspelt in 1.1 and 2.0 (``forgetten``).
+_FORGOTTEN: Final = re.compile(r",forg[eo]tten_topics_data=\[")
 _FORGOTTEN_TOPIC: Final = re.compile(rf"\{{topic=([\w.-]+),partitions=\[([\d,]*)\]{_TAGS}\}}([,\]])")
 _FETCH_END: Final = re.compile(rf"(?:,rack_id=[^{{}}\[\]=]*)?{_TAGS}\}}\Z")
 

@@ -16,6 +16,20 @@ from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_forms import rows
 from tests.unit.silver.test_request_log import record
 
+#: Records of each request log in text form, 0.9 to 2.7.
+TEXT_CORPORA = {
+    "lib-0.9": 2_202,
+    "m-0.10.0.1": 6_504,
+    "kip101": 2_542,
+    "zk011-faults": 39_780,
+    "m-1.0.2": 5_898,
+    "zk11-faults": 45_170,
+    "m-2.1.1": 6_346,
+    "zk23-faults": 49_395,
+    "m-2.4.1": 11_282,
+    "zk25-rolls": 74_116,
+    "zk27-faults": 54_757,
+}
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
 
 pytestmark = [
@@ -31,7 +45,7 @@ def records(corpus: str) -> Iterator[Record]:
                 yield record(line.rstrip("\n"))
 
 
-@pytest.mark.parametrize(("corpus", "count"), [("zk27-faults", 54_757), ("kip101", 2_542)])
+@pytest.mark.parametrize(("corpus", "count"), TEXT_CORPORA.items())
 def test_every_record_in_text_form_is_read(corpus: str, count: int):
     outcomes = Counter(parse_request(read).outcome for read in records(corpus))
     assert outcomes.total() == count

@@ -124,6 +124,12 @@ def test_fetch_of_27_forgets_partitions():
     assert answer.get("fetch_offset") is None
 
 
+def test_fetch_of_11_forgets_partitions_under_a_misspelt_name():
+    found = only(lines.FETCH_11, "fetch_requests")
+    assert found["forgotten"] == [{"topic": "orders", "topic_id": None, "partition": index} for index in (0, 3)]
+    assert (found["session_epoch"], found["response_session_id"], found["responses"]) == (1, 0, [])
+
+
 def test_fetch_of_010_tells_offsets_and_nothing_of_the_answer():
     result = parsed(lines.FETCH_MANY_010)
     fetch, *positions = [fact.row for fact in result.facts]
