@@ -42,6 +42,16 @@ ANSWER: Final = "answer"
 #: A record batch of a segment: ``name`` says whether its checksum is right, ``error_code`` is its format (magic).
 BATCH: Final = "batch"
 
+# How a fact is known that is not logged as it is (`Fact.derived`).
+#: The partition is computed from the id of a group or transaction, and the records before it are counted.
+COMPUTED_PARTITION: Final = "the partition is computed from an id, the offset is counted"
+#: The partition is logged, the offset is not.
+COUNTED_OFFSET: Final = "the offset is counted"
+#: The log has no answer: the leader's own line of an append about then gives the offset.
+MATCHED_APPEND: Final = "the offset is that of an append about then"
+#: What the replay of other lines predicts.
+REPLAYED: Final = "replayed"
+
 #: Time of what stands in a file that has none: after everything that has one.
 NO_TIME_US: Final = 1 << 60
 
@@ -93,6 +103,8 @@ class Fact(NamedTuple):
         detail: reason, bug or text, as logged.
         connection, correlation_id: of a request.
         controller_epoch: controller epoch.
+        derived: what of it no line tells and how it was worked out instead; None: all of it is as logged. A derived
+            fact may open a case; it proves none.
         file_id, byte_offset, line_no: the line; None for what a request of gold says.
     """
 
@@ -122,6 +134,7 @@ class Fact(NamedTuple):
     connection: str | None = None
     correlation_id: int | None = None
     controller_epoch: int | None = None
+    derived: str | None = None
     file_id: str | None = None
     byte_offset: int | None = None
     line_no: int | None = None

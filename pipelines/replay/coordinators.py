@@ -3,7 +3,8 @@
 A group or transaction coordinator answers a request once its record is replicated: through ``ReplicaManager`` and the
 produce purgatory, with acks=all, like a client's produce (``GroupMetadataManager.appendForGroup``,
 ``TransactionStateManager.appendTransactionToLog``, ``KafkaApis.handleWriteTxnMarkersRequest``). The record goes to the
-partition that the group's or transaction's id hashes to.
+partition that the group's or transaction's id hashes to (`pipelines.replay.java_hash`). No line tells that partition,
+nor the offset: both are derived, predict instants, and prove nothing.
 
 Not here, because no request's answer waits for them: a transaction's completion record (written when all markers are),
 tombstones of expired offsets, and a group's metadata when its last member leaves. Followers' fetches show those.
@@ -93,9 +94,10 @@ def records(requests: DataFrame, counts: DataFrame | None) -> DataFrame:
 
 
 def java_hash(name: str) -> Column:
-    """``Utils.abs(String.hashCode())`` of a column of text in Latin characters: 31 h + c, less its sign bit."""
-    step = f"aggregate(split({name}, ''), 0L, (h, c) -> (h * 31 + if(c = '', 0, ascii(c))) & 4294967295L)"
-    return F.expr(f"{step} & 2147483647L")
+    """`pipelines.replay.java_hash.absolute` of the hash of a column of text in characters of one UTF-16 unit."""
+    step = f"aggregate(split({name}, ''), 0L, (h, c) -> (h * 31 + if(c = '', 0, ascii(c))) & 4294967295L"
+    # Both signs of a value lie as far from 0 and from 2^32; the least integer counts as 0.
+    return F.expr(f"{step}, h -> if(h = 2147483648L, 0L, least(h, 4294967296L - h)))")
 
 
 def markers(requests: DataFrame, asked: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.replay.context import History
+from pipelines.replay.java_hash import absolute, hash_code, signed
 from schemas import replicas as r
 from schemas.replicas import ReplicaEvent
 
@@ -26,7 +27,6 @@ BROKER_STOPPED = "broker_stopped"
 LOG_ENDS = "log_ends"
 
 FETCHERS_KEY = "num.replica.fetchers"
-_INT_BITS = 32
 
 
 def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
@@ -39,22 +39,7 @@ def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
     """
     if fetchers < 1:
         raise ValueError(f"{fetchers} fetchers")
-    code = _signed(31 * _hash_code(topic) + partition)
-    return (0 if code == -(1 << (_INT_BITS - 1)) else abs(code)) % fetchers
-
-
-def _hash_code(text: str) -> int:
-    """``String.hashCode`` of Java, over UTF-16 units."""
-    code = 0
-    units = text.encode("utf-16-be")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        code = (31 * code + (high << 8 | low)) & 0xFFFFFFFF
-    return _signed(code)
-
-
-def _signed(value: int) -> int:
-    value &= 0xFFFFFFFF
-    return value - (1 << _INT_BITS) if value >> (_INT_BITS - 1) else value
+    return absolute(signed(31 * hash_code(topic) + partition)) % fetchers
 
 
 @dataclass

@@ -20,6 +20,7 @@ from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
 from pipelines.replay.fetch_sessions import FetchSession
+from pipelines.replay.java_hash import absolute, hash_code
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.late import with_reasons
@@ -183,6 +184,13 @@ def test_one_row_per_request_of_a_coordinator_that_appended(audited: Lake):
     assert 0 < operations.count() == appended.count() + marked.count()
     assert operations.where("size(partitions) = 0 OR parked IS NOT NULL").isEmpty()
     assert set(COORDINATOR_APIS) == set(coordinators.APIS)
+
+
+def test_the_partition_of_an_id_is_that_of_its_hash(audited: Lake):
+    ids = ["g-rd-2", "g-rd-1", "g1", "", "polygenelubricants", "größe", *[f"tx-{n}" for n in range(200)]]
+    table = audited.spark.createDataFrame([(text,) for text in ids], "id string")
+    hashed = dict(table.select("id", coordinators.java_hash("id")).collect())
+    assert hashed == {text: absolute(hash_code(text)) for text in ids}
 
 
 def test_fetches_are_replayed_closely(audited: Lake):

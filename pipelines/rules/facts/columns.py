@@ -39,6 +39,7 @@ FACT_TYPES = {
     "connection": "string",
     "correlation_id": "int",
     "controller_epoch": "int",
+    "derived": "string",
     "file_id": "string",
     "byte_offset": "long",
     "line_no": "long",

@@ -109,6 +109,7 @@ def truncations(lake: Lake) -> list[DataFrame]:
                 high_watermark="high_watermark_at_truncation",
                 detail="rule",
                 client="known_bug",
+                derived=F.lit(a.REPLAYED),
             )
         )
     return made
@@ -134,5 +135,6 @@ def isr_replay(lake: Lake) -> list[DataFrame]:
             earliest_us=micros("lowest_time"),
             latest_us=micros("highest_time"),
             offset="end_offset_predicted",
+            derived=F.lit(a.REPLAYED),
         )
     ]

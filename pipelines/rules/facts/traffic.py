@@ -129,7 +129,8 @@ def operations(lake: Lake) -> list[DataFrame]:
     """Partitions of acks=all appends as replayed.
 
     ``latest_us`` is when the request had been handled, ``log_append_time_us`` when it was answered, ``end_offset`` the
-    required offset if the broker logged it: one that is derived proves nothing.
+    required offset if the broker logged it: one that is derived proves nothing. ``derived`` says how the place of the
+    records is known where no answer told it.
     """
     rows = rows_of(lake, gold.DELAYED_OPERATIONS)
     if rows is None:
@@ -154,6 +155,9 @@ def operations(lake: Lake) -> list[DataFrame]:
             previous=F.when(F.col("class") == "late", F.col("residual_ms").cast("long")),
             client="client_id",
             detail=F.concat_ws("|", F.coalesce("class_reason", F.lit("")), F.coalesce("known_bug", F.lit("")), "api"),
+            derived=F.when(F.col("api") == "WRITE_TXN_MARKERS", a.COUNTED_OFFSET)
+            .when(F.col("api") != "PRODUCE", a.COMPUTED_PARTITION)
+            .when(F.col("part.error_code").isNull(), a.MATCHED_APPEND),
             connection="connection",
             correlation_id="correlation_id",
         )

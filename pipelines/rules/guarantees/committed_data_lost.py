@@ -50,6 +50,13 @@ class _Loss:
         else:
             self.last = [*self.last, fact][-ACKS_SHOWN // 2 :]
 
+    def join(self, other: _Loss) -> None:
+        """Count what another collection of answers says of the same loss; what is lost is known without it."""
+        self.answered += other.answered
+        self.epochs |= other.epochs
+        self.first, self.last = self.first or other.first, self.last or other.last
+        self.stored = self.stored or other.stored
+
     def commit(self, number: int, high_watermark: int, fact: Fact) -> None:
         """The leader of an earlier epoch told a high watermark past the start."""
         self.epochs.add(number)
@@ -66,6 +73,8 @@ class _Checker:
         #: By incarnation and number of the epoch that lost them.
         self._losses: dict[tuple[int, int], _Loss] = {}
         self._open: dict[tuple[int, int], _Loss] = {}
+        #: What is acknowledged by derived facts: counted with a loss that others prove, else open.
+        self._matched: dict[tuple[int, int], _Loss] = {}
         #: The last batch of each replica's segments, in the order of offsets.
         self._stored: dict[int, Fact] = {}
 
@@ -81,17 +90,19 @@ class _Checker:
         self.checked += 1
         if fact.error_code or fact.broker_id is None or fact.offset is None:
             return
+        if fact.derived is not None and fact.derived != a.MATCHED_APPEND:
+            return  # Where it went is counted: what was committed there is known from high watermarks alone.
         tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
         if tenure is None:
             return
         end = max(fact.end_offset or 0, fact.offset + 1)
-        if fact.error_code is None and not self._committed(tenure.epoch, fact, end):
+        if fact.derived is not None and not self._committed(tenure.epoch, fact, end):
             return
         for later in self._history.later(tenure.epoch, fact.time_us):
             bound = later.bound
             if bound is None or bound[0] >= end:
                 continue
-            kept = self._losses if tenure.certain else self._open
+            kept = self._open if not tenure.certain else self._losses if fact.derived is None else self._matched
             key = (self._history.incarnation(fact.time_us), later.number)
             loss = kept.setdefault(key, _Loss.by(later, bound))
             loss.acknowledge(tenure.epoch, fact, end)
@@ -120,13 +131,15 @@ class _Checker:
 
     def finish(self) -> Iterable[Case]:
         self._add_committed()
-        for _, loss in sorted(self._losses.items(), key=lambda item: item[0]):
+        for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
+            if key in self._matched:
+                loss.join(self._matched[key])
             known = self._history.one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
             if known is None:
                 yield _undecided(loss)
             elif known:
                 yield _case(loss, cause_of(self._history, loss.lost_by, loss.offset_start, loss.offset_end))
-        for key, loss in sorted(self._open.items(), key=lambda item: item[0]):
+        for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
 

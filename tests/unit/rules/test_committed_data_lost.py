@@ -95,6 +95,19 @@ def test_a_high_watermark_is_a_promise_too() -> None:
     assert cases(RULE, [leads(1, 1, 0, 0), refused, leads(41, 2, 1, 100)]) == []
 
 
+def test_a_derived_place_proves_nothing() -> None:
+    """A group's partition that is computed, an offset that is counted: nothing was lost because of them."""
+    for how in (a.COMPUTED_PARTITION, a.COUNTED_OFFSET):
+        facts = [one._replace(derived=how) if one.kind == a.OPERATION else one for one in UNCLEAN]
+        assert cases(RULE, facts) == []
+    # Where there are no answers, an offset that a line of an append gives counts only below the high watermark.
+    facts = [one._replace(derived=a.MATCHED_APPEND) if one.kind == a.OPERATION else one for one in UNCLEAN]
+    assert cases(RULE, facts) == []
+    told = fact(a.FETCH, 25, 1, leader_epoch=0, high_watermark=110, offset=110, replica_id=2, error_code=0)
+    (case,) = cases(RULE, [*facts, told])
+    assert (case.severity, case.offset_start, case.offset_end, case.records) == (VIOLATION, 100, 110, 1)
+
+
 def request(second: float, broker_id: int, epoch: int, leader: int, isr: tuple[int, ...]) -> Fact:
     """A LeaderAndIsr request; here each epoch is one state."""
     state = {"name": "request", "leader": leader, "leader_epoch": epoch, "partition_epoch": epoch, "isr": isr}
@@ -106,7 +119,7 @@ def test_the_chain_of_kip_101() -> None:
     facts: list[Fact] = [
         request(1, 1, 0, leader=1, isr=(1, 2, 3)),
         fact(a.HIGH_WATERMARK, 10, 1, name="updated", high_watermark=119),
-        acked(10, 1, 118, error_code=None),
+        acked(10, 1, 118, error_code=None, derived=a.MATCHED_APPEND),
         request(20, 3, 1, leader=2, isr=(2, 3)),
         fact(a.TRUNCATION, 20.1, 3, name="log", offset=118),
         fact(a.TRUNCATION, 20.1, 3, name="replayed", offset=118, leader=2, leader_epoch=1, detail="to_high_watermark"),
