@@ -14,7 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -73,7 +73,7 @@ def figures(lake: Lake) -> dict[str, Figures]:
     """Print the figures of one lake, and give those of the tables, by kind of operation."""
     operations = lake.read(gold.DELAYED_OPERATIONS).cache()
     produces = operations.where("operation = 'produce' AND api = 'PRODUCE'")
-    made = _closeness(produces) | _ground_truth(produces)
+    made = _aggregates(produces, closeness()) | _ground_truth(produces)
     phases = lake.read(gold.REQUEST_PHASES).agg(_share(F.abs("unaccounted_ms") <= 1).alias("phases")).first()
     understood = lake.read(gold.COVERAGE).agg(
         (F.sum(F.when(F.col("outcome") != "unparsed", F.col("line_count"))) / F.sum("line_count")).alias("understood")
@@ -83,10 +83,10 @@ def figures(lake: Lake) -> dict[str, Figures]:
     by = ("succeeded", "class", "class_reason", "known_bug", "cause")
     _print("clients' produces", made, produces, by)
     fetches = operations.where("operation = 'fetch'")
-    of_fetches = _fetches(fetches)
+    of_fetches = _aggregates(fetches, fetch_closeness())
     _print("fetches", of_fetches, fetches, ("parked", *by))
     appends = operations.where("operation = 'produce' AND api <> 'PRODUCE'")
-    of_appends = _closeness(appends) | _ground_truth(appends)
+    of_appends = _aggregates(appends, closeness()) | _ground_truth(appends)
     _print("requests to coordinators", of_appends, appends, ("api", *by))
     operations.unpersist()
     return {"produce": made, "fetch": of_fetches, "coordinator": of_appends}
@@ -100,7 +100,12 @@ def _print(kind: str, made: Figures, operations: DataFrame, by: Sequence[str]) -
         print("  ", *[f"{name}={value}" for name, value in row.asDict().items() if value is not None])
 
 
-def _fetches(operations: DataFrame) -> Figures:
+def _aggregates(rows: DataFrame, columns: Sequence[Column]) -> Figures:
+    row = rows.agg(*columns).first()
+    return row.asDict() if row is not None else {}
+
+
+def fetch_closeness() -> list[Column]:
     """How near the predictions of fetches are: of those that waited, for the others have nothing to be late for."""
     parked, close = F.col("parked"), F.abs("residual_ms") <= 5
     shown = (F.col("cause") != o.UNKNOWN) & ~F.coalesce(F.col("class_reason").isin(*CAUSE_NOT_SHOWN), F.lit(False))
@@ -111,7 +116,7 @@ def _fetches(operations: DataFrame) -> Figures:
         "min_bytes": consumer & (F.col("min_bytes") > 1),
         "read_committed": consumer & (F.col("isolation_level") == 1),
     }
-    row = operations.agg(
+    return [
         F.count("*").alias("completed"),
         _share(shown).alias("cause_known"),
         F.count_if(parked).alias("parked"),
@@ -121,22 +126,20 @@ def _fetches(operations: DataFrame) -> Figures:
         *[F.count_if(F.col("class") == name).alias(name) for name in gold.CLASSES],
         *[F.count_if(those).alias(name) for name, those in readers.items()],
         *[_share(replayed & close, those).alias(f"{name}_within_5_ms") for name, those in readers.items()],
-    ).first()
-    return row.asDict() if row is not None else {}
+    ]
 
 
-def _closeness(operations: DataFrame) -> Figures:
+def closeness() -> list[Column]:
     """How near the predictions are, over operations answered without error."""
     succeeded = F.col("succeeded")
-    row = operations.agg(
+    return [
         F.sum(succeeded.cast("long")).alias("succeeded"),
         *[_share(F.abs("residual_ms") <= limit, succeeded).alias(f"within_{limit}_ms") for limit in (1, 5, 20)],
         F.percentile(F.when(succeeded, F.col("interval_width_ms")), F.lit(0.5)).alias("width_p50_ms"),
         F.percentile(F.when(succeeded, F.col("interval_width_ms")), F.lit(0.99)).alias("width_p99_ms"),
         *[F.sum((F.col("class") == name).cast("long")).alias(name) for name in gold.CLASSES],
         _share(F.expr("exists(partitions, p -> p.isr_inferred)"), succeeded).alias("isr_inferred"),
-    ).first()
-    return row.asDict() if row is not None else {}
+    ]
 
 
 def _ground_truth(operations: DataFrame) -> Figures:
@@ -167,14 +170,14 @@ def print_produces(rows: dict[str, Figures]) -> None:
         {
             corpus: (
                 f"{made['succeeded']:,}",
-                _percent(made["within_1_ms"]),
-                _percent(made["within_5_ms"]),
+                percent(made["within_1_ms"]),
+                percent(made["within_5_ms"]),
                 _ms(made["width_p99_ms"]),
                 str(made["late"]),
                 str(made["unobservable"]),
-                _percent(made["closer"]),
-                _percent(made["required"]),
-                _percent(made["understood"]),
+                percent(made["closer"]),
+                percent(made["required"]),
+                percent(made["understood"]),
             )
             for corpus, made in rows.items()
         },
@@ -192,15 +195,15 @@ def print_fetches(rows: dict[str, Figures]) -> None:
         {
             corpus: (
                 f"{made['completed']:,}",
-                _percent(made["cause_known"]),
+                percent(made["cause_known"]),
                 f"{made['parked']:,}",
-                _percent(made["parked_within_1_ms"]),
-                _percent(made["parked_within_5_ms"]),
+                percent(made["parked_within_1_ms"]),
+                percent(made["parked_within_5_ms"]),
                 _ms(made["width_p99_ms"]),
                 f"{made['min_bytes']:,}",
-                _percent(made["min_bytes_within_5_ms"]),
+                percent(made["min_bytes_within_5_ms"]),
                 f"{made['read_committed']:,}",
-                _percent(made["read_committed_within_5_ms"]),
+                percent(made["read_committed_within_5_ms"]),
             )
             for corpus, made in rows.items()
         },
@@ -214,8 +217,8 @@ def print_coordinators(rows: dict[str, Figures]) -> None:
         {
             corpus: (
                 f"{made['succeeded']:,}",
-                _percent(made["within_1_ms"]),
-                _percent(made["within_5_ms"]),
+                percent(made["within_1_ms"]),
+                percent(made["within_5_ms"]),
                 _ms(made["width_p99_ms"]),
                 str(made["late"]),
                 str(made["unobservable"]),
@@ -226,19 +229,22 @@ def print_coordinators(rows: dict[str, Figures]) -> None:
 
 
 def _table(heads: Sequence[str], rows: dict[str, tuple[str, ...]]) -> None:
-    if not rows:
-        return
-    print("\n| " + " | ".join(("corpus", *heads)) + " |")
-    print("|---|" + "---:|" * len(heads))
-    for corpus, cells in rows.items():
-        print("| " + " | ".join((corpus, *cells)) + " |")
+    if rows:
+        print("\n" + "\n".join(markdown(("corpus", *heads), [(corpus, *cells) for corpus, cells in rows.items()])))
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table in Markdown; numbers to the right of the first column."""
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+    return [*lines, *("| " + " | ".join(cells) + " |" for cells in rows)]
 
 
 def _ms(value: float | int | None) -> str:
     return "-" if value is None else f"{value:.1f} ms"
 
 
-def _percent(share: float | int | None) -> str:
+def percent(share: float | int | None) -> str:
+    """With two decimals; a hyphen where there is nothing to count."""
     return "-" if share is None else f"{share:.2%}"
 
 

@@ -1,0 +1,255 @@
+"""The audit on corpora of many releases, beside what is true of each: ``python -m bench.releases CORPORA...``
+
+    python -m bench.releases ../shared/corpora/* --markdown docs/releases.md
+
+Prints a table with a row per corpus, and below it whatever the audit accuses a cluster of wrongly, misses, or tells
+otherwise than it was. ``--markdown FILE`` puts the table into a document, between its two marks. Corpora share lakes,
+for every audit has its fixed costs; those whose logs name no cluster (before 0.10.1) cannot share one. Ends with 1
+where an audit does not agree with the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import functions as F
+
+from bench import told
+from bench.figures import closeness, fetch_closeness, markdown, percent
+from bench.truth import Judgement, Truth, judged, truth_of
+from jobs import steps
+from pipelines.bronze.identity import NEEDLES
+from pipelines.config import Config, load_config
+from pipelines.console import RichConsole
+from pipelines.lake import Lake
+from pipelines.silver.facts import REQUEST_LOGGER
+from pipelines.silver.text_log import has_templates
+from schemas import gold
+from schemas.audit import RULE_RESULTS, VIOLATIONS
+from schemas.bronze import LOG_FILES
+
+Row = dict[str, Any]
+
+HEADS = (
+    *("corpus", "Kafka", "mode", "records", "typed or known", "produces", "1 ms", "5 ms", "parked fetches", "1 ms"),
+    *("5 ms", "verdict", "violations", "open", "true: lost", "acks=1 lost, found", "told as it was", "agrees"),
+)
+#: Logs of more than this, as stored, are not put into one lake: the driver and the disk have to hold them.
+LAKE_BYTES_MAX = 45_000_000
+_MARKS = ("<!-- table -->\n", "<!-- end of table -->\n")
+
+
+class Result(NamedTuple):
+    """What an audit said of a corpus, and what is true of it."""
+
+    corpus: str
+    versions: str
+    mode: str
+    records: int
+    typed: float | None
+    figures: Row
+    verdict: str
+    violations: int
+    open_cases: int
+    truth: Truth
+    judgement: Judgement
+    differs: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """The verdict and all findings are right."""
+        return self.judgement.agrees and (self.verdict == "violated") == bool(self.violations)
+
+
+def main(arguments: list[str]) -> int:
+    """Audit, print, and give the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpora", nargs="+", type=Path)
+    parser.add_argument("--lakes", type=Path, help="keep the lakes here; a lake that is there is not made again")
+    parser.add_argument("--markdown", type=Path, help="a document that holds the table")
+    given = parser.parse_args(arguments)
+    corpora = [path for path in given.corpora if (path / "broker-1").is_dir()]
+    config = load_config(None)
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for number, together in enumerate(lakes(corpora)):
+            results += _audited(config, (given.lakes or Path(scratch)) / f"lake-{number}", together)
+    results.sort(key=lambda one: _release(one.versions))
+    lines = markdown(HEADS, [_cells(one) for one in results])
+    print("\n".join([*lines, "", *_complaints(results)]))
+    if given.markdown:
+        _insert(given.markdown, lines)
+    return 0 if all(one.agrees for one in results) else 1
+
+
+def lakes(corpora: Iterable[Path], bytes_max: int = LAKE_BYTES_MAX) -> list[list[Path]]:
+    """Which corpora share a lake: at most one that names no cluster, and no more than is good for the machine."""
+    shared: list[tuple[list[Path], int, bool]] = []
+    for corpus in corpora:
+        logs = sorted(corpus.glob("broker-*/logs/*.gz"))
+        size, nameless = sum(path.stat().st_size for path in logs), not any(map(_names_a_cluster, logs))
+        for at, (members, held, one_nameless) in enumerate(shared):
+            if held + size <= bytes_max and not (nameless and one_nameless):
+                shared[at] = ([*members, corpus], held + size, one_nameless or nameless)
+                break
+        else:
+            shared.append(([corpus], size, nameless))
+    return [members for members, _, _ in shared]
+
+
+def _names_a_cluster(log: Path) -> bool:
+    if not log.name.startswith("server"):
+        return False
+    ids = [needle for needle in NEEDLES if b"luster" in needle]
+    with gzip.open(log, "rb") as lines:
+        return any(needle in line for line in lines for needle in ids)
+
+
+def _audited(config: Config, place: Path, corpora: Sequence[Path]) -> list[Result]:
+    run = steps.Run(config, RichConsole(), lake=place, out=place.with_name(f"{place.name}-report"))
+    if not place.is_dir():
+        steps.audit(run, corpora)
+    with steps.lake_of(run) as lake:
+        return results_of(lake, corpora)
+
+
+def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
+    """What the lake says of each corpus."""
+    files = [row.asDict() for row in lake.read(LOG_FILES).collect()]
+    clusters = cluster_of(files, corpora)
+    by_cluster = F.col("cluster_id")
+    operations = lake.read(gold.DELAYED_OPERATIONS)
+    produces = operations.where("operation = 'produce' AND api = 'PRODUCE'").groupBy(by_cluster).agg(*closeness())
+    fetches = operations.where("operation = 'fetch'").groupBy(by_cluster).agg(*fetch_closeness())
+    figures: dict[str, Row] = defaultdict(dict)
+    for row in produces.collect() + fetches.collect():
+        figures[row["cluster_id"]] |= row.asDict()
+    coverage = lake.read(gold.COVERAGE).groupBy("cluster_id", "logger", "outcome").agg(F.sum("line_count").alias("n"))
+    counted: dict[str, list[Row]] = defaultdict(list)
+    for row in coverage.collect():
+        counted[row["cluster_id"]].append(row.asDict())
+    findings: dict[str, list[Row]] = defaultdict(list)
+    for row in lake.read(VIOLATIONS).collect():
+        findings[row["cluster_id"]].append(row.asDict())
+    reasons = {row["reason"] for row in lake.read(RULE_RESULTS).collect() if row["reason"]}
+    seen = told.collect(lake)
+    results = []
+    for corpus in corpora:
+        cluster_id = clusters[corpus]
+        rows = [row for row in files if row["cluster_id"] == cluster_id]
+        truth = truth_of(corpus)
+        owned = [row for row in findings[cluster_id] if row["implied_by"] is None]
+        severities = [row["severity"] for row in owned]
+        doubted = any(_doubts(reason, cluster_id, [row["path"] for row in rows]) for reason in reasons)
+        versions = sorted({row["kafka_version"] or "?" for row in rows if row["broker_id"] is not None})
+        results.append(
+            Result(
+                corpus=corpus.name,
+                versions=", ".join(versions),
+                mode=", ".join(sorted({row["mode"] or "?" for row in rows if row["broker_id"] is not None})),
+                records=sum(row["n"] for row in counted[cluster_id]),
+                typed=typed_share(counted[cluster_id]),
+                figures=figures[cluster_id],
+                verdict=verdict_of(severities, doubted),
+                violations=severities.count("violation"),
+                open_cases=severities.count("open"),
+                truth=truth,
+                judgement=judged(truth, owned),
+                differs=told.differences(corpus, rows, seen.get(cluster_id, told.NOTHING)),
+            )
+        )
+    return results
+
+
+def _doubts(reason: str, cluster_id: str, paths: Iterable[str]) -> bool:
+    """Whether the reason why a rule is inconclusive concerns a cluster: it names it, one of its files, or an error."""
+    return f"cluster {cluster_id}" in reason or "Error" in reason or any(path in reason for path in paths)
+
+
+def cluster_of(files: Iterable[Mapping[str, Any]], corpora: Sequence[Path]) -> dict[Path, str]:
+    """The cluster id of each corpus, by the files below it.
+
+    Raises:
+        ValueError: a corpus has files of several clusters, or two have the same one.
+    """
+    ids: dict[Path, set[str]] = defaultdict(set)
+    for row in files:
+        for corpus in corpora:
+            if Path(row["path"]).is_relative_to(corpus.absolute()):
+                ids[corpus].add(row["cluster_id"])
+    for corpus in corpora:
+        if len(ids[corpus]) != 1:
+            raise ValueError(f"{corpus} has files of {len(ids[corpus])} clusters: {sorted(ids[corpus])}")
+    clusters = {corpus: next(iter(ids[corpus])) for corpus in corpora}
+    if len(set(clusters.values())) < len(corpora):
+        raise ValueError(f"two corpora are of one cluster: {clusters}")
+    return clusters
+
+
+def typed_share(rows: Iterable[Mapping[str, Any]]) -> float | None:
+    """Share of the records of loggers that the audit reads that are typed or known; None where there are none."""
+    read = [row for row in rows if row["logger"] == REQUEST_LOGGER or has_templates(row["logger"] or "")]
+    total = sum(row["n"] for row in read)
+    return sum(row["n"] for row in read if row["outcome"] != "unparsed") / total if total else None
+
+
+def verdict_of(severities: Sequence[str], doubted: bool) -> str:
+    """As `pipelines.report.verdict`, of one cluster of several."""
+    if "violation" in severities:
+        return "violated"
+    return "inconclusive" if doubted or "open" in severities else "clean"
+
+
+def _cells(one: Result) -> tuple[str, ...]:
+    made = one.figures
+    gone, alone = len(one.truth.broken), len(one.truth.leader_only)
+    return (
+        one.corpus,
+        one.versions,
+        one.mode,
+        f"{one.records:,}",
+        percent(one.typed),
+        f"{made.get('succeeded') or 0:,}",
+        percent(made.get("within_1_ms")),
+        percent(made.get("within_5_ms")),
+        f"{made.get('parked') or 0:,}",
+        percent(made.get("parked_within_1_ms")),
+        percent(made.get("parked_within_5_ms")),
+        one.verdict,
+        str(one.violations),
+        str(one.open_cases),
+        ", ".join([str(gone), *(bug for _, bug in sorted(one.truth.bugs))]) if gone or one.truth.bugs else "nothing",
+        f"{alone}, {one.judgement.leader_only_found}" if alone else "-",
+        "no" if one.differs else "yes",
+        "yes" if one.agrees else "no",
+    )
+
+
+def _complaints(results: Iterable[Result]) -> list[str]:
+    lines = []
+    for one in results:
+        lines += [f"{one.corpus}: not confirmed: {text}" for text in one.judgement.accused]
+        lines += [f"{one.corpus}: not found: {text}" for text in one.judgement.missed]
+        lines += [f"{one.corpus}: {text}" for text in one.differs]
+    return lines
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(",")[0].split(".") if part.isdigit())
+
+
+def _insert(document: Path, lines: Sequence[str]) -> None:
+    before, _, rest = document.read_text(encoding="utf-8").partition(_MARKS[0])
+    after = rest.partition(_MARKS[1])[2]
+    document.write_text(before + _MARKS[0] + "\n".join(lines) + "\n" + _MARKS[1] + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""What is true of a corpus, from beside its logs, and whether an audit says the same. The product never reads these.
+
+``lost.json`` lists the acknowledged records that are gone; `truth.toml` what README and NOTES.md of corpora without it
+say. Everything that an audit accuses a cluster of has to be among this, and all of this has to be found.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+#: Rules that say that an acknowledged record is gone.
+LOSS = ("committed-data-lost", "acked-as-duplicate-of-another-batch")
+LEADER_ONLY = "acked-by-leader-only-lost"
+_SAID = Path(__file__).with_name("truth.toml")
+
+
+class Place(NamedTuple):
+    """Records that are about something true: of any of these rules; `offset_end` is after the last one."""
+
+    rules: tuple[str, ...]
+    topic: str
+    partition: int
+    offset_start: int
+    offset_end: int
+
+
+class Truth(NamedTuple):
+    """What is true of a corpus.
+
+    Attributes:
+        broken: what an audit has to find.
+        bugs: rule and JIRA of what a bug of the release may bring about, wherever it does.
+        leader_only: records acknowledged by their leader alone (acks=1) that are gone.
+    """
+
+    broken: tuple[Place, ...] = ()
+    bugs: frozenset[tuple[str, str]] = frozenset()
+    leader_only: tuple[Place, ...] = ()
+
+
+class Judgement(NamedTuple):
+    """How an audit's findings compare with the truth.
+
+    Attributes:
+        accused: violations and open cases that nothing true confirms.
+        missed: what is true, and in no violation.
+        leader_only_found: of `Truth.leader_only`, how many records are in an observation.
+    """
+
+    accused: tuple[str, ...]
+    missed: tuple[str, ...]
+    leader_only_found: int
+
+    @property
+    def agrees(self) -> bool:
+        """Nobody is accused wrongly, and nothing is missed."""
+        return not self.accused and not self.missed
+
+
+def truth_of(corpus: Path) -> Truth:
+    """The truth of a folder of logs.
+
+    Raises:
+        KeyError: its lost.json has an entry of another shape.
+    """
+    listed = corpus / "lost.json"
+    lost = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else []
+    broken = [_lost(one, LOSS) for one in lost if one["acks"] == "all"]
+    bugs: set[tuple[str, str]] = set()
+    for rule, places in _said().get(corpus.name, {}).items():
+        for place in places:
+            if place.startswith("KAFKA-"):
+                bugs.add((rule, place))
+            else:
+                broken.append(_place(rule, place))
+    leader_only = tuple(_lost(one, (LEADER_ONLY,)) for one in lost if one["acks"] == "1")
+    return Truth(tuple(broken), frozenset(bugs), leader_only)
+
+
+@cache
+def _said() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    return tomllib.loads(_SAID.read_text(encoding="utf-8"))
+
+
+def _lost(record: Mapping[str, Any], rules: tuple[str, ...]) -> Place:
+    return Place(rules, record["topic"], record["partition"], record["offset"], record["offset"] + 1)
+
+
+def _place(rule: str, text: str) -> Place:
+    name, start, end = text.split()
+    topic, _, partition = name.rpartition("-")
+    return Place((rule,), topic, int(partition), int(start), int(end))
+
+
+def judged(truth: Truth, findings: Iterable[Mapping[str, Any]]) -> Judgement:
+    """Compare findings (rows of ``gold.violations``) with the truth; what follows from another one counts with it."""
+    rows = [row for row in findings if row["implied_by"] is None]
+    violations = [row for row in rows if row["severity"] == "violation"]
+    suspected = [row for row in rows if row["severity"] in ("violation", "open")]
+    accused = [_told(row) for row in suspected if not _confirmed(truth, row)]
+    missed = [
+        f"{'/'.join(place.rules)} {place.topic}-{place.partition} {place.offset_start}"
+        for place in truth.broken
+        if not any(_overlap(place, row) for row in violations)
+    ]
+    missed += [f"{rule} {bug}" for rule, bug in sorted(truth.bugs) if not _bug_named(rule, bug, violations)]
+    observed = [row for row in rows if row["severity"] == "observation"]
+    found = sum(any(_overlap(place, row) for row in observed) for place in truth.leader_only)
+    return Judgement(tuple(accused), tuple(missed), found)
+
+
+def _confirmed(truth: Truth, row: Mapping[str, Any]) -> bool:
+    if (row["rule_id"], row["known_bug"]) in truth.bugs:
+        return True
+    return any(_overlap(place, row) for place in truth.broken)
+
+
+def _overlap(place: Place, row: Mapping[str, Any]) -> bool:
+    if row["rule_id"] not in place.rules or (row["topic"], row["partition"]) != (place.topic, place.partition):
+        return False
+    start = row["offset_start"]
+    if start is None:
+        return False
+    end = row["offset_end"] if row["offset_end"] is not None else start + 1
+    return bool(start < place.offset_end and place.offset_start < end)
+
+
+def _bug_named(rule: str, bug: str, violations: Iterable[Mapping[str, Any]]) -> bool:
+    return any((row["rule_id"], row["known_bug"]) == (rule, bug) for row in violations)
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    where = "" if row["topic"] is None else f" {row['topic']}-{row['partition']}"
+    offsets = "" if row["offset_start"] is None else f" {row['offset_start']} to {row['offset_end']}"
+    return f"{row['severity']} {row['rule_id']}{where}{offsets}: {row['message']}"
