@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
+from jobs.places import local_path
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
@@ -47,19 +48,28 @@ def _options(*names: str) -> Callable[[Any], Any]:
     return decorate
 
 
-_FOLDER = click.Path(path_type=Path)
+class Place(click.ParamType[Path]):
+    """A path of this machine, or its ``file:`` URI."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return value if isinstance(value, Path) else local_path(value)
+
+
+_PLACE = Place()
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "logs": click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path)),
+    "logs": click.argument("logs", nargs=-1, required=True, type=_PLACE),
     "lake": click.option(
         "--lake",
-        type=_FOLDER,
+        type=_PLACE,
         default="./highwater-lake",
         show_default=True,
         help="Folder of the Delta tables.",
     ),
     "out": click.option(
         "--out",
-        type=_FOLDER,
+        type=_PLACE,
         default="./highwater-report",
         show_default=True,
         help="Folder for report.json and report.md.",
@@ -150,7 +160,7 @@ def gate(fail_on: str, **given: Any) -> ExitCode:
 
 @highwater.command()
 @_options("lake", "master", "conf")
-@click.option("--docs", type=_FOLDER, help="Ask everything of the whole lake; write Data Docs into this folder.")
+@click.option("--docs", type=_PLACE, help="Ask everything of the whole lake; write Data Docs into this folder.")
 @click.option("--release", multiple=True, metavar="FILE_ID|all", help="Let files out of quarantine, to be read again.")
 @click.option("--markdown", is_flag=True, help="What is asked of each table, as the document docs/quality.md.")
 def quality(docs: Path | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:

@@ -14,6 +14,9 @@ from pipelines.errors import InputError
 from pipelines.report.plain import byte_size
 from pipelines.report.values import iso_utc
 
+#: A stamp is a hash, or an id with the hash of what it was made of: its beginning tells two of them apart.
+_STAMP_CHARS = 24
+
 
 def show_tables(console: Console, root: Path, name: str | None, as_json: bool) -> ExitCode:
     """List the tables, or the columns of the one that is named (``silver.isr_changes``, or without its layer).
@@ -77,7 +80,7 @@ def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> 
                 len(log.files),
                 byte_size(log.size_bytes),
                 _time(log) or "-",
-                log.stamp or "-",
+                (log.stamp or "-")[:_STAMP_CHARS],
             )
             for name, log in logs.items()
         ],

@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from textwrap import fill
 from typing import NamedTuple, TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -79,7 +80,8 @@ class RichConsole(Console):
             numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
             grid.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
         for row in rows:
-            grid.add_row(*(Text(_shown(cell)) for cell in row))
+            shown = map(_shown, row)
+            grid.add_row(*(Text(cell if self._out.is_terminal else _folded(cell)) for cell in shown))
         self._out.print(grid, soft_wrap=False)
 
 
@@ -135,8 +137,13 @@ class CaptureConsole(Console):
         self.said.append(Said("table", "\n".join(lines)))
 
 
-#: A file has no width to fit into.
+#: A file has no width to fit into: nothing is cut, names stay whole, and only prose is folded.
 _FILE_WIDTH = 1000
+_PROSE_WIDTH = 72
+
+
+def _folded(text: str) -> str:
+    return fill(text, _PROSE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _shown(cell: object) -> str:

@@ -129,6 +129,40 @@ def test_bad_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixtu
     assert said.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", ".", "--lake", "s3a://bucket/lake"],
+        ["audit", "hdfs://namenode:8020/logs"],
+        ["audit", ".", "--out", "gs://bucket/report"],
+        ["audit", "file://elsewhere/logs"],
+        ["ingest", "abfss://logs@account.dfs.core.windows.net/kafka"],
+        ["tables", "--lake", "dbfs:/lake"],
+        ["sql", "--lake", "S3://bucket/lake"],
+        ["maintain", "--lake", "viewfs:///lake"],
+    ],
+)
+def test_a_store_that_is_not_supported_is_refused_in_one_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(arguments) == ExitCode.USAGE
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"highwater: {next(one for one in arguments if ':/' in one)}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_uri_is_the_local_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(steps, "audit", lambda run, logs: seen.append((run, logs)) or ExitCode.CLEAN)
+    logs = tmp_path / "broker logs"
+    logs.mkdir()
+    arguments = ["audit", logs.as_uri(), "--lake", f"file://localhost{tmp_path}/lake", "--out", f"file:{tmp_path}/out"]
+    assert cli.run(arguments) == 0
+    ((run, given),) = seen
+    assert (given, run.lake, run.out) == ((logs,), tmp_path / "lake", tmp_path / "out")
+
+
 def test_the_process_answers_with_the_code() -> None:
     assert _command("--version").returncode == 0
     absent = _command("audit", "absent-folder")

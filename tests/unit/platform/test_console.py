@@ -35,6 +35,13 @@ def test_tables_are_not_folded_in_a_file() -> None:
     assert "[x]" in out.getvalue()
 
 
+def test_prose_in_a_table_is_folded_in_a_file() -> None:
+    out = io.StringIO()
+    RichConsole(out, io.StringIO()).table(("name", "comment"), [("broker_id", "what it is " * 40)])
+    assert max(map(len, out.getvalue().splitlines())) <= 90
+    assert out.getvalue().split().count("what") == 40
+
+
 def test_capture_keeps_everything() -> None:
     console = CaptureConsole()
     with console.stage("a"):

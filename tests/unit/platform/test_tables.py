@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -18,7 +19,7 @@ from jobs import cli
 from jobs.exit_codes import ExitCode
 from jobs.tables import show_tables
 from pipelines.answers import as_columns, as_csv, as_json
-from pipelines.console import CaptureConsole
+from pipelines.console import CaptureConsole, RichConsole
 from pipelines.delta_log import find_tables, read_log, table_version, type_name
 from pipelines.delta_table import first_commit
 from pipelines.duckdb_views import duckdb_script
@@ -88,6 +89,15 @@ def test_rows_are_not_guessed(lake: Path) -> None:
     files, runs = json.loads(console.texts("result")[0])
     assert (files["table"], files["rows"], files["stamp"]) == ("bronze.log_files", 0, None)
     assert (runs["rows"], runs["written_time"]) == (None, "2027-01-15T08:00:00.001Z")
+
+
+def test_the_list_is_narrow_where_stamps_are_long(lake: Path) -> None:
+    _commit(lake / "gold" / "runs", 1, _add("a.parquet"), userMetadata="20261120T153321.101-" + "f" * 400)
+    out = io.StringIO()
+    show_tables(RichConsole(out, io.StringIO()), lake, None, as_json=False)
+    assert max(map(len, out.getvalue().splitlines())) <= 120
+    show_tables(RichConsole(out, io.StringIO()), lake, "log_files", as_json=False)
+    assert max(map(len, out.getvalue().splitlines()[-20:])) <= 120
 
 
 def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
