@@ -52,6 +52,10 @@ class Head(NamedTuple):
 
 
 Parser = Callable[[bytes], Head | None]
+#: A line without what a wrapper puts around it (`pipelines.bronze.wrappers`): the stream it belongs to, its text, and
+#: whether the text goes on in that stream's next line.
+Unwrapped = tuple[bytes, bytes, bool]
+Unwrap = Callable[[bytes], Unwrapped | None]
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Layout:
         start: matches the beginning of a record's first line, at most `START_BYTES_MAX` bytes of it.
         strict: probe it only if every sampled record fits: it would also fit a part of another layout's records.
         make: builds a parser for one file; parsers hold caches and are not shared.
+        unwrap: what each line has to go through first; None if lines stand as they were logged.
     """
 
     name: str
@@ -71,6 +76,7 @@ class Layout:
     start: re.Pattern[bytes]
     strict: bool
     make: Callable[[Clock], Parser]
+    unwrap: Unwrap | None = None
 
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `Head` or None if it does not fit."""

@@ -11,9 +11,11 @@ from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
 from pipelines.bronze.identity import NEEDLES, Hints, kind_of
-from pipelines.bronze.layout import BY_NAME, Parser, probe
-from pipelines.bronze.reader import RawRecord, records
+from pipelines.bronze.layout import BY_NAME, Parser
+from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Source, not_text
+from pipelines.bronze.wrapped import log_records
+from pipelines.bronze.wrappers import recognise
 
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
 ASKED_PER_BLOCK = 20
@@ -116,12 +118,12 @@ def profile_stream(
             break
     lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     # The sample's last line is cut, unless it is the file's last.
-    layout = probe(lines[:-1] if len(lines) > 2 else lines)
+    layout = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
     counted = _Counted(Hints(), layout.parser(ZoneInfo(zone)) if layout else None)
     if why is None:
         tapped = counted.tap(chain(first, blocks))
-        for record in records(tapped, layout, record_bytes_max):
+        for record in log_records(tapped, layout, record_bytes_max):
             counted.count(record)
     else:
         for _ in blocks:

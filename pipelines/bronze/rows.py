@@ -9,9 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from pipelines.bronze.layout import BY_NAME, Parser
-from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord, records
+from pipelines.bronze.layout import Parser
+from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Source
+from pipelines.bronze.wrapped import log_records
+from pipelines.bronze.wrappers import layout_named
 from schemas.bronze import LOG_LINES
 
 BATCH_BYTES = 8 << 20
@@ -61,14 +63,14 @@ def rows(reading: Reading, zone: str, record_bytes_max: int) -> Iterator[pa.Reco
         FileChangedError: at the end of the file, when its content is not the one that was profiled.
         OSError: the file cannot be read.
     """
-    layout = BY_NAME[reading.layout] if reading.layout else None
+    layout = layout_named(reading.layout) if reading.layout else None
     batch = _Batch(reading, layout.parser(ZoneInfo(zone)) if layout else None)
     if not os.path.exists(reading.path):
         raise FileChangedError(reading.path)
     with open(reading.path, "rb") as file:
         source = Source(file)
         blocks = _from(source.blocks(reading.content_bytes), reading.start_offset)
-        for record in records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
+        for record in log_records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
             batch.add(record)
             if batch.bytes >= BATCH_BYTES or len(batch.offsets) >= BATCH_ROWS:
                 yield batch.flush()

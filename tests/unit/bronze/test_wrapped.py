@@ -1,0 +1,224 @@
+"""Wrapped logs: real lines, in every wrapper and any pieces, give the records that they give unwrapped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.bronze.layout import BY_NAME, Head, probe
+from pipelines.bronze.reader import RawRecord, records
+from pipelines.bronze.wrapped import STREAMS_MAX, log_records
+from pipelines.bronze.wrappers import WRAPPERS, Wrapper, layout_named, recognise
+from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS, wrapped
+
+ROOT = Path(__file__).parents[3]
+SLICE = ROOT / "tests" / "data" / "slice"
+CORPORA = ROOT.parent / "shared" / "corpora"
+MIB = 1 << 20
+LINE = b"[2026-11-20 15:39:28,132] INFO Cluster ID = WCK8FkK8RbKFhwge5X0aNA (kafka.server.KafkaServer)\n"
+TRACE = b"java.io.IOException: x\n\tat a.b(C.java:1)\n\n\tat a.b(D.java:1)\n"
+
+BY_WRAPPER = {wrapper.name: wrapper for wrapper in WRAPPERS}
+names = st.sampled_from(sorted(WRAPPINGS))
+
+
+@cache
+def logs() -> list[list[bytes]]:
+    """Lines of real logs, of the slice and of text request logs and stack traces of old releases."""
+    files = sorted(SLICE.glob("broker-1/logs/*.gz"))
+    files += [
+        CORPORA / name
+        for name in ("zk11-faults/broker-1/logs/server.log.gz", "zk25-rolls/broker-1/logs/kafka-request.log.gz")
+    ]
+    found = []
+    for file in files:
+        if file.is_file():
+            with gzip.open(file) as opened:
+                found.append(opened.read(8 * MIB).split(b"\n")[:-1])
+    return found
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> bytes:
+    """Consecutive lines of a real log that begin with a record."""
+    lines = draw(st.sampled_from(logs()))
+    start = draw(st.integers(0, len(lines) - 1))
+    while start and not lines[start].startswith(b"[20"):
+        start -= 1
+    return b"\n".join(lines[start : start + draw(st.integers(1, 60))]) + b"\n"
+
+
+def plain(content: bytes) -> list[tuple[Head | None, bytes, str | None]]:
+    layout = probe(content.split(b"\n")[:-1])
+    assert layout is not None
+    return read(list(records([content], layout, MIB)), layout.name)
+
+
+def read(found: list[RawRecord], layout: str) -> list[tuple[Head | None, bytes, str | None]]:
+    parse = layout_named(layout).parser(UTC)
+    return [(parse(record.text), record.text, record.problem) for record in found]
+
+
+def wrapper_of(name: str) -> Wrapper:
+    """The wrapper that a wrapping of `WRAPPINGS` has to be recognised as."""
+    family = name.rsplit("-bare", 1)[0] if "5424" in name else "syslog" if name not in BY_WRAPPER else name
+    return BY_WRAPPER[family]
+
+
+def cut(content: bytes, size: int) -> list[bytes]:
+    return [content[start : start + size] for start in range(0, len(content), size)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(windows(), names, st.data())
+def test_a_wrapped_log_gives_the_records_of_the_log(content: bytes, name: str, data: st.DataObject) -> None:
+    def cuts(line: bytes) -> list[bytes]:
+        # Where a piece is a text, no character is cut in two.
+        places = sorted(data.draw(st.lists(st.integers(0, len(line)), max_size=3))) if line.isascii() else []
+        return [line[start:end] for start, end in zip([0, *places], [*places, len(line)], strict=True)]
+
+    before = plain(content)
+    file = wrapped(content, name, cuts if name in IN_PIECES else lambda line: [line])
+    layout = recognise(file.split(b"\n")[:-1])
+    assert layout is not None
+    assert layout.name == f"{wrapper_of(name).name}/kafka"
+    found = list(log_records(cut(file, data.draw(st.integers(1, 5000))), layout, MIB))
+    assert read(found, layout.name) == before
+    # Places are those of the file: the records lie one behind the other, and each begins with its first line.
+    offset, line_no = 0, 1
+    for record in found:
+        assert (record.byte_offset, record.line_no) == (offset, line_no)
+        offset += record.size_bytes
+        line_no += record.line_count
+        assert file[:offset].endswith(b"\n")
+    assert (offset, line_no) == (len(file), file.count(b"\n") + 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(windows(), windows(), st.sampled_from(["cri", "docker", "journal-json"]), st.randoms(use_true_random=False))
+def test_streams_may_be_interleaved(one: bytes, other: bytes, name: str, random) -> None:
+    mark = {
+        "cri": (b" stdout ", b" stderr "),
+        "docker": (b'"stdout"', b'"stderr"'),
+        "journal-json": (b'"7a1"', b'"8b2"'),
+    }
+    halves = lambda line: [line[: len(line) // 2], line[len(line) // 2 :]] if line.isascii() else [line]  # noqa: E731
+    queues = [wrapped(one, name, halves).splitlines(True), wrapped(other, name, halves).splitlines(True)]
+    queues[1] = [line.replace(*mark[name], 1) for line in queues[1]]
+    file = []
+    while any(queues):
+        file.append(random.choice([queue for queue in queues if queue]).pop(0))
+    layout = layout_named(f"{name}/kafka")
+    found = list(log_records([b"".join(file)], layout, MIB))
+    key = repr
+    assert sorted(read(found, layout.name), key=key) == sorted(plain(one) + plain(other), key=key)
+    assert sum(record.size_bytes for record in found) == sum(map(len, file))
+    assert sum(record.line_count for record in found) == len(file)
+    content = b"".join(file)
+    starts = {0} | {place + 1 for place, byte in enumerate(content) if byte == 10}
+    assert {record.byte_offset for record in found} <= starts
+
+
+contents = st.lists(
+    st.one_of(
+        st.sampled_from([LINE, TRACE, b"\n", LINE[:-1] + b"\r\n", b"\tat x\r\n", b"\0\n"]),
+        st.integers(0, len(LINE)).map(lambda size: LINE[:size] + b"\n"),
+        st.integers(1, 400).map(lambda size: b"x" * size + b"\n"),
+    ),
+    min_size=1,
+    max_size=12,
+).map(b"".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(contents, names, st.sampled_from([128, 200, 300, MIB]), st.integers(1, 700))
+def test_damage_is_marked_as_in_a_plain_file(content: bytes, name: str, limit: int, block: int) -> None:
+    before = [(record.text, record.problem) for record in records([content], BY_NAME["kafka"], limit)]
+    file = wrapped(content, name)
+    wrapper = wrapper_of(name)
+    found = log_records(cut(file, block), wrapper.around(BY_NAME["kafka"]), limit)
+    assert [(record.text, record.problem) for record in found] == before
+
+
+@pytest.mark.parametrize("layout", ["thread-level-logger", "level-logger", "json", "bare-time"])
+@pytest.mark.parametrize("name", sorted(WRAPPINGS))
+def test_any_layout_may_stand_in_any_wrapper(layout: str, name: str) -> None:
+    line = {
+        "thread-level-logger": b"2026-11-20 15:33:21,101 [main] "
+        b"INFO kafka.server.KafkaServer - [KafkaServer id=1] started",
+        "level-logger": b"2026-11-20T15:33:21.101Z INFO kafka.server.KafkaServer: [KafkaServer id=1] started",
+        "bare-time": b"2026-11-20 15:33:21 INFO [KafkaServer id=1] started (kafka.server.KafkaServer) [main]",
+        "json": json.dumps(
+            {"@timestamp": "2026-11-20T15:33:21.101Z", "level": "INFO", "logger_name": "kafka.server.KafkaServer"}
+            | {"message": "[KafkaServer id=1] started"}
+        ).encode(),
+    }[layout]
+    file = wrapped(line + b"\n", name) * 3
+    found = recognise(file.split(b"\n")[:-1])
+    assert found is not None
+    assert found.name == f"{wrapper_of(name).name}/{layout}"
+    heads = [head for head, _, _ in read(list(log_records([file], found, MIB)), found.name)]
+    assert {(head.logger, head.message) for head in heads if head} == {
+        ("kafka.server.KafkaServer", b"[KafkaServer id=1] started")
+    }
+    assert len(heads) == 3
+
+
+def test_a_plain_log_is_not_taken_for_a_wrapped_one() -> None:
+    for lines in logs():
+        layout = recognise(lines[:500])
+        assert layout is not None
+        assert layout.name == "kafka"
+
+
+def test_lines_of_a_tool_between_those_of_the_log_are_records_of_their_own() -> None:
+    file = b"-- Boot 7d --\n" + wrapped((LINE + TRACE) * 5, "journal-short") + b"-- No entries --\n"
+    layout = recognise(file.split(b"\n")[:-1])
+    assert layout is not None
+    assert layout.name == "syslog/kafka"
+    found = list(log_records([file], layout, MIB))
+    assert sorted((record.byte_offset, record.problem) for record in found if record.problem) == [
+        (0, "layout"),
+        (len(file) - 17, "layout"),
+    ]
+    assert [record.text for record in found if not record.problem] == [(LINE + TRACE)[:-1]] * 5
+
+
+def test_lines_of_other_processes_are_not_mixed_in() -> None:
+    other = b"Nov 20 15:33:21 host sshd[%d]: Accepted publickey\n"
+    lines = wrapped(LINE + TRACE, "journal-short").splitlines(True)
+    file = b"".join(other % number + line for number, line in enumerate(lines * (STREAMS_MAX * 2)))
+    layout = recognise(file.split(b"\n")[:500])
+    assert layout is not None
+    found = list(log_records([file], layout, MIB))
+    assert {record.text for record in found if record.problem is None} == {(LINE + TRACE)[:-1]}
+    assert sum(record.problem is None for record in found) == STREAMS_MAX * 2
+    assert sum(record.size_bytes for record in found) == len(file)
+
+
+@pytest.mark.parametrize("name", ["docker", "cri"])
+def test_a_line_of_50_mb_is_cut_but_counted(name: str) -> None:
+    long = wrapped(b"x" * 50_000_000 + b"\n", name, lambda line: cut(line, 16_384))
+    one = wrapped(LINE, name)
+    found = list(log_records(cut(one + long + one, MIB), layout_named(f"{name}/kafka"), MIB))
+    assert [record.problem for record in found] == ["oversized", "oversized", None]
+    assert [len(record.text) for record in found] == [len(LINE) - 1, MIB, len(LINE) - 1]
+    assert found[2].byte_offset == len(one + long)
+
+
+def test_a_line_that_was_cut_while_it_was_written() -> None:
+    for name, size in (("cri", 20), ("docker", 20), ("cri", 120)):
+        file = wrapped(LINE * 2, name)
+        layout = layout_named(f"{name}/kafka")
+        found = sorted(log_records([file[: len(file) // 2 + size]], layout, MIB))
+        assert [record.problem for record in found] == [None, "half_line"]
+    pieces = wrapped(LINE, "cri", lambda line: [line[:30], line[30:]]).splitlines(True)
+    (half,) = log_records([pieces[0]], layout_named("cri/kafka"), MIB)
+    assert (half.problem, half.text) == ("half_line", LINE[:30])
