@@ -19,14 +19,37 @@ ID_PARTITION = rf"(?:(?:[\w-]{{22}}|null):)?{PARTITION}"
 #: group, the offset.
 OFFSET = r"\(?(?:offset=)?(-?\d+),? (?:segment=)?\[-?\d+ ?: ?-?\d+\]\)?"
 
-#: A collection of integers however printed: ``1,2``, ``[1, 2]``, ``Set(1, 2)``, ``HashSet()``.
-INT_LIST = r"(?:\w*[\[(])?[-\d, ]*[\])]?"
+#: Names under which Scala prints its collections, by release and by size.
+COLLECTION_NAMES = (
+    "List",
+    "Set",
+    "HashSet",
+    "ListSet",
+    "TreeSet",
+    "BitSet",
+    "LinkedHashSet",
+    "ArrayBuffer",
+    "ArraySeq",
+    "WrappedArray",
+    "Buffer",
+    "ListBuffer",
+    "Vector",
+    "Iterable",
+    "Seq",
+)
+
+_IDS = r"(?:\d+(?:, ?\d+)*)?"
+
+#: Ids of brokers however a release prints them: ``1,2`` (without blanks, so that it ends where its field ends),
+#: ``[1, 2]``, ``Set(1, 2)``, ``HashSet()``, or nothing at all.
+INT_LIST = rf"(?:\[{_IDS}\]|(?:{'|'.join(COLLECTION_NAMES)})\({_IDS}\)|\d+(?:,\d+)*|)"
 
 _PARTITION = re.compile(PARTITION, re.ASCII)
 _INT = re.compile(r"-?\d+", re.ASCII)
-_PAIR = re.compile(r"(\w+)=('[^']*'|\w*[\[(][^\[\]()]*[\])]|[^,()\[\]]*)", re.ASCII)
-_BROKER_STATE = re.compile(r"brokerId=(-?\d+)", re.ASCII)
+_INT_LIST = re.compile(INT_LIST, re.ASCII)
 _TOPIC_ID = re.compile(r"[\w-]{22}", re.ASCII)
+_OPTION = re.compile(r"Some\((.+)\)|Optional(?:Int)?\[(.+)\]")
+_NOTHING = frozenset(("None", "Optional.empty", "OptionalInt.empty", "null"))
 
 #: No topic: what Kafka prints for a missing topic id.
 ZERO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -84,53 +107,41 @@ def partition_of(text: str) -> tuple[str, int]:
     return found
 
 
-def topic_id_of(text: str | None) -> str | None:
-    """A topic id out of ``Some(id)``, ``Optional[id]`` or itself; None for a missing or a zero one."""
-    if text is None:
+def flag(text: str) -> bool:
+    """``true`` or ``false``."""
+    if text not in ("true", "false"):
+        raise ValueError(f"neither true nor false: {text[:80]}")
+    return text == "true"
+
+
+def option(text: str | None) -> str | None:
+    """What is in ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself; None for an empty one."""
+    if text is None or text in _NOTHING:
         return None
-    match = _TOPIC_ID.search(text)
-    return None if match is None or match[0] == ZERO_TOPIC_ID else match[0]
+    match = _OPTION.fullmatch(text)
+    return match[1] or match[2] if match else text
+
+
+def topic_id_of(text: str | None) -> str | None:
+    """A topic id out of an `option`; None for a missing or a zero one."""
+    topic_id = option(text)
+    if topic_id is None or topic_id == ZERO_TOPIC_ID:
+        return None
+    if _TOPIC_ID.fullmatch(topic_id) is None:
+        raise ValueError(f"no topic id: {topic_id[:80]}")
+    return topic_id
 
 
 def ints(text: str) -> list[int]:
-    """Integers in the order in which they are printed."""
-    return [i32(number) for number in _INT.findall(text)]
+    """Ids in the order in which they are printed, as `INT_LIST`, none of them twice: a set of replicas, of brokers."""
+    if _INT_LIST.fullmatch(text) is None:
+        raise ValueError(f"no list of ids: {text[:80]}")
+    numbers = [i32(number) for number in _INT.findall(text)]
+    if len(set(numbers)) != len(numbers):
+        raise ValueError(f"an id twice: {text[:80]}")
+    return numbers
 
 
 def optional_ints(text: str | None) -> list[int] | None:
     """As `ints`; None where the text is missing or ``null``."""
     return None if text is None or text == "null" else ints(text)
-
-
-def members(text: str) -> str:
-    """The inside of ``Set(...)``, ``[...]`` or the text itself."""
-    text = text.strip()
-    if text.endswith(")") and "(" in text:
-        return text[text.index("(") + 1 : -1]
-    if text.startswith("[") and text.endswith("]"):
-        return text[1:-1]
-    return text
-
-
-def partitions(text: str) -> list[tuple[str, int]]:
-    """Partitions of a printed collection, every one of them."""
-    inside = text
-    if _PARTITION.sub("", inside).strip(" ,"):
-        inside = members(text)
-        if _PARTITION.sub("", inside).strip(" ,"):
-            raise ValueError(f"not only partitions: {inside[:80]}")
-    return [partition_of(name) for name in _PARTITION.findall(inside)]
-
-
-def pairs(text: str) -> dict[str, str]:
-    """``key=value`` pairs of a record's ``toString``; quotes are taken off, lists stay text."""
-    return {key: value.strip().strip("'") for key, value in _PAIR.findall(text)}
-
-
-def isr_of(state: str) -> list[int] | None:
-    """ISR of a printed ``LeaderAndIsr``: ``isr=List(1, 2)``, or ``isrWithBrokerEpoch=`` since 3.5."""
-    start = state.find("isrWithBrokerEpoch=")
-    if start < 0:
-        return optional_ints(pairs(state).get("isr"))
-    stop = state.find("leaderRecoveryState=", start)
-    return [i32(number) for number in _BROKER_STATE.findall(state, start, len(state) if stop < 0 else stop)]

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import FETCH_DATA, fields, mapping, partitions
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import (
+    ID_PARTITION,
     PARTITION,
     i32,
     i64,
-    ints,
+    option,
     optional_i32,
-    pairs,
     partition_of,
-    partitions,
     topic_id_of,
 )
 
@@ -37,7 +37,13 @@ _INITIAL_OLD = re.compile(rf"\[({PARTITION}), initOffset (-?\d+) to broker Broke
 
 _INITIAL_23 = re.compile(rf"({PARTITION}) -> \(offset=(-?\d+), leaderEpoch=(-?\d+)\)", re.ASCII)
 
-_FETCH_DATA = re.compile(rf"({PARTITION})=(?:PartitionData)?\(([^()]*)\)", re.ASCII)
+_FORGOTTEN = rf"(?:{ID_PARTITION}(?:, {ID_PARTITION})*|)"
+#: ``FetchRequest.Builder.toString``; 0.10.2 to the newest.
+_FETCH_REQUEST = (
+    r"\(type[=:]FetchRequest, replicaId=-?\d+, maxWait=\d+, minBytes=\d+, maxBytes=\d+, fetchData=(?P<data>\{.*\})"
+    rf"(?:, isolationLevel=\w+(?:, (?:toForget={_FORGOTTEN}|removed={_FORGOTTEN}, replaced={_FORGOTTEN}), "
+    r"metadata=\(sessionId=\w+, epoch=\w+\)(?:, rackId=[^(),]*)?)?)?\)"
+)
 
 
 def _event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
@@ -168,16 +174,15 @@ def _response_error(match: re.Match[str], context: Context, record: Record) -> t
     """
     cause = _cause(record)
     facts: list[Fact] = []
-    for name, data in _FETCH_DATA.findall(match[1]):
-        values = pairs(data)
-        epoch = ints(values.get("currentLeaderEpoch", ""))
+    for name, data in mapping(match["data"], "=").items():
+        values = fields(data, FETCH_DATA)
         facts.append(
             _event(
                 context,
                 partition_of(name),
                 "error",
-                leader_epoch=epoch[0] if epoch else None,
-                offset=i64(values.get("fetchOffset", values.get("offset", ""))),
+                leader_epoch=optional_i32(option(values.get("currentLeaderEpoch"))),
+                offset=i64(values.get("fetchOffset") or values["offset"]),
                 error=cause if cause is None else cause[:_MAX_DETAIL],
             )
         )
@@ -339,16 +344,15 @@ TEMPLATES = (
     Template(
         "fetcher.response_error",
         _THREAD,
-        r"Error in response for fetch request (.*)",
-        "AbstractFetcherThread.processFetchRequest, 1.0 and later",
+        rf"Error in (?:response for fetch request|fetch to broker -?\d+, request) {_FETCH_REQUEST}",
+        "AbstractFetcherThread.processFetchRequest; 'in fetch to broker' up to 1.1",
         _response_error,
     ),
     Template(
-        "fetcher.response_error",
+        "fetcher.response_error_unnamed",
         _THREAD,
-        r"Error in fetch (.*)",
-        "AbstractFetcherThread.processFetchRequest, up to 0.11",
-        _response_error,
+        r"Error in fetch kafka\.server\.ReplicaFetcherThread\$FetchRequest@[0-9a-f]+(?:\. Possible cause: .*)?",
+        "AbstractFetcherThread.processFetchRequest, up to 0.10.1: the partitions are not printed",
     ),
     Template(
         "fetcher.delayed",

@@ -5,18 +5,37 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import COMMITTED, PENDING, STATES, fields, isr_of
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i64, optional_ints, pairs
+from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, ints, optional_i64
 
 _LOGGERS = ("Partition",)
 _MAX_DETAIL = 500
 
-_OUT_OF_SYNC = re.compile(
-    r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)", re.ASCII
-)
+_LAGGING = r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)"
+_OUT_OF_SYNC = re.compile(_LAGGING, re.ASCII)
+_ALL_OUT_OF_SYNC = re.compile(rf"{_LAGGING}(?: {_LAGGING})*\.", re.ASCII)
 
-_STATE = re.compile(r"Pending(Expand|Shrink)Isr\((.*)\)", re.ASCII)
-_REPLICA_ID = re.compile(r"ReplicaId: (-?\d+)", re.ASCII)
+_REPLICA = (
+    rf"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
+    rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?"
+    r"|Replica\(replicaId=(?P<new>\d+), topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), lastCaughtUpTimeMs=-?\d+"
+    rf"(?:, highWatermark={OFFSET}, lastStableOffset={OFFSET})?\)"
+)
+#: What an ISR shows of each replica up to 2.3, the next one after a comma.
+_NEXT_REPLICA = re.compile(rf"(?:{_REPLICA})(?:,(?=Replica)|$)", re.ASCII)
+
+
+def _replica_ids(text: str) -> list[int]:
+    ids: list[int] = []
+    position = 0
+    while position < len(text):
+        replica = _NEXT_REPLICA.match(text, position)
+        if replica is None:
+            raise ValueError(f"no replica: {text[position : position + 80]}")
+        ids.append(i32(replica["old"] or replica["new"]))
+        position = replica.end()
+    return ints(",".join(map(str, ids)))
 
 
 def _isr_change(context: Context, change: str, **columns: object) -> tuple[Fact, ...]:
@@ -26,6 +45,8 @@ def _isr_change(context: Context, change: str, **columns: object) -> tuple[Fact,
 
 def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     before, after, high_watermark, end_offset, listed = match.groups()
+    if listed is not None and _ALL_OUT_OF_SYNC.fullmatch(listed) is None:
+        raise ValueError(f"no list of replicas: {listed[:80]}")
     out_of_sync = [
         {
             "replica_id": i32(replica),
@@ -55,8 +76,7 @@ def _committed(match: re.Match[str], context: Context, record: Record) -> tuple[
 
 
 def _committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    isr = [i32(replica) for replica in _REPLICA_ID.findall(match[1])]
-    return _isr_change(context, "committed", isr=isr, partition_epoch=i32(match[2]))
+    return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
 
 def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
@@ -65,35 +85,26 @@ def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
     Up to 3.2 it prints the ISR it starts from as ``isr=``; since 3.3 the last committed state. The state sent to the
     controller is in it since 3.2 and beside it before.
     """
-    match = _STATE.search(text)
-    if match is None:
-        raise ValueError(f"no pending state: {text[:80]}")
-    kind = match[1].lower()
-    body = match[2]
-    previous: list[int] | None
-    sent_at = body.find("sentLeaderAndIsr=")
-    committed_at = body.find("lastCommittedState=")
-    if committed_at >= 0:
-        head = body[: sent_at if sent_at >= 0 else committed_at]
-        committed = body[committed_at + len("lastCommittedState=") :]
-        previous = optional_ints(pairs(committed[committed.find("isr=") :]).get("isr"))
-    else:
-        head = body if sent_at < 0 else body[:sent_at]
-        previous = optional_ints(pairs(head).get("isr"))
+    state = fields(text, PENDING)
+    kind = "expand" if text.startswith("PendingExpand") else "shrink"
+    committed = state.get("lastCommittedState")
+    previous = ints(state["isr"] if committed is None else fields(committed, COMMITTED)["isr"])
     columns: dict[str, object] = {"previous_isr": previous}
-    if sent_at >= 0:
-        sent = body[sent_at : committed_at if committed_at >= 0 else len(body)]
-        columns["isr"] = isr_of(sent)
-        epoch = pairs(sent).get("leaderEpoch")
-        columns["leader_epoch"] = None if epoch is None else i32(epoch)
-    elif previous is not None:
-        values = pairs(head)
-        if kind == "expand":
-            columns["isr"] = [*previous, *ints(values.get("newInSyncReplicaId", ""))]
-        else:
-            leaving = ints(values.get("outOfSyncReplicaIds", ""))
-            columns["isr"] = [replica for replica in previous if replica not in leaving]
+    sent = state.get("sentLeaderAndIsr")
+    if sent is not None:
+        columns.update(_sent_state(sent))
+    elif kind == "expand":
+        columns["isr"] = [*previous, i32(state["newInSyncReplicaId"])]
+    else:
+        leaving = ints(state["outOfSyncReplicaIds"])
+        columns["isr"] = [replica for replica in previous if replica not in leaving]
     return kind, columns
+
+
+def _sent_state(text: str) -> dict[str, object]:
+    """ISR and epoch of a printed ``LeaderAndIsr``."""
+    state = fields(text, STATES)
+    return {"isr": isr_of(state), "leader_epoch": i32(state["leaderEpoch"])}
 
 
 def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -104,9 +115,7 @@ def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 def _pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """2.7 to 3.0: the state to be sent is printed before the pending one."""
     kind, columns = _proposed_state(match[2])
-    state = pairs(match[1])
-    columns["isr"] = isr_of(match[1])
-    columns["leader_epoch"] = i32(state["leaderEpoch"])
+    columns.update(_sent_state(match[1]))
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_MAX_DETAIL])
 
 
@@ -117,14 +126,7 @@ def _refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 
 def _refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
-    epoch = pairs(match[1]).get("leaderEpoch")
-    return _isr_change(
-        context,
-        "refused",
-        isr=isr_of(match[1]),
-        leader_epoch=None if epoch is None else i32(epoch),
-        detail=match[0][:_MAX_DETAIL],
-    )
+    return _isr_change(context, "refused", **_sent_state(match[1]), detail=match[0][:_MAX_DETAIL])
 
 
 def _refused_version(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -150,7 +152,7 @@ TEMPLATES = (
     Template(
         "partition.isr_committed",
         _LOGGERS,
-        r"ISR updated to \[((?:ReplicaId: .*)?)\] and zkVersion updated to \[(-?\d+)\]",
+        r"ISR updated to \[(Replica.*|)\] and zkVersion updated to \[(-?\d+)\]",
         "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
         _committed_old,
     ),

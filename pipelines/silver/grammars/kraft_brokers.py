@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import BROKER_CHANGE, fields
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import i32, optional_i32, pairs
+from pipelines.silver.values import i32, optional_i32
 
 _REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
 _CLUSTER = ("ClusterControlManager",)
@@ -44,10 +45,14 @@ def _shutdown(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 def _registration_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """``fenced``: 1 fence, -1 unfence, 0 no change; ``inControlledShutdown``: 1 entered."""
-    values = pairs(match[0])
-    if values.get("fenced") == "1":
+    if not match["record"].startswith("BrokerRegistrationChangeRecord("):
+        return _broker(match, "other")
+    values = fields(match["record"], BROKER_CHANGE)
+    if i32(values["brokerId"]) != i32(match["broker"]):
+        raise ValueError(f"not broker {match['broker']}: {match['record'][:80]}")
+    if values["fenced"] == "1":
         return _broker(match, "broker_fenced")
-    if values.get("fenced") == "-1":
+    if values["fenced"] == "-1":
         return _broker(match, "broker_unfenced")
     if values.get("inControlledShutdown") == "1":
         return _broker(match, "controlled_shutdown")
@@ -102,7 +107,7 @@ TEMPLATES = (
     Template(
         "controller_kraft.registration_changed",
         _CLUSTER,
-        r"Replayed (?:\w+) modifying the registration for broker (?P<broker>-?\d+): .*",
+        r"Replayed \w+ modifying the registration for broker (?P<broker>-?\d+): (?P<record>\w+\(.*\))",
         "ClusterControlManager.replayRegistrationChange, 3.6 and later",
         _registration_changed,
     ),

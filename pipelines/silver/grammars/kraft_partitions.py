@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import PARTITION_CHANGE, fields
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import equals_state, topic_fact
-from pipelines.silver.values import PARTITION, i32, ints, optional_i32, optional_ints, pairs, partition_of, topic_id_of
+from pipelines.silver.values import PARTITION, i32, ints, optional_i32, optional_ints, partition_of, topic_id_of
 
 _REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
 _MAX_DETAIL = 500
@@ -117,7 +118,7 @@ def _assignment_changed(match: re.Match[str], context: Context, record: Record) 
 
     Since 4.1 the line ends with the ISR and the epochs after the change.
     """
-    values = pairs(match["record"])
+    values = fields(match["record"], PARTITION_CHANGE)
     topic = match["topic"]
     topic_id = topic_id_of(values.get("topicId"))
     partition = i32(values["partitionId"])

@@ -10,8 +10,18 @@ import re
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import equals_state, topic_fact
-from pipelines.silver.values import INT_LIST, PARTITION, i32, i64, ints, optional_i32, partition_of, topic_id_of
+from pipelines.silver.states import state_of, topic_fact
+from pipelines.silver.values import (
+    INT_LIST,
+    PARTITION,
+    i32,
+    i64,
+    ints,
+    option,
+    optional_i32,
+    partition_of,
+    topic_id_of,
+)
 
 _LOGGERS = ("state.change.logger",)
 
@@ -36,7 +46,7 @@ def _leader_start(match: re.Match[str], context: Context, record: Record) -> tup
         "isr": ints(match["isr"]),
         "adding_replicas": ints(match["adding"]),
         "removing_replicas": ints(match["removing"]),
-        "previous_leader": _option(match["previous"]),
+        "previous_leader": optional_i32(option(match["previous"])),
         "previous_leader_epoch": i32(match["previous_epoch"]),
     }
     return Fact("leader_and_isr", row), *topic_fact(topic, topic_id)
@@ -57,18 +67,10 @@ def _follower_start(match: re.Match[str], context: Context, record: Record) -> t
         "partition_epoch": optional_i32(match["version"]),
         "start_offset": i64(match["offset"]),
         "high_watermark": i64(match["hw"]),
-        "previous_leader": _option(match["previous"]),
+        "previous_leader": optional_i32(option(match["previous"])),
         "previous_leader_epoch": i32(match["previous_epoch"]),
     }
     return (Fact("leader_and_isr", row),)
-
-
-def _option(text: str | None) -> int | None:
-    """``Some(2)``, ``None``, ``Optional[2]``, ``OptionalInt.empty``."""
-    if text is None:
-        return None
-    found = ints(text)
-    return found[0] if found else None
 
 
 def _leader_update(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -78,31 +80,21 @@ def _leader_update(match: re.Match[str], context: Context, record: Record) -> tu
     ``isr`` read from the partition state), so both ISRs of the line are the same set; the one of the partition state
     is taken, whose order is the controller's. The high watermark is the one before it is recomputed for that ISR.
     """
-    topic, partition = partition_of(match["tp"])
     topic_id = topic_id_of(match["id"])
     row = {
-        "topic": topic,
-        "partition": partition,
         "role": "leader_update",
         "topic_id": topic_id,
-        **equals_state(match["state"]),
+        **state_of(match["state"], match["tp"]),
         "high_watermark": i64(match["hw"]),
     }
-    return Fact("leader_and_isr", row), *topic_fact(topic, topic_id)
+    return Fact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
 
 
 def _follower_update(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """Newer metadata within a follower's epoch: what the cluster's metadata says, hence the role ``metadata``."""
-    topic, partition = partition_of(match["tp"])
     topic_id = topic_id_of(match["id"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "metadata",
-        "topic_id": topic_id,
-        **equals_state(match["state"]),
-    }
-    return Fact("leader_and_isr", row), *topic_fact(topic, topic_id)
+    row = {"role": "metadata", "topic_id": topic_id, **state_of(match["state"], match["tp"])}
+    return Fact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
 
 
 def _named_id(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:

@@ -9,8 +9,8 @@ import re
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import colon_state, equals_state
-from pipelines.silver.values import PARTITION, i32, ints, pairs, partition_of
+from pipelines.silver.states import state_of
+from pipelines.silver.values import PARTITION, i32, partition_of
 
 _LOGGERS = ("state.change.logger",)
 
@@ -29,16 +29,8 @@ def _leader_kept(match: re.Match[str], context: Context, record: Record) -> tupl
 
 
 def _request(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    state = match["state"]
-    row = equals_state(state)
-    if match["tp"]:
-        topic, partition = partition_of(match["tp"])
-    else:
-        values = pairs(state)
-        topic, partition = values["topicName"], i32(values["partitionIndex"])
+    row = state_of(match["state"], match["tp"])
     row.update(
-        topic=topic,
-        partition=partition,
         role="request",
         controller_id=i32(match["controller"]),
         controller_epoch=i32(match["epoch"]),
@@ -60,17 +52,8 @@ def _unavailable_leader(match: re.Match[str], context: Context, record: Record) 
 
 
 def _cached(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    state = match["state"]
-    if "(Leader:" in state:
-        row = colon_state(state)
-        _, found, replicas = state.rpartition("AllReplicas:")
-        row["replicas"] = ints(replicas) if found else None
-    else:
-        row = equals_state(state)
+    row = state_of(match["state"], match["tp"])
     row.update(
-        topic=topic,
-        partition=partition,
         role="metadata",
         controller_id=i32(match["controller"]),
         controller_epoch=i32(match["epoch"]),
@@ -117,7 +100,7 @@ TEMPLATES = (
     Template(
         "leadership.request",
         _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w+\(.*\)) correlation id -?\d+ {_FROM}(?: for partition "
+        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w*\(.*\)) correlation id -?\d+ {_FROM}(?: for partition "
         rf"(?P<tp>{PARTITION}))?",
         "ReplicaManager.becomeLeaderOrFollower, ZooKeeper; TRACE",
         _request,

@@ -6,8 +6,8 @@ import re
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import COLON_STATE, colon_state, equals_state
-from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i32, pairs, partition_of
+from pipelines.silver.states import COLON_STATE, colon_state, equals_state, state_of
+from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, optional_i32, partition_of
 
 _LOGGERS = ("state.change.logger",)
 _MAX_DETAIL = 500
@@ -16,12 +16,8 @@ _MAX_DETAIL = 500
 def _changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The controller decided on a leader and an ISR, and wrote them to ZooKeeper."""
     topic, partition = partition_of(match["tp"])
-    state = match["state"]
-    values = pairs(state)
-    leader = i32(values["leader"])
-    leader_epoch = i32(values["leaderEpoch"])
-    isr = isr_of(state)
-    version = optional_i32(values.get("partitionEpoch", values.get("zkVersion")))
+    state = equals_state(match["state"])
+    written = {key: state[key] for key in ("leader", "leader_epoch", "isr", "partition_epoch")}
     return (
         Fact(
             "partition_states",
@@ -31,10 +27,7 @@ def _changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
                 "from_state": match["from"],
                 "to_state": match["to"],
                 "succeeded": True,
-                "leader": leader,
-                "leader_epoch": leader_epoch,
-                "isr": isr,
-                "partition_epoch": version,
+                **written,
                 "controller_epoch": context.epoch,
             },
         ),
@@ -44,10 +37,7 @@ def _changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
                 "topic": topic,
                 "partition": partition,
                 "role": "controller",
-                "leader": leader,
-                "leader_epoch": leader_epoch,
-                "partition_epoch": version,
-                "isr": isr,
+                **written,
                 "controller_id": context.node,
                 "controller_epoch": context.epoch,
             },
@@ -126,12 +116,8 @@ def _without_replica(match: re.Match[str], context: Context, record: Record) -> 
 
 def _sent(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """What the controller sends to a broker is what it holds for true."""
-    topic, partition = partition_of(match["tp"])
-    state = match["state"]
-    row = colon_state(state) if state.startswith("(") else equals_state(state)
-    row.update(
-        topic=topic, partition=partition, role="controller", controller_id=context.node, controller_epoch=context.epoch
-    )
+    row = state_of(match["state"], match["tp"])
+    row.update(role="controller", controller_id=context.node, controller_epoch=context.epoch)
     return (Fact("leader_and_isr", row),)
 
 
@@ -226,7 +212,7 @@ TEMPLATES = (
     Template(
         "state_machines.sent_metadata",
         _LOGGERS,
-        rf"[Ss]ending UpdateMetadata request (?P<state>{COLON_STATE}) to brokers {INT_LIST} for partition "
+        rf"[Ss]ending UpdateMetadata request (?P<state>\w*\(.*\)) to brokers? {INT_LIST} for partition "
         rf"(?P<tp>{PARTITION})",
         "ControllerBrokerRequestBatch.sendRequestsToBrokers, up to 2.5",
         _sent,

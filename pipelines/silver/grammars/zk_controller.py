@@ -9,7 +9,8 @@ import re
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, isr_of, optional_i32, pairs, partition_of
+from pipelines.silver.states import equals_state
+from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, optional_i32, partition_of
 
 _CONTROLLER = ("KafkaController",)
 _BROKER_LISTENER = ("ReplicaStateMachine$BrokerChangeListener",)
@@ -23,9 +24,7 @@ _SELECTORS = (
 )
 
 _MAX_DETAIL = 500
-_JSON_LEADER = re.compile(r'"leader":(-?\d+)', re.ASCII)
-_JSON_EPOCH = re.compile(r'"leader_epoch":(-?\d+)', re.ASCII)
-_JSON_ISR = re.compile(r'"isr":(\[[-\d,]*\])', re.ASCII)
+_JSON_STATE = re.compile(r'\{"leader":(-?\d+),"leader_epoch":(-?\d+),"isr":(\[[\d,]*\])\}', re.ASCII)
 
 
 def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
@@ -97,18 +96,16 @@ def _unclean(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 def _selected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """A state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
     topic, partition = partition_of(match["tp"])
-    leader = _JSON_LEADER.search(match["state"])
-    epoch = _JSON_EPOCH.search(match["state"])
-    isr = _JSON_ISR.search(match["state"])
-    if leader is None or epoch is None or isr is None:
+    state = _JSON_STATE.fullmatch(match["state"])
+    if state is None:
         raise ValueError(f"no leader and ISR: {match['state'][:80]}")
     row = {
         "topic": topic,
         "partition": partition,
         "role": "controller",
-        "leader": i32(leader[1]),
-        "leader_epoch": i32(epoch[1]),
-        "isr": ints(isr[1]),
+        "leader": i32(state[1]),
+        "leader_epoch": i32(state[2]),
+        "isr": ints(state[3]),
         "controller_id": context.node,
     }
     return (Fact("leader_and_isr", row),)
@@ -131,14 +128,8 @@ def _isr_written(match: re.Match[str], context: Context, record: Record) -> tupl
     if state is None:
         row.update(isr=ints(match["isr"]), partition_epoch=i32(match["version"]))
     else:
-        values = pairs(state)
-        version = values.get("partitionEpoch", values.get("zkVersion"))
-        row.update(
-            leader=i32(values["leader"]),
-            leader_epoch=i32(values["leaderEpoch"]),
-            isr=isr_of(state),
-            partition_epoch=optional_i32(version),
-        )
+        written = equals_state(state)
+        row.update({key: written[key] for key in ("leader", "leader_epoch", "isr", "partition_epoch")})
     return (Fact("leader_and_isr", row),)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import ASSIGNMENT, fields, items, mapping, partitions, split
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
-from pipelines.silver.values import PARTITION, i32, ints, partition_of, partitions, topic_id_of
+from pipelines.silver.values import PARTITION, i32, ints, partition_of, topic_id_of
 
 _CONTROLLER = ("KafkaController",)
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
 _MAX_DETAIL = 500
-_ASSIGNED = re.compile(rf"({PARTITION}) -> (?:ReplicaAssignment\(replicas=([-\d,]*)|\w+\(([-\d, ]*)\))", re.ASCII)
-_NAMED_ID = re.compile(r"TopicIdReplicaAssignment\(([\w.-]+),Some\(([\w-]{22})\)", re.ASCII)
-_INITIAL_REPLICAS = re.compile(r"(\d+) -> (?:\w+\(([-\d, ]*)\)|\[([-\d, ]*)\])", re.ASCII)
+_TOPIC = re.compile(r"[\w.-]+", re.ASCII)
+_WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
 
 
 def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
@@ -35,33 +35,52 @@ def _new_partitions(match: re.Match[str], context: Context, record: Record) -> t
 
 def _topics_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """Topics that appeared, with ids where the version has them, and the assignment of their partitions."""
-    ids = dict(_NAMED_ID.findall(match["assignment"]))
+    ids, assigned = _assignments(match["assignment"])
     facts: list[Fact] = []
     for topic in _names(match["new"]):
-        topic_id = topic_id_of(ids.get(topic))
+        topic_id = ids.get(topic)
         facts.append(Fact("controller_events", {"event": "topic_created", "topic": topic, "topic_id": topic_id}))
         facts.extend(topic_fact(topic, topic_id))
     for topic in _names(match["deleted"]):
         facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic}))
-    for name, replicas, listed in _ASSIGNED.findall(match["assignment"]):
-        topic, partition = partition_of(name)
-        facts.append(
-            Fact(
-                "controller_events",
-                {
-                    "event": "partition_created",
-                    "topic": topic,
-                    "partition": partition,
-                    "replicas": ints(replicas or listed),
-                },
-            )
-        )
+    for (topic, partition), replicas in assigned.items():
+        row = {"event": "partition_created", "topic": topic, "partition": partition, "replicas": replicas}
+        facts.append(Fact("controller_events", row))
     return tuple(facts)
+
+
+def _assignments(text: str) -> tuple[dict[str, str | None], dict[tuple[str, int], list[int]]]:
+    """Topic ids and replicas: ``Map(t-0 -> List(1, 2))``, or, since 2.8, a set of ``TopicIdReplicaAssignment``."""
+    ids: dict[str, str | None] = {}
+    maps = [text]
+    if not text.startswith(("Map(", "HashMap(", "{")):
+        maps = []
+        for item in items(text):
+            match = _WITH_ID.fullmatch(item)
+            parts = split(match[1], ",") if match else ()
+            if len(parts) != 3:
+                raise ValueError(f"no assignment: {item[:80]}")
+            ids[parts[0]] = topic_id_of(parts[1])
+            maps.append(parts[2])
+    assigned = {}
+    for listed in maps:
+        for name, replicas in mapping(listed, " -> ").items():
+            assigned[partition_of(name)] = _replicas(replicas)
+    return ids, assigned
+
+
+def _replicas(text: str) -> list[int]:
+    """``ReplicaAssignment(replicas=1,2, ...)``, since 2.4, or a list."""
+    return ints(fields(text, ASSIGNMENT)["replicas"] if text.startswith("ReplicaAssignment(") else text)
 
 
 def _names(text: str) -> list[str]:
     """Topic names out of ``Set(a, b)``."""
-    return [name for name in re.sub(r"^\w*\(|\)$", "", text.strip()).replace(" ", "").split(",") if name]
+    names = items(text)
+    wrong = [name for name in names if _TOPIC.fullmatch(name) is None]
+    if wrong:
+        raise ValueError(f"no topic: {wrong[0][:80]}")
+    return names
 
 
 def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -75,12 +94,12 @@ def _topic_created(match: re.Match[str], context: Context, record: Record) -> tu
     """The broker that serves the request writes the assignment (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
     facts = [Fact("controller_events", {"event": "topic_created", "topic": topic, "detail": match[0][:_MAX_DETAIL]})]
-    for index, listed, old in _INITIAL_REPLICAS.findall(match["assignment"]):
+    for index, replicas in mapping(match["assignment"], " -> ").items():
         row = {
             "event": "partition_created",
             "topic": topic,
             "partition": i32(index),
-            "replicas": ints(listed or old),
+            "replicas": _replicas(replicas),
         }
         facts.append(Fact("controller_events", row))
     return tuple(facts)

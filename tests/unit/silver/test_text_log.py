@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType
 
 from pipelines.silver.grammar import Grammar, Template, context_of, literal_prefix, simple_name
+from pipelines.silver.printed import partitions
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.silver.text_log import MAX_MASKED, TEMPLATES, mask, parse_text
-from pipelines.silver.values import partition_of, partitions
+from pipelines.silver.values import partition_of
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.unit.silver.lines import parse
 
@@ -133,7 +134,7 @@ def test_lists_of_partitions() -> None:
     assert partitions("Set(a-1-0, b.c-2)") == [("a-1", 0), ("b.c", 2)]
     assert partitions("[a,0],[b,1]") == [("a", 0), ("b", 1)]
     assert partitions("[a-0, b-1]") == [("a", 0), ("b", 1)]
-    with pytest.raises(ValueError, match="not only partitions"):
+    with pytest.raises(ValueError, match="no partition"):
         partitions("Set(a-0, what is this)")
 
 
