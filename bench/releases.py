@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     """Audit, print, and give the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", nargs="+", type=Path)
-    parser.add_argument("--lakes", type=Path, help="keep the lakes here; a lake that is there is not made again")
+    parser.add_argument("--lakes", type=Path, help="keep the lakes here, and go on with those that are there")
     parser.add_argument("--markdown", type=Path, help="a document that holds the table")
     given = parser.parse_args(arguments)
     corpora = [path for path in given.corpora if (path / "broker-1").is_dir()]
@@ -114,8 +114,7 @@ def _names_a_cluster(log: Path) -> bool:
 
 def _audited(config: Config, place: Path, corpora: Sequence[Path]) -> list[Result]:
     run = steps.Run(config, RichConsole(), lake=place, out=place.with_name(f"{place.name}-report"))
-    if not place.is_dir():
-        steps.audit(run, corpora)
+    steps.audit(run, corpora)
     with steps.lake_of(run) as lake:
         return results_of(lake, corpora)
 

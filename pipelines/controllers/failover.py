@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 
 from pipelines.controllers.failover_causes import (
     CLOCKS_AGREE_US,
+    NEVER_US,
+    NEW_CONTROLLER,
     PREFERRED,
     REASSIGNMENT,
     Failure,
@@ -107,11 +109,22 @@ def failovers(
         begun_us = since_us(chain, at)
         failure = detection(events, old, begun_us, between[0] if between else new)
         deleted_us = topic_deleted_us(states, events, begun_us)
-        if new is None and failure is not None and failure.mark.time_us >= deleted_us - CLOCKS_AGREE_US:
+        if new is None and _ended_with_topic(failure, deleted_us):
             continue
         if change.happened(states, failure):
             result.append(_row(named[0].topic, named[0].partition, change, failure, states, events, serving or {}))
     return result
+
+
+def _ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
+    """A leadership without a next one ended as its topic was deleted, not by a failure.
+
+    A ZooKeeper controller moves the partitions of a topic that it deletes to OfflinePartition and takes the replicas
+    out of the ISR, the leader last: that its own election came some time before is no cause.
+    """
+    if failure is None or failure.reason == NEW_CONTROLLER:
+        return deleted_us < NEVER_US
+    return failure.mark.time_us >= deleted_us - CLOCKS_AGREE_US
 
 
 class _Change(NamedTuple):

@@ -20,6 +20,9 @@ _BATCH_US: Final = 100_000
 #: Lines of one failure are no further apart: a controller may hang in between, while it closes a connection.
 _ONE_FAILURE_US: Final = 60_000_000
 
+#: Later than any line.
+NEVER_US: Final = 1 << 62
+
 PREFERRED: Final = "preferred"
 REASSIGNMENT: Final = "reassignment"
 NEW_CONTROLLER: Final = "found_by_new_controller"
@@ -68,7 +71,7 @@ def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
 def changed_at(new: Leadership | None) -> int:
     """When a leadership was decided, or first shown; far in the future for none."""
     if new is None:
-        return 1 << 62
+        return NEVER_US
     return new.elected.time_us if new.elected is not None else new.begun_us()
 
 
@@ -92,7 +95,9 @@ def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: L
         within = [one for one in within if one.mark.broker_id == elected.broker_id] or within
     if not within:
         recorded = new is not None and new.offset is not None
-        return None if recorded else _new_controller(events, begun_us, elected)
+        # A new controller lives: it finds others dead, never itself.
+        itself = elected is not None and elected.broker_id == old.leader
+        return None if recorded or itself else _new_controller(events, begun_us, elected)
     first = within[-1]
     for one in reversed(within[:-1]):
         apart = first.mark.time_us - one.mark.time_us > _ONE_FAILURE_US
@@ -185,7 +190,7 @@ def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], aft
     """When the topic was deleted after that; far in the future if it was not."""
     times = [row.time_us for row in events if row.event == "topic_deleted"]
     times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
-    return min((time_us for time_us in times if time_us > after_us), default=1 << 62)
+    return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
 
 
 def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:

@@ -161,7 +161,7 @@ def _replayed(
         transitions += _by_incarnation(shown.transitions)
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        findings += decided_twice(leadership).findings
+        findings += decided_twice(leadership, {state.ref for state in states}).findings
         findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, findings, checked

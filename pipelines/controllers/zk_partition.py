@@ -1,10 +1,15 @@
 """What a ZooKeeper controller decides of a partition, and what two of its lines can contradict.
 
 Leader, ISR and epochs of a partition are one znode, and each write makes its version (``zkVersion``) one larger; each
-election makes the leader epoch larger (`LeaderAndIsr.newLeaderAndIsr`). So one controller never goes back in either,
-and one version never holds two states. The controller's thread handles one event at a time (`ControllerEventManager`;
-up to 1.0 its lock does the same), so the order of its lines in a file is the order of its decisions; no time is asked,
-since a clock may be set back.
+election makes the leader epoch larger (`LeaderAndIsr.newLeaderAndIsr`). So one version never holds two states and one
+epoch never two leaders, whoever says it; and the elections of one controller never go back. Its thread handles one
+event at a time (`ControllerEventManager`; up to 1.0 its lock does the same), so the order of its lines in a file is the
+order of its decisions; no time is asked, since a clock may be set back.
+
+What it *sends* comes from its cache, and may well go back: as a reassignment begins, `updateLeaderEpoch` of older
+releases (2.1 shows it) writes and sends the next epoch and leaves the cache as it was, so that the requests that follow
+carry the state before it. So only lines of its state machine (1.1 and later, with epochs) are held against each other
+in order.
 
 A broker may log an older request after a newer one, as it works off what was sent to it while it stood still: only the
 controller's own lines are compared. Those of a deleted topic's next incarnation start again at 0, and before topic ids
@@ -14,7 +19,7 @@ no line tells it apart: there, only lines `ONE_INCARNATION_US` apart prove anyth
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,6 +29,7 @@ from pipelines.controllers.rows import (
     ONE_INCARNATION_US,
     Finding,
     LeadershipRow,
+    Ref,
     StateRow,
 )
 
@@ -60,49 +66,55 @@ def _finding(one: LeadershipRow, other: LeadershipRow, message: str) -> Finding:
 
 
 def contradiction(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
-    """What the later row of the same controller cannot say after the earlier one, within one incarnation."""
-    assert one.leader_epoch is not None
-    assert other.leader_epoch is not None
+    """What two rows of the same controller cannot both say, within one incarnation."""
     name = f"{other.topic}-{other.partition}"
-    if other.leader_epoch < one.leader_epoch:
-        text = f"leader epoch of {name} went back from {one.leader_epoch} to {other.leader_epoch}"
-        return _finding(one, other, f"controller {other.broker_id}: {text}")
     if other.leader_epoch == one.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
         text = f"{name} has two leaders in epoch {other.leader_epoch}: {one.leader} and {other.leader}"
         return _finding(one, other, f"controller {other.broker_id}: {text}")
-    if one.partition_epoch is None or other.partition_epoch is None:
-        return None
-    if other.partition_epoch < one.partition_epoch:
-        text = f"zkVersion of {name} went back from {one.partition_epoch} to {other.partition_epoch}"
-        return _finding(one, other, f"controller {other.broker_id}: {text}")
-    known = None not in (*_state(one), *_state(other))
+    known = None not in (one.partition_epoch, *_state(one), *_state(other))
     if other.partition_epoch == one.partition_epoch and known and _state(one) != _state(other):
         text = f"zkVersion {other.partition_epoch} of {name} holds two states"
         return _finding(one, other, f"controller {other.broker_id}: {text}")
     return None
 
 
-def decided_twice(rows: Iterable[LeadershipRow]) -> Contradictions:
+def went_back(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
+    """What a controller cannot have decided after an earlier decision, within one incarnation."""
+    epochs = (("leader epoch", one.leader_epoch, other.leader_epoch),)
+    for what, before, after in (*epochs, ("zkVersion", one.partition_epoch, other.partition_epoch)):
+        if before is not None and after is not None and after < before:
+            text = f"{what} of {other.topic}-{other.partition} went back from {before} to {after}"
+            return _finding(one, other, f"controller {other.broker_id}: {text}")
+    return None
+
+
+def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> Contradictions:
     """Contradictions among the controllers' own rows (role ``controller``) of one partition.
 
     Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and
     a write that meets another version is tried again with another choice.
+
+    Args:
+        decisions: places of the state machine's lines; the others say what was sent.
     """
     sessions: dict[tuple[int, int], list[LeadershipRow]] = defaultdict(list)
     for row in rows:
-        decided = row.role == "controller" and row.leader_epoch is not None and row.leader != LEADER_DURING_DELETE
-        if decided and row.controller_epoch is not None:
+        holds = row.role == "controller" and row.leader_epoch is not None and row.leader != LEADER_DURING_DELETE
+        if holds and row.controller_epoch is not None:
             sessions[row.broker_id, row.controller_epoch].append(row)
     findings: list[Finding] = []
     suspects: list[Finding] = []
     for session in sessions.values():
         session.sort(key=lambda row: row.ref)
-        for one, other in pairwise(session):
+        decided = [row for row in session if row.ref in decisions]
+        pairs = [(one, other, contradiction) for one, other in pairwise(session)]
+        pairs += [(one, other, went_back) for one, other in pairwise(decided)]
+        for one, other, compare in pairs:
             if one.ref.file_id != other.ref.file_id:
                 continue
             if None not in (one.topic_id, other.topic_id) and one.topic_id != other.topic_id:
                 continue
-            found = contradiction(one, other)
+            found = compare(one, other)
             if found is not None:
                 (findings if same_incarnation(one, other) else suspects).append(found)
     return Contradictions(tuple(findings), tuple(suspects))

@@ -47,6 +47,11 @@ def _elected_old(match: re.Match[str], context: Context, record: Record) -> tupl
     )
 
 
+def _own_epoch(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    epoch = i32(match["epoch"])
+    return (_event(match, "controller_elected", subject_broker_id=context.node, controller_epoch=epoch),)
+
+
 def _other_elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return (_event(match, "controller_elected", subject_broker_id=i32(match["broker"])),)
 
@@ -152,8 +157,22 @@ TEMPLATES = (
         "controller_zk.elected",
         _CONTROLLER,
         r"Controller (?P<broker>-?\d+) incremented epoch to (?P<epoch>\d+)",
-        "KafkaController.incrementControllerEpoch, up to 1.0",
+        "KafkaController.incrementControllerEpoch, up to 0.11",
         _elected_old,
+    ),
+    Template(
+        "controller_zk.epoch_incremented",
+        _CONTROLLER,
+        r"(?:Incremented epoch|Epoch incremented) to (?P<epoch>\d+)",
+        "KafkaController.incrementControllerEpoch, 1.0 to 2.0: the broker's own",
+        _own_epoch,
+    ),
+    Template(
+        "controller_zk.elected_without_epoch",
+        _CONTROLLER,
+        r"(?P<broker>-?\d+) successfully elected as the controller",
+        "KafkaController.elect, 0.11 to 2.0",
+        _other_elected,
     ),
     Template(
         "controller_zk.other_elected",

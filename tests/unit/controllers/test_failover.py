@@ -115,6 +115,25 @@ def test_a_deleted_topic_fails_no_more():
     )
 
 
+def test_deletion_takes_the_leader_out_of_the_isr_last():
+    """0.10 to 1.0: the controller, elected some time before, writes a state without leader before it deletes."""
+    rows, states, events = zk_failure()
+    events = [event(3000, "controller_elected", subject_broker_id=1, controller_epoch=1)]
+    without = line(20_000, "controller", leader=-1, leader_epoch=1, isr=(), partition_epoch=1, controller_epoch=1)
+    removed = state(21_000, "OfflinePartition", "NonExistentPartition")
+    (lost,) = failovers([*rows[:2], without], states[:1], events)
+    assert (lost.reason, lost.new_leader) == ("found_by_new_controller", None)
+    assert failovers([*rows[:2], without], [states[0], removed], events) == []
+
+
+def test_a_new_controller_never_finds_itself_dead():
+    rows, states, _ = zk_failure()
+    own = [row._replace(broker_id=2) if row.broker_id == 1 else row for row in rows]
+    elected = [event(10_500, "controller_elected", 2, subject_broker_id=2, controller_epoch=1)]
+    (one,) = failovers(own, [row._replace(broker_id=2) for row in states], elected)
+    assert (one.reason, one.detected_time_us) == ("unknown", None)
+
+
 def test_records_tell_it_exactly():
     records = [record(1, 2, 0, 0, controller_id=1), record(9, 3, 1, 1, isr=(1, 3), controller_id=1)]
     fenced = event(9 * SECOND - 10, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because")

@@ -28,6 +28,21 @@ NODE = "[QuorumController id=1] "
             "[Controller 1]: Controller 1 incremented epoch to 2",
             {"event": "controller_elected", "subject_broker_id": 1, "controller_epoch": 2},
         ),
+        (
+            ZK,
+            "[Controller id=1] Incremented epoch to 2",  # 1.0
+            {"event": "controller_elected", "subject_broker_id": 1, "controller_epoch": 2},
+        ),
+        (
+            ZK,
+            "[Controller id=3] Epoch incremented to 1",  # 1.1, 2.0
+            {"event": "controller_elected", "subject_broker_id": 3, "controller_epoch": 1},
+        ),
+        (
+            ZK,
+            "[Controller 2]: 2 successfully elected as the controller",  # 0.11 to 2.0
+            {"event": "controller_elected", "subject_broker_id": 2},
+        ),
         (ZK, "[Controller id=1] Resigned", {"event": "controller_resigned", "subject_broker_id": 1}),
         (
             ZK,
