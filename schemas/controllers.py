@@ -39,8 +39,9 @@ CONTROLLER_TRANSITIONS = TableSpec(
             "why",
             STRING,
             "allowed; first_of_controller: nothing to compare with; after_gap: lines before it are missing; repeated; "
-            "unclean: an unclean election; failed; refused: the controller itself refused the pair; never_allowed; "
-            "contradicts: what another line shows; unknown_state",
+            "unclean: an unclean election; elr: an eligible replica outside the ISR was elected; last_known_leader: "
+            "nobody was eligible, and the last leader known came back (KIP-966); failed; refused: the controller "
+            "itself refused the pair; never_allowed; contradicts: what another line shows; unknown_state",
         ),
     ),
     keys=("cluster_id", "topic", "partition", "machine", "sequence"),
@@ -65,8 +66,8 @@ FAILOVERS = TableSpec(
         required(
             "reason",
             STRING,
-            "failed; fenced (KRaft); controlled_shutdown; found_by_new_controller: it was dead when a controller took "
-            "over; preferred, reassignment: moved on purpose; unknown",
+            "failed; fenced (KRaft); log_dir_failed: its directory; controlled_shutdown; found_by_new_controller: it "
+            "was dead when a controller took over; preferred, reassignment: moved on purpose; unknown",
         ),
         required("old_leader", INT, "Leader before"),
         required("old_leader_epoch", INT, "Its last epoch"),
@@ -75,7 +76,8 @@ FAILOVERS = TableSpec(
         column(
             "strategy",
             STRING,
-            "How it was elected: offline (in KRaft ONLINE), preferred, controlled_shutdown, reassign, unclean",
+            "How it was elected: offline (in KRaft ONLINE), preferred, controlled_shutdown, reassign, unclean, elr or "
+            "last_known_leader (KIP-966)",
         ),
         column("detected_time", TIMESTAMP, "The controller's first line of the failure"),
         column("detected_clock", INT, "Controller that logged it"),
@@ -85,6 +87,12 @@ FAILOVERS = TableSpec(
         column("received_time", TIMESTAMP, "LeaderAndIsr received by the new leader, on its clock"),
         column("taken_up_time", TIMESTAMP, "The new leader starts its epoch, on its clock"),
         column("serving_time", TIMESTAMP, "Its first answer to a produce or fetch after that, on its clock"),
+        column(
+            "stepped_down_time",
+            TIMESTAMP,
+            "The old leader's own first line of a later epoch, on its clock: until then it may have gone on as a "
+            "leader, a zombie; null where it was started anew before, or its log does not show it",
+        ),
         required("ended_offline", BOOLEAN, "Reported offline, and no leader until a broker came back, or ever"),
         column("isr_before", INTS, "In-sync replicas at the end of the old leadership, as far as lines show"),
         required(
@@ -100,6 +108,11 @@ FAILOVERS = TableSpec(
         column("taken_up_to_serving_ms", DOUBLE, "On the new leader's clock"),
         column("detected_to_taken_up_ms", DOUBLE, "Approximate where the controller is not the new leader"),
         column("detected_to_serving_ms", DOUBLE, "Approximate where the controller is not the new leader"),
+        column(
+            "elected_to_stepped_down_ms",
+            DOUBLE,
+            "How long there were two leaders; approximate, unless the old one was the controller",
+        ),
         required("approximate", BOOLEAN, "The durations since detection compare clocks of two brokers"),
     ),
     keys=("cluster_id", "topic", "partition", "sequence"),

@@ -49,6 +49,7 @@ ROW_TYPES: Final[Mapping[str, str]] = {
     "detail": "string",
     "offset": "long",
     "elr": "array<int>",
+    "last_known_elr": "array<int>",
     "recovering": "boolean",
     "committed": "boolean",
     "error_code": "int",

@@ -30,6 +30,7 @@ from pipelines.controllers.failover_causes import (
     reason_of,
     refused_marks,
     returns,
+    stepped_down,
     strategy_of,
     topic_deleted_us,
 )
@@ -66,6 +67,7 @@ class Failover(NamedTuple):
     received_time_us: int | None
     taken_up_time_us: int | None
     serving_time_us: int | None
+    stepped_down_time_us: int | None
     ended_offline: bool
     isr_before: tuple[int, ...] | None
     outcome: str
@@ -75,6 +77,7 @@ class Failover(NamedTuple):
     taken_up_to_serving_us: int | None
     detected_to_taken_up_us: int | None
     detected_to_serving_us: int | None
+    elected_to_stepped_down_us: int | None
     approximate: bool
     refs: tuple[Ref, ...]
 
@@ -92,7 +95,7 @@ def failovers(
         rows: `silver.leader_and_isr` of the partition, all roles.
         states: `silver.partition_states` of the partition.
         events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers;
-            those that name a partition or a topic, of this one only.
+            those that name a partition or a topic, of this one only. And starts of brokers, of their lifecycles.
         records: metadata records of the partition, of one node's copy.
         serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
     """
@@ -186,6 +189,7 @@ def _row(
         served_us = serving.get((new.leader, new.leader_epoch))
         if served_us is not None:
             served = Mark(served_us, new.leader, Ref("", 0, 0))
+    down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
     evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)
     return Failover(
@@ -206,6 +210,7 @@ def _row(
         received_time_us=None if received is None else received.time_us,
         taken_up_time_us=None if taken_up is None else taken_up.time_us,
         serving_time_us=None if served is None else served.time_us,
+        stepped_down_time_us=None if down is None else down.time_us,
         ended_offline=ended,
         isr_before=old.last_isr,
         outcome=_outcome(change, offline, refused, ended, served is not None),
@@ -215,6 +220,7 @@ def _row(
         taken_up_to_serving_us=_span(taken_up, served),
         detected_to_taken_up_us=_span(detected, taken_up, one_clock=False),
         detected_to_serving_us=_span(detected, served, one_clock=False),
+        elected_to_stepped_down_us=_span(elected, down, one_clock=False),
         approximate=detected is not None and new is not None and detected.broker_id != new.leader,
         refs=tuple(dict.fromkeys(mark.ref for mark in evidence if mark is not None)),
     )

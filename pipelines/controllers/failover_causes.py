@@ -23,27 +23,38 @@ _ONE_FAILURE_US: Final = 60_000_000
 #: Later than any line.
 NEVER_US: Final = 1 << 62
 
+#: Event of a broker's lifecycle, as `EventRow`.
+STARTED: Final = "starting"
+
 PREFERRED: Final = "preferred"
 REASSIGNMENT: Final = "reassignment"
 NEW_CONTROLLER: Final = "found_by_new_controller"
+#: The leader lives, the directory with its replica does not (KIP-112; in KRaft KIP-858).
+LOG_DIR_FAILED: Final = "log_dir_failed"
 UNKNOWN: Final = "unknown"
+#: Strategies of KIP-966: a replica outside the ISR that certainly has all that was committed; and the last leader
+#: known, which may have lost what it had not flushed.
+ELR: Final = "elr"
+LAST_KNOWN_LEADER: Final = "last_known_leader"
 
 _FAILURES: Final = {
     "broker_failed": "failed",
     "brokers_changed": "failed",
     "broker_fenced": "fenced",
+    "log_dir_failed": LOG_DIR_FAILED,
     "controlled_shutdown": "controlled_shutdown",
 }
 _STRATEGY: Final = {
     "failed": "offline",
     "fenced": "offline",
+    LOG_DIR_FAILED: "offline",
     NEW_CONTROLLER: "offline",
     "controlled_shutdown": "controlled_shutdown",
     PREFERRED: "preferred",
     REASSIGNMENT: "reassign",
 }
 #: What the active KRaft controller logs as it decides; each node's replay of the record follows.
-_DECISIONS: Final = ("Fencing broker", "Unfenced broker", "Fenced broker")
+_DECISIONS: Final = ("Fencing broker", "Unfenced broker", "Fenced broker", "Directories ")
 
 
 class Failure(NamedTuple):
@@ -90,6 +101,8 @@ def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: L
     elected = None if new is None else new.elected
     slack = CLOCKS_AGREE_US if elected is None or new is None else 0 if new.offset is None else _BATCH_US
     within = [one for one in failures_of(events, old.leader) if begun_us <= one.mark.time_us <= until + slack]
+    # Only partitions in the directory are moved, and these at once: what comes later has another cause.
+    within = [one for one in within if one.reason != LOG_DIR_FAILED or until - one.mark.time_us <= CLOCKS_AGREE_US]
     within = [one for one in within if one.decision] or within
     if elected is not None:
         within = [one for one in within if one.mark.broker_id == elected.broker_id] or within
@@ -135,7 +148,7 @@ def reason_of(old: Leadership, between: Sequence[Leadership], new: Leadership | 
         if new.replicas is not None and old.leader not in new.replicas:
             return REASSIGNMENT
         if old.leader in (new.isr or ()):
-            return REASSIGNMENT if new.reassigning or old.reassigning else PREFERRED
+            return REASSIGNMENT if new.reassigning_first or old.reassigning_last else PREFERRED
     return UNKNOWN if failure is None else failure.reason
 
 
@@ -144,14 +157,21 @@ def strategy_of(new: Leadership | None, reason: str, unclean: bool) -> str | Non
     if new is None:
         return None
     if unclean:
-        return "unclean"
+        return LAST_KNOWN_LEADER if new.recovering and new.last_known_before == (new.leader,) else "unclean"
+    if new.leader in (new.elr_before or ()):
+        return ELR
     return "offline" if new.from_state == OFFLINE else _STRATEGY.get(reason)
 
 
 def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[EventRow]) -> bool:
-    """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so."""
+    """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so.
+
+    A record of the metadata log tells more: whether the new leader recovers (KIP-704), or was eligible (KIP-966).
+    """
     if new.recovering:
         return True
+    if new.leader in (new.elr_before or ()):
+        return False
     if new.isr is None or set(new.isr) != {new.leader}:
         return False
     last = next((one.last_isr for one in reversed(before) if one.last_isr is not None), None)
@@ -191,6 +211,17 @@ def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], aft
     times = [row.time_us for row in events if row.event == "topic_deleted"]
     times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
     return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
+
+
+def stepped_down(old: Leadership, later: Iterable[Leadership], events: Iterable[EventRow]) -> Mark | None:
+    """The old leader's own first line of a later epoch, unless it was started anew before that: then it had ended."""
+    assert old.leader is not None
+    marks = [one.heard[old.leader] for one in later if old.leader in one.heard]
+    if not marks:
+        return None
+    first, begun_us = min(marks), old.begun_us()
+    starts = (row for row in events if row.event == STARTED and row.broker_id == old.leader)
+    return None if any(begun_us < row.time_us <= first.time_us for row in starts) else first
 
 
 def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:

@@ -186,10 +186,14 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
     `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
     have changed in the same record: only an ISR of nobody but the new leader tells of an unclean election.
     """
-    if row.leader in (before.leader, NO_LEADER) or row.leader in before.isr:
+    if row.leader in (before.leader, NO_LEADER):
+        return None, "allowed"
+    if row.recovering and not before.recovering:
+        return None, "last_known_leader" if before.last_known_elr == (row.leader,) else "unclean"
+    if row.leader in before.isr:
         return None, "allowed"
     if row.leader in (before.elr or ()):
-        return None, "allowed"
+        return None, "elr"
     reassigning = before.adding_replicas or before.removing_replicas or row.adding_replicas or row.removing_replicas
     if reassigning or set(row.isr) != {row.leader} or set(before.replicas) != set(row.replicas):
         return None, "allowed"

@@ -15,6 +15,8 @@ from pipelines.controllers.partition_machine import NEW, NON_EXISTENT, OFFLINE, 
 from pipelines.controllers.rows import LEADER_DURING_DELETE, LeadershipRow, RecordRow, Ref, StateRow
 
 _STARTS: Final = frozenset(("leader_start",))
+#: Roles of lines by which a broker shows what it was told of itself.
+_HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
 
 
 class Mark(NamedTuple):
@@ -37,7 +39,10 @@ class Leadership:
         received: the new leader got the request.
         taken_up: the new leader starts the epoch.
         shown: the first line of anyone that shows it.
-        isr: at its start, `last_isr` at its end, as far as lines show.
+        heard: the first line of each broker about its own role in it.
+        isr: at its start, `last_isr` at its end, as far as lines show; so is whether a reassignment was going on.
+        recovering: the election was unclean (KIP-704), as its record says.
+        elr_before, last_known_before: eligible replicas and last known leader before it (KIP-966), as records say.
     """
 
     incarnation: int
@@ -50,14 +55,18 @@ class Leadership:
     received: Mark | None = None
     taken_up: Mark | None = None
     shown: Mark | None = None
+    heard: dict[int, Mark] = field(default_factory=dict)
     offset: int | None = None
     isr: tuple[int, ...] | None = None
     first_partition_epoch: int | None = None
     last_isr: tuple[int, ...] | None = None
     last_partition_epoch: int | None = None
     replicas: tuple[int, ...] | None = None
-    reassigning: bool = False
+    reassigning_first: bool = False
+    reassigning_last: bool = False
     recovering: bool | None = None
+    elr_before: tuple[int, ...] | None = None
+    last_known_before: tuple[int, ...] | None = None
     topic_ids: set[str] = field(default_factory=set)
 
     def begun_us(self) -> int:
@@ -89,6 +98,7 @@ class _Builder:
     def __init__(self, starts: Sequence[int]) -> None:
         self.starts = starts
         self.by_epoch: dict[tuple[int, int], Leadership] = {}
+        self.recorded: dict[str, RecordRow] = {}
 
     def of(self, time_us: int, leader_epoch: int) -> Leadership:
         incarnation = max(bisect_right(self.starts, time_us) - 1, 0)
@@ -103,15 +113,26 @@ class _Builder:
         if one.last_isr is None or (partition_epoch or 0) >= (one.last_partition_epoch or 0):
             one.last_isr, one.last_partition_epoch = isr, partition_epoch
 
+    def reassigning(self, one: Leadership, row: LeadershipRow | RecordRow) -> None:
+        """Whether replicas are being added or removed at its start and at its end; rows come in their order."""
+        moving = bool(row.adding_replicas or row.removing_replicas)
+        if one.replicas is None:
+            one.reassigning_first = moving
+        one.reassigning_last = moving
+
     def record(self, row: RecordRow) -> None:
+        before = self.recorded.get(row.topic_id)
+        self.recorded[row.topic_id] = row
         one = self.of(row.time_us, row.leader_epoch)
         mark = Mark(row.time_us, row.broker_id if row.controller_id is None else row.controller_id, row.ref)
         if one.offset is None or row.offset < one.offset:
             one.offset, one.elected, one.elected_by_machine = row.offset, mark, True
             one.recovering = row.recovering
+            if before is not None:
+                one.elr_before, one.last_known_before = before.elr, before.last_known_elr
         one.leader, one.shown = row.leader, _earlier(one.shown, mark)
+        self.reassigning(one, row)
         one.replicas = row.replicas
-        one.reassigning |= bool(row.adding_replicas or row.removing_replicas)
         self.isr(one, row.isr, row.partition_epoch)
 
     def state(self, row: StateRow) -> None:
@@ -157,9 +178,12 @@ class _Builder:
             one.leader = row.leader
         if row.topic_id is not None:
             one.topic_ids.add(row.topic_id)
+        if row.replicas and one.offset is None:
+            self.reassigning(one, row)
         one.replicas = row.replicas or one.replicas
-        one.reassigning |= bool(row.adding_replicas or row.removing_replicas)
         self.isr(one, row.isr, row.partition_epoch)
+        if row.role in _HEARD:
+            one.heard[row.broker_id] = _earlier(one.heard.get(row.broker_id), mark)
         if row.role == "controller" and row.leader is not None:
             if one.elected is None:
                 one.elected = mark

@@ -18,6 +18,7 @@ UNKNOWN_CLUSTER: Final = "unknown"
 #: Events that a handover can follow from, or end with; all others stay with their partition.
 EVENTS: Final = (
     "broker_failed",
+    "log_dir_failed",
     "brokers_changed",
     "broker_fenced",
     "broker_unfenced",

@@ -96,7 +96,7 @@ class RecordRow(NamedTuple):
     Attributes:
         offset: of the record; the order of rows.
         broker_id: node whose copy it is.
-        elr: eligible leader replicas (KIP-966); None where not known.
+        elr: eligible leader replicas (KIP-966), `last_known_elr` the last leader known; None where not known.
         recovering: leader recovery state (KIP-704) is RECOVERING; None where the records do not tell.
         controller_id: active controller that wrote it, whose clock `time_us` is of; None where not known.
         committed: the record is known to be committed, so that no other node can hold another one at its offset.
@@ -117,6 +117,7 @@ class RecordRow(NamedTuple):
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
     elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
     recovering: bool | None = None
     controller_id: int | None = None
     committed: bool = False

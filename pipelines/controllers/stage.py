@@ -21,6 +21,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
+from pipelines.controllers.failover_causes import STARTED
 from pipelines.controllers.leaderships import Mark
 from pipelines.controllers.partition_work import REFUSED, of_registrations
 from pipelines.controllers.plan import EVENTS, Plan, plan_of, registration_rows
@@ -206,6 +207,9 @@ def _collect_events(lake: Lake) -> list[tuple[str, EventRow]]:
     lives = _rows(lake, silver.BROKER_LIFECYCLE)
     if lives is not None:
         modes = lives.where("mode IS NOT NULL").groupBy("cluster_id", "mode").agg(F.min("broker_id").alias("broker_id"))
+        own = ("broker_id", "file_id", "byte_offset", "line_no", "event", "detail", "time_us")
+        unknown = {name: F.lit(None) for name in d.columns_of(d.EVENT) if name not in own}
+        parts.append(_row(lives.where(F.col("event") == STARTED), d.EVENT, **unknown))
         nothing = {name: F.lit(None) for name in d.columns_of(d.EVENT) if name != "broker_id"}
         told = {"time_us": F.lit(0), "event": F.lit("mode"), "detail": F.col("mode")}
         parts.append(_row(modes, d.EVENT, **{**nothing, **told}))

@@ -60,6 +60,7 @@ KNOWN: dict[str, dict[str, tuple[str | int, ...]]] = {
             "controller_resigned",
             "brokers_changed",
             "broker_failed",
+            "log_dir_failed",
             "broker_registered",
             "broker_fenced",
             "broker_unfenced",

@@ -12,7 +12,7 @@ CONTROLLER_EVENTS = silver_table(
         "event",
         STRING,
         "Kind, in snake case: controller_elected, controller_resigned, brokers_changed, "
-        "broker_failed, broker_registered, broker_fenced, broker_unfenced, controlled_shutdown, "
+        "broker_failed, log_dir_failed, broker_registered, broker_fenced, broker_unfenced, controlled_shutdown, "
         "partition_created, topic_created, topic_deleted, election, unclean_election, "
         "config_changed, reassignment, other",
     ),

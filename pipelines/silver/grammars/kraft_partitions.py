@@ -27,6 +27,10 @@ def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
     return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
 
 
+def _directories_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return (_event(match, "log_dir_failed", subject_broker_id=i32(match["broker"])),)
+
+
 def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     topic, topic_id = match["topic"], topic_id_of(match["id"])
     return _event(match, "topic_created", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
@@ -358,6 +362,14 @@ TEMPLATES = (
         r"allowed .*|Partition creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find "
         r"the .* for topic: .*|.* has overlapping ISR=.*)",
         "ReplicationControlManager",
+    ),
+    Template(
+        "controller_kraft.directories_failed",
+        _REPLICATION,
+        r"Directories \[(?:[\w-]{22}(?:, )?)+\] in broker (?P<broker>\d+) marked offline, remaining directories: "
+        r"\[(?:[\w-]{22}(?:, )?)*\]",
+        "ReplicationControlManager.handleDirectoriesOffline, 3.7 and later",
+        _directories_failed,
     ),
     Template(
         "controller_kraft.directories",

@@ -136,7 +136,7 @@ def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 
 def _offline(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     row = {
-        "event": "broker_failed",
+        "event": "log_dir_failed",
         "controller_epoch": context.epoch,
         "subject_broker_id": i32(match["broker"]),
         "detail": match[0][:_MAX_DETAIL],

@@ -73,6 +73,10 @@ def _failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     return _several(match, "broker_failed", match[1])
 
 
+def _log_dirs_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _several(match, "log_dir_failed", match[1])
+
+
 def _registered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return _several(match, "broker_registered", match[1])
 
@@ -216,7 +220,7 @@ TEMPLATES = (
         _CONTROLLER,
         rf"Handling log directory failure for brokers ({INT_LIST})",
         "KafkaController.onBrokerLogDirFailure",
-        _failed,
+        _log_dirs_failed,
     ),
     Template(
         "controller_zk.controlled_shutdown",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.controllers.failover import failovers
+from pipelines.controllers.kraft_partition import replay_records
 from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.procedures import elections, topic_deletions, zk_procedures
 from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, StateRow
@@ -124,6 +126,56 @@ def test_deletion_takes_the_leader_out_of_the_isr_last():
     (lost,) = failovers([*rows[:2], without], states[:1], events)
     assert (lost.reason, lost.new_leader) == ("found_by_new_controller", None)
     assert failovers([*rows[:2], without], [states[0], removed], events) == []
+
+
+def test_an_old_leader_that_learns_of_the_next_epoch_late_was_a_zombie():
+    rows, states, events = zk_failure()
+    learns = line(19_000, "request", 2, leader=3, leader_epoch=1, isr=(3,))
+    (one,) = failovers([*rows, learns], states, events)
+    assert (one.stepped_down_time_us, one.elected_to_stepped_down_us) == (19_000, 19_000 - 11_030)
+    started = event(15_000, "starting", 2)
+    (dead,) = failovers([*rows, learns], states, [*events, started])
+    assert (dead.stepped_down_time_us, dead.elected_to_stepped_down_us) == (None, None)
+
+
+def eligible(offset: int, leader: int, epoch: int, isr: tuple[int, ...], **values: Any) -> RecordRow:
+    return record(offset, leader, epoch, epoch, isr=isr, recovering=False)._replace(**values)
+
+
+def test_elections_from_eligible_replicas_are_clean_and_those_of_the_last_leader_known_are_told_apart():
+    """Epochs of ledger-0 in kraft40-elr."""
+    alone = [eligible(1, 3, 2, (3,), elr=(2,)), eligible(2, -1, 3, (), elr=(2, 3), last_known_elr=(3,))]
+    clean = [*alone, eligible(3, 2, 4, (2,), elr=(3,))]
+    assert only(failovers([], records=clean)).strategy == "elr"
+    last = [eligible(1, 2, 6, (2,), elr=(1,)), eligible(2, -1, 7, (), elr=(2,), last_known_elr=(2,))]
+    assert (
+        only(failovers([], records=[*last, eligible(3, 2, 8, (2,), recovering=True)])).strategy == "last_known_leader"
+    )
+    assert only(failovers([], records=[*last, eligible(3, 1, 8, (1,), recovering=True)])).strategy == "unclean"
+    whys = [one.why for one in replay_records([*clean, eligible(4, 2, 4, (2, 3), partition_epoch=5)]).transitions]
+    assert whys == ["first_of_controller", "allowed", "elr", "allowed"]
+    after = [*last, eligible(3, 2, 8, (2,), recovering=True)]
+    assert replay_records(after).transitions[-1].why == "last_known_leader"
+
+
+def test_a_log_directory_fails_and_its_leader_lives():
+    records = [record(1, 2, 0, 0, controller_id=1), record(9, 3, 1, 1, isr=(1, 3), controller_id=1)]
+    failed = event(9 * SECOND - 2, "log_dir_failed", subject_broker_id=2, detail="Directories [..] in broker 2 marked")
+    one = only(failovers([], (), [failed], records))
+    assert (one.reason, one.strategy, one.detected_to_elected_us) == ("log_dir_failed", "offline", 2)
+    long_ago = failed._replace(time_us=2 * SECOND)
+    assert only(failovers([], (), [long_ago], records)).reason == "unknown"
+
+
+def test_a_preferred_leader_before_its_partition_is_reassigned_was_not_reassigned():
+    """scratch-0 in m-4.0.2: the reassignment begins later in the new leader's epoch."""
+    records = [
+        record(1, 2, 1, 1, replicas=(1, 2)),
+        record(2, 1, 2, 2, isr=(1, 2), replicas=(1, 2)),
+        record(3, 1, 2, 3, isr=(1, 2), replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(1,)),
+        record(4, 3, 3, 4, isr=(2, 3), replicas=(3, 2)),
+    ]
+    assert [one.reason for one in failovers([], records=records)] == ["preferred", "reassignment"]
 
 
 def test_a_new_controller_never_finds_itself_dead():

@@ -68,6 +68,17 @@ NODE = "[QuorumController id=1] "
         ),
         (
             REPLICATION,
+            NODE + "Directories [rmHcS9RQ44qjhn76WlSWww] in broker 2 marked offline, remaining directories: "
+            "[wREabQa5P2cGN9xjAooiYA]",
+            {"event": "log_dir_failed", "subject_broker_id": 2},
+        ),
+        (
+            ZK,
+            "[Controller id=1] Handling log directory failure for brokers 2,3",  # from source
+            {"event": "log_dir_failed", "brokers": [2, 3]},
+        ),
+        (
+            REPLICATION,
             NODE + "Fencing broker 2 because its session has timed out.",
             {"event": "broker_fenced", "subject_broker_id": 2},
         ),
