@@ -10,12 +10,23 @@ and ``TransactionCoordinator``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 Json = dict[str, Any]
 
 _NO_PRODUCER_ID: Final = -1
+
+
+def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
+    """The answer to each that was asked; nothing where the log has none, or the whole request failed.
+
+    Raises:
+        ValueError: if others were answered than were asked.
+    """
+    if answers and set(asked) != answers.keys():
+        raise ValueError("other partitions were answered than were asked")
+    return [answers.get(key, nothing) for key in asked]
 
 
 def _of_group(request: Json, response: Json | None) -> Json:
@@ -87,27 +98,36 @@ def _end_txn(request: Json, response: Json | None) -> Json:
 
 
 def added_partitions(request: Json, response: Json) -> Iterable[Json]:
-    """Partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``."""
-    results = {
-        answer.get("transactionalId"): answer["topicResults"] for answer in response.get("resultsByTransaction", ())
+    """Partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``.
+
+    Raises:
+        ValueError: if others were answered than were asked.
+    """
+    results = [
+        (answer["transactionalId"], answer["topicResults"]) for answer in response.get("resultsByTransaction", ())
+    ]
+    transactions = _transactions(request)
+    if "transactions" not in request:
+        own = response.get("resultsByTopicV3AndBelow") or response.get("results") or []
+        results = [(transactions[0]["transactionalId"], own)]
+    errors = {
+        (transactional_id, topic["name"], entry["partitionIndex"]): entry.get(
+            "partitionErrorCode", entry.get("errorCode")
+        )
+        for transactional_id, topics in results
+        for topic in topics
+        for entry in topic.get("resultsByPartition") or topic.get("results") or ()
     }
-    results[None] = response.get("resultsByTopicV3AndBelow") or response.get("results") or []
+    asked = {
+        (transaction["transactionalId"], topic["name"], partition): transaction["producerId"]
+        for transaction in transactions
+        for topic in transaction["topics"]
+        for partition in topic["partitions"]
+    }
+    codes = answers_of(list(asked), errors)
     failed = response.get("errorCode")
-    for transaction in _transactions(request):
-        key = transaction["transactionalId"] if "transactions" in request else None
-        errors = {
-            (topic["name"], entry["partitionIndex"]): entry.get("partitionErrorCode", entry.get("errorCode"))
-            for topic in results.get(key, ())
-            for entry in topic.get("resultsByPartition") or topic.get("results") or ()
-        }
-        for topic in transaction["topics"]:
-            for partition in topic["partitions"]:
-                yield {
-                    "topic": topic["name"],
-                    "partition": partition,
-                    "error_code": failed or errors.get((topic["name"], partition)),
-                    "producer_id": transaction["producerId"],
-                }
+    for ((_, topic, partition), producer_id), code in zip(asked.items(), codes, strict=True):
+        yield {"topic": topic, "partition": partition, "error_code": failed or code, "producer_id": producer_id}
 
 
 #: Columns of ``silver.requests`` by API, from request and response; the response is None where the log has none.

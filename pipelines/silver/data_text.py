@@ -10,55 +10,94 @@ Sources: ``FetchRequest``, ``FetchResponse``, ``ProduceRequest.toString(verbose)
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
+from pipelines.silver.body_shapes import check_request, check_response
 from pipelines.silver.struct_text import BadStruct, read_struct
 
 Json = dict[str, Any]
 
-_TAGS: Final = r"(?:,_tagged_fields=\{[^{}]*\})?"
-#: Ends a partition: another one follows, or its topic ends, and then another topic follows or the array ends.
-_NEXT: Final = rf"(,|\]{_TAGS}\}}[,\]])"
+#: An array ends: another element follows, or the array's end.
+_MORE: Final = r"([,\]])"
+#: A group that takes part in no match.
+_NOTHING: Final = "((?!))?"
 
-_FETCH: Final = re.compile(
-    r"\{replica_id=(-?\d+),max_wait_(?:ms|time)=(-?\d+),min_bytes=(-?\d+)(?:,max_bytes=(-?\d+))?"
-    r"(?:,isolation_level=(-?\d+))?(?:,session_id=(-?\d+),(?:session_)?epoch=(-?\d+))?,topics=\["
-)
-_ASKED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partitions=\[")
-_ASKED: Final = re.compile(
-    r"\{partition=(\d+)(?:,current_leader_epoch=(-?\d+))?,fetch_offset=(-?\d+)(?:,last_fetched_epoch=(-?\d+))?"
-    rf"(?:,log_start_offset=(-?\d+))?,(?:partition_)?max_bytes=(-?\d+){_TAGS}\}}{_NEXT}"
-)
-#: Misspelt in 1.1 and 2.0 (``forgetten``).
+
+def _since(first: int, version: int, field: str) -> str:
+    """A field that bodies have from a version on: a pattern with one group, which is None where they do not have it."""
+    return rf",{field}=(-?\d+)" if version >= first else _NOTHING
+
+
+class _Fetch(NamedTuple):
+    """Patterns of a version of FETCH."""
+
+    request: re.Pattern[str]
+    asked: re.Pattern[str]
+    forgotten: re.Pattern[str] | None
+    request_end: re.Pattern[str]
+    response: re.Pattern[str]
+    answered: re.Pattern[str]
+    response_end: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _fetch(version: int) -> _Fetch:
+    tags = r",_tagged_fields=\{[^{}]*\}" if version >= 12 else ""
+    # A partition ends: another one follows, or its topic ends, and then another topic follows or the array ends.
+    ends = rf"(,|\]{tags}\}}[,\]])"
+    session = _since(7, version, "session_id") + _since(7, version, "(?:session_)?epoch")
+    head = r"\{replica_id=(-?\d+),max_wait_(?:ms|time)=(-?\d+),min_bytes=(-?\d+)"
+    asked = rf"\{{partition=(\d+){_since(9, version, 'current_leader_epoch')},fetch_offset=(-?\d+)"
+    asked += _since(12, version, "last_fetched_epoch") + _since(5, version, "log_start_offset")
+    # Misspelt in 1.1 and 2.0 (``forgetten``).
+    forgotten = rf"\{{topic=([\w.-]+),partitions=\[((?:\d+(?:,\d+)*)?)\]{tags}\}}{_MORE}"
+    rack = r",rack_id=[^{}\[\]=]*" if version >= 11 else ""
+    throttle = r"throttle_time_ms=\d+," if version >= 1 else ""
+    top = r"error_code=(-?\d+),session_id=(-?\d+)," if version >= 7 else 2 * _NOTHING
+    aborted = r",aborted_transactions=(?:null|\[[^\[\]]*\])" if version >= 4 else ""
+    answered = r"\{(partition_header=\{)?partition=(\d+),error_code=(-?\d+),high_watermark=(-?\d+)"
+    answered += _since(4, version, "last_stable_offset") + _since(5, version, "log_start_offset") + aborted
+    answered += _since(11, version, "preferred_read_replica") + "(?(1)\\})," + _RECORDS
+    return _Fetch(
+        request=re.compile(head + _since(3, version, "max_bytes") + _since(4, version, "isolation_level") + session),
+        asked=re.compile(rf"{asked},(?:partition_)?max_bytes=(-?\d+){tags}\}}{ends}"),
+        forgotten=re.compile(forgotten) if version >= 7 else None,
+        request_end=re.compile(rf"{rack}{tags}\}}\Z"),
+        response=re.compile(rf"\{{{throttle}{top}responses=\["),
+        answered=re.compile(rf"{answered}{_ANSWER_TAGS if tags else 2 * _NOTHING}\}}{ends}"),
+        response_end=re.compile(rf"{tags}\}}\Z"),
+    )
+
+
+_TOPICS: Final = ",topics=["
 _FORGOTTEN: Final = re.compile(r",forg[eo]tten_topics_data=\[")
-_FORGOTTEN_TOPIC: Final = re.compile(rf"\{{topic=([\w.-]+),partitions=\[([\d,]*)\]{_TAGS}\}}([,\]])")
-_FETCH_END: Final = re.compile(rf"(?:,rack_id=[^{{}}\[\]=]*)?{_TAGS}\}}\Z")
-
-_FETCHED: Final = re.compile(r"\{(?:throttle_time_ms=\d+,)?(?:error_code=(-?\d+),session_id=(-?\d+),)?responses=\[")
+_ASKED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partitions=\[")
 _ANSWERED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partition_responses=\[")
 #: Records that are neither null nor printed one by one (up to 2.3) name their class: ``FileRecords(size=261, ...)``.
-_ANSWERED: Final = re.compile(
-    r"\{(partition_header=\{)?partition=(\d+),error_code=(-?\d+),high_watermark=(-?\d+)"
-    r"(?:,last_stable_offset=(-?\d+))?(?:,log_start_offset=(-?\d+))?(?:,aborted_transactions=(?:null|\[[^\[\]]*\]))?"
-    r"(?:,preferred_read_replica=(-?\d+))?(?(1)\}),"
-    r"record_set=(?:\w+\((?:size=(\d+), )?([^{}]*)\)|(null|\[[^\[\]{}]*\]|[\w.$]+@\w+))"
-    r"(?:,_tagged_fields=\{(?:0=\{epoch=(-?\d+),end_offset=(-?\d+)(?:,_tagged_fields=\{\})?\})?"
-    rf"(?:(?:, )?1=\{{leader_id=-?\d+,leader_epoch=-?\d+(?:,_tagged_fields=\{{\}})?\}})?\}})?\}}{_NEXT}"
+_RECORDS: Final = r"record_set=(?:\w+\((?:size=(\d+), )?([^{}]*)\)|(null|\[[^\[\]{}]*\]|[\w.$]+@\w+))"
+_ANSWER_TAGS: Final = (
+    r",_tagged_fields=\{(?:0=\{epoch=(-?\d+),end_offset=(-?\d+),_tagged_fields=\{\}\})?"
+    r"(?:(?:, )?1=\{leader_id=-?\d+,leader_epoch=-?\d+,_tagged_fields=\{\}\})?\}"
 )
 _SLICE: Final = re.compile(r"file= ?[^{}]*, start=(\d+), end=(\d+)")
-_STRUCT_END: Final = re.compile(rf"{_TAGS}\}}\Z")
 
 _PRODUCE: Final = re.compile(
-    r"\{acks=(-?\d+),timeout=(-?\d+),(?:partitionSizes=\[([^\[\]{}]*)\]|numPartitions=\d+)\}\Z"
+    r"\{acks=(-?\d+),timeout=(-?\d+),(?:partitionSizes=\[([^\[\]{}]*)\]|numPartitions=(\d+))\}\Z"
 )
 _SIZE: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)(?:,|\Z)")
-_PRODUCED_TOPIC: Final = _ANSWERED_TOPIC
-_PRODUCED: Final = re.compile(
-    r"\{partition=(\d+),error_code=(-?\d+),base_offset=(-?\d+)(?:,log_append_time=(-?\d+))?"
-    rf"(?:,log_start_offset=(-?\d+))?(?:,record_errors=\[\],error_message=null)?\}}{_NEXT}"
-)
-_PRODUCE_END: Final = re.compile(r"(?:,throttle_time_ms=\d+)?\}\Z")
 _BUFFER: Final = re.compile(r"java\.nio\.\w+\[pos=0 lim=(\d+) cap=\d+\]")
+
+
+@lru_cache(maxsize=64)
+def _produced(version: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of an answered partition and of a response's end."""
+    part = r"\{partition=(\d+),error_code=(-?\d+),base_offset=(-?\d+)"
+    part += _since(2, version, "log_append_time") + _since(5, version, "log_start_offset")
+    refused = r",record_errors=\[\],error_message=null" if version >= 8 else ""
+    throttle = r",throttle_time_ms=\d+" if version >= 1 else ""
+    return re.compile(rf"{part}{refused}\}}(,|\]\}}[,\]])"), re.compile(rf"{throttle}\}}\Z")
+
 
 _OLD_PRODUCE: Final = {
     "timeout": "timeoutMs",
@@ -78,22 +117,25 @@ def _integer(digits: str | None) -> int | None:
     return None if digits is None else int(digits)
 
 
-def read_fetch(text: str) -> Json:
+def read_fetch(text: str, version: int) -> Json:
     """A fetch request's body in the shape of its JSON form.
 
     Raises:
         BadStruct: if the text is not exactly one body of a known version.
     """
-    found = _FETCH.match(text)
-    if found is None:
+    patterns = _fetch(version)
+    found = patterns.request.match(text)
+    if found is None or not text.startswith(_TOPICS, found.end()):
         raise BadStruct("not a fetch request")
     replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, epoch = found.groups()
-    topics, at = _asked_topics(text, found.end())
+    topics, at = _asked_topics(text, found.end() + len(_TOPICS), patterns.asked)
     forgotten: list[Json] = []
-    found = _FORGOTTEN.match(text, at)
-    if found is not None:
-        forgotten, at = _forgotten_topics(text, found.end())
-    if _FETCH_END.match(text, at) is None:
+    if patterns.forgotten is not None:
+        found = _FORGOTTEN.match(text, at)
+        if found is None:
+            raise BadStruct(f"no forgotten topics at {at}")
+        forgotten, at = _forgotten_topics(text, found.end(), patterns.forgotten)
+    if patterns.request_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch request at {at}")
     return {
         "replicaId": int(replica_id),
@@ -108,7 +150,7 @@ def read_fetch(text: str) -> Json:
     }
 
 
-def _asked_topics(text: str, at: int) -> tuple[list[Json], int]:
+def _asked_topics(text: str, at: int, asked: re.Pattern[str]) -> tuple[list[Json], int]:
     topics: list[Json] = []
     if text.startswith("]", at):
         return topics, at + 1
@@ -121,7 +163,7 @@ def _asked_topics(text: str, at: int) -> tuple[list[Json], int]:
         separator = ","
         at = found.end()
         while separator == ",":
-            found = _ASKED.match(text, at)
+            found = asked.match(text, at)
             if found is None:
                 raise BadStruct(f"not a partition at {at}")
             index, leader_epoch, offset, fetched_epoch, log_start, max_bytes, separator = found.groups()
@@ -140,12 +182,12 @@ def _asked_topics(text: str, at: int) -> tuple[list[Json], int]:
             return topics, at
 
 
-def _forgotten_topics(text: str, at: int) -> tuple[list[Json], int]:
+def _forgotten_topics(text: str, at: int, topic: re.Pattern[str]) -> tuple[list[Json], int]:
     topics: list[Json] = []
     if text.startswith("]", at):
         return topics, at + 1
     while True:
-        found = _FORGOTTEN_TOPIC.match(text, at)
+        found = topic.match(text, at)
         if found is None:
             raise BadStruct(f"not a forgotten topic at {at}")
         topics.append({"topic": found[1], "partitions": [int(index) for index in found[2].split(",") if index]})
@@ -154,23 +196,24 @@ def _forgotten_topics(text: str, at: int) -> tuple[list[Json], int]:
             return topics, at
 
 
-def read_fetched(text: str) -> Json:
+def read_fetched(text: str, version: int) -> Json:
     """A fetch response's body in the shape of its JSON form.
 
     Raises:
         BadStruct: if the text is not exactly one body of a known version.
     """
-    found = _FETCHED.match(text)
+    patterns = _fetch(version)
+    found = patterns.response.match(text)
     if found is None:
         raise BadStruct("not a fetch response")
     error_code, session_id = found.groups()
-    topics, at = _fetched_topics(text, found.end())
-    if _STRUCT_END.match(text, at) is None:
+    topics, at = _fetched_topics(text, found.end(), patterns.answered)
+    if patterns.response_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch response at {at}")
     return {"errorCode": _integer(error_code), "sessionId": _integer(session_id), "responses": topics}
 
 
-def _fetched_topics(text: str, at: int) -> tuple[list[Json], int]:
+def _fetched_topics(text: str, at: int, answered: re.Pattern[str]) -> tuple[list[Json], int]:
     topics: list[Json] = []
     if text.startswith("]", at):
         return topics, at + 1
@@ -183,7 +226,7 @@ def _fetched_topics(text: str, at: int) -> tuple[list[Json], int]:
         separator = ","
         at = found.end()
         while separator == ",":
-            found = _ANSWERED.match(text, at)
+            found = answered.match(text, at)
             if found is None:
                 raise BadStruct(f"not an answered partition at {at}")
             _, index, error, high, stable, start, preferred, size, rest, printed, epoch, end, separator = found.groups()
@@ -212,13 +255,14 @@ def _size(records: str | None, printed: str | None) -> int | None:
     return None if found is None else int(found[2]) - int(found[1])
 
 
-def read_produce(text: str, response: Json | None) -> Json:
+def read_produce(text: str, version: int, response: Json | None) -> Json:
     """A produce request's body in the shape of its JSON form.
 
     At DEBUG the request prints ``numPartitions`` only: then the partitions are those of the response, without sizes.
 
     Args:
         text: the request's body.
+        version: of the request.
         response: what `read_produced` gave, None where nothing was answered.
 
     Raises:
@@ -226,13 +270,15 @@ def read_produce(text: str, response: Json | None) -> Json:
     """
     found = _PRODUCE.match(text)
     if found is None:
-        return _old_produce(text)
-    acks, timeout, sizes = found.groups()
+        return _old_produce(text, version)
+    acks, timeout, sizes, number = found.groups()
     topics: list[Json] = []
     if sizes is None:
         for topic in (response or {}).get("responses", ()):
             indexes = [{"index": answer["index"]} for answer in topic["partitionResponses"]]
             topics.append({"name": topic["name"], "partitionData": indexes})
+        if response is not None and sum(len(topic["partitionData"]) for topic in topics) != int(number):
+            raise BadStruct(f"not {number} partitions were answered")
     else:
         at = 0
         while at < len(sizes):
@@ -247,17 +293,18 @@ def read_produce(text: str, response: Json | None) -> Json:
     return {"acks": int(acks), "timeoutMs": int(timeout), "topicData": topics}
 
 
-def _old_produce(text: str) -> Json:
+def _old_produce(text: str, version: int) -> Json:
     """Up to 0.10.1 the request prints as the struct that it is, each partition's records as a buffer."""
     request = read_struct(text, _OLD_PRODUCE)
     for topic in request["topicData"]:
         for data in topic["partitionData"]:
             buffer = _BUFFER.fullmatch(str(data.pop("records", None)))
             data["recordsSizeInBytes"] = None if buffer is None else int(buffer[1])
+    check_request("PRODUCE", version, request)
     return request
 
 
-def read_produced(text: str) -> Json:
+def read_produced(text: str, version: int) -> Json:
     """A produce response's body in the shape of its JSON form.
 
     Raises:
@@ -265,12 +312,13 @@ def read_produced(text: str) -> Json:
     """
     if not text.startswith("{responses=["):
         raise BadStruct("not a produce response")
+    part, end = _produced(version)
     at = len("{responses=[")
     topics: list[Json] = []
     separator = "]" if text.startswith("]", at) else "["
     at += separator == "]"
     while not separator.endswith("]"):
-        found = _PRODUCED_TOPIC.match(text, at)
+        found = _ANSWERED_TOPIC.match(text, at)
         if found is None:
             raise BadStruct(f"not a topic at {at}")
         partitions: list[Json] = []
@@ -278,9 +326,11 @@ def read_produced(text: str) -> Json:
         separator = ","
         at = found.end()
         while separator == ",":
-            found = _PRODUCED.match(text, at)
+            found = part.match(text, at)
             if found is None:  # of a refused batch it is said which records, and why
-                return read_struct(text, _PRODUCE_ANSWER)
+                response = read_struct(text, _PRODUCE_ANSWER)
+                check_response("PRODUCE", version, response)
+                return response
             index, error, base, appended, start, separator = found.groups()
             at = found.end()
             partitions.append(
@@ -292,6 +342,6 @@ def read_produced(text: str) -> Json:
                     "logStartOffset": None if start is None else int(start),
                 }
             )
-    if _PRODUCE_END.match(text, at) is None:
+    if end.match(text, at) is None:
         raise BadStruct(f"not the end of a produce response at {at}")
     return {"responses": topics}

@@ -33,6 +33,7 @@ _CLASSES: Final[dict[str, tuple[str, str]]] = {
 _HEADER: Final = re.compile(
     r"Name: ?(\w+); ?Version: ?(\d+)(?:;Controller:-?\d+;ControllerEpoch:-?\d+)?; ?CorrelationId: ?(-?\d+)"
 )
+_OPTION: Final = re.compile(r"None|Some\((.*)\)", re.DOTALL)
 _CLIENT: Final = re.compile(r"; ?ClientId: ?")
 _PRODUCE: Final = re.compile(r"; RequiredAcks: (-?\d+); AckTimeoutMs: (-?\d+) ms(?:; TopicAndPartition: ([^;]*))?\Z")
 _SIZE: Final = re.compile(r"\[([\w.-]+),(\d+)\] -> (\d+)(?:,|\Z)")
@@ -83,7 +84,10 @@ def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
     end = len(text) if end < 0 else end
     client_id = text[found.end() : end]
     if follows == "; BrokerId: ":
-        return (None if client_id == "None" else client_id.removeprefix("Some(").removesuffix(")")), end
+        option = _OPTION.fullmatch(client_id)
+        if option is None:
+            raise BadStruct("a client id that is no option")
+        return option[1], end
     return client_id, end
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from pipelines.silver.coordinator_bodies import added_partitions
+from pipelines.silver.coordinator_bodies import added_partitions, answers_of
 
 Json = dict[str, Any]
 
@@ -24,8 +24,14 @@ def topic_id(entry: Json) -> str | None:
 
 
 def topic_name(entry: Json) -> str | None:
-    """Name of a topic entry: ``name`` (Produce), ``topic`` (Fetch up to version 12), or a well-known id."""
+    """Name of a topic entry: ``name`` (Produce), ``topic`` (Fetch up to version 12), or a well-known id.
+
+    Raises:
+        ValueError: if it has neither name nor id.
+    """
     name: str | None = entry.get("topic") or entry.get("name") or entry.get("topicName")
+    if not name and "topicId" not in entry:
+        raise ValueError("a topic without name or id")
     return name or _WELL_KNOWN_TOPICS.get(entry.get("topicId", ""))
 
 
@@ -59,66 +65,77 @@ def _write_txn_markers(request: Json, response: Json) -> Iterable[Json]:
         for topic in marker["topics"]
         for entry in topic["partitions"]
     }
-    for marker in request.get("markers", ()):
-        for topic in marker["topics"]:
-            for partition in topic["partitionIndexes"]:
-                yield {
-                    "topic": topic["name"],
-                    "partition": partition,
-                    "error_code": errors.get((marker["producerId"], topic["name"], partition)),
-                    "producer_id": marker["producerId"],
-                    "committed": marker["transactionResult"],
-                }
+    asked = {
+        (marker["producerId"], topic["name"], partition): marker["transactionResult"]
+        for marker in request.get("markers", ())
+        for topic in marker["topics"]
+        for partition in topic["partitionIndexes"]
+    }
+    codes = answers_of(list(asked), errors)
+    for ((producer_id, topic, partition), committed), code in zip(asked.items(), codes, strict=True):
+        yield {
+            "topic": topic,
+            "partition": partition,
+            "error_code": code,
+            "producer_id": producer_id,
+            "committed": committed,
+        }
 
 
 def _offset_for_leader_epoch(request: Json, response: Json) -> Iterable[Json]:
-    answers = _partition_errors(response, "partitions")
-    for topic in request.get("topics", ()):
-        for entry in topic["partitions"]:
-            answer = answers.get((topic["topic"], entry["partition"]), {})
-            yield {
-                "topic": topic["topic"],
-                "partition": entry["partition"],
-                "error_code": answer.get("errorCode"),
-                "leader_epoch": entry.get("leaderEpoch"),
-                "end_offset": answer.get("endOffset"),
-            }
+    asked = [(topic["topic"], entry) for topic in request.get("topics", ()) for entry in topic["partitions"]]
+    keys = [(topic, entry["partition"]) for topic, entry in asked]
+    answers = answers_of(keys, _partition_errors(response, "partitions"), {})
+    for (topic, entry), answer in zip(asked, answers, strict=True):
+        yield {
+            "topic": topic,
+            "partition": entry["partition"],
+            "error_code": answer.get("errorCode"),
+            "leader_epoch": entry.get("leaderEpoch"),
+            "end_offset": answer.get("endOffset"),
+        }
 
 
 def _alter_partition(request: Json, response: Json) -> Iterable[Json]:
-    answers = _partition_errors(response, "partitions")
+    asked = [(topic, entry) for topic in request.get("topics", ()) for entry in topic["partitions"]]
+    keys = [
+        (topic.get("topicId") or topic.get("topicName") or topic.get("name"), entry["partitionIndex"])
+        for topic, entry in asked
+    ]
+    answers = answers_of(keys, _partition_errors(response, "partitions"), {})
     failed = response.get("errorCode")
-    for topic in request.get("topics", ()):
-        key = topic.get("topicId") or topic.get("topicName") or topic.get("name")
-        for entry in topic["partitions"]:
-            answer = answers.get((key, entry["partitionIndex"]), {})
-            isr = entry.get("newIsr")
-            if isr is None:
-                isr = [broker["brokerId"] for broker in entry.get("newIsrWithEpochs", ())]
-            yield {
-                "topic": topic_name(topic),
-                "topic_id": topic_id(topic),
-                "partition": entry["partitionIndex"],
-                "error_code": failed or answer.get("errorCode"),
-                "leader_epoch": entry.get("leaderEpoch"),
-                "partition_epoch": entry.get("partitionEpoch", entry.get("currentIsrVersion")),
-                "isr": isr,
-            }
+    if failed and any(answers):
+        raise ValueError("partitions were answered though the request failed")
+    for (topic, entry), answer in zip(asked, answers, strict=True):
+        isr = entry.get("newIsr")
+        if isr is None:
+            isr = [broker["brokerId"] for broker in entry.get("newIsrWithEpochs", ())]
+        yield {
+            "topic": topic_name(topic),
+            "topic_id": topic_id(topic),
+            "partition": entry["partitionIndex"],
+            "error_code": failed or answer.get("errorCode"),
+            "leader_epoch": entry.get("leaderEpoch"),
+            "partition_epoch": entry.get("partitionEpoch", entry.get("currentIsrVersion")),
+            "isr": isr,
+        }
 
 
 def _leader_and_isr(request: Json, response: Json) -> Iterable[Json]:
-    answers = _partition_errors(response, "partitionErrors")
+    errors = _partition_errors(response, "partitionErrors")
     # By topic id since version 5; before, each error names its topic.
-    answers |= {(entry["topicName"], entry["partitionIndex"]): entry for entry in response.get("partitionErrors", ())}
+    errors |= {(entry["topicName"], entry["partitionIndex"]): entry for entry in response.get("partitionErrors", ())}
     ungrouped: list[tuple[Json, Json]] = [({}, state) for state in request.get("ungroupedPartitionStates", ())]
     grouped = [(topic, state) for topic in request.get("topicStates", ()) for state in topic["partitionStates"]]
-    for topic, state in ungrouped + grouped:
-        name = topic.get("topicName") or state.get("topicName")
-        own_id = topic_id(topic)
-        answer = answers.get((own_id or name, state["partitionIndex"]), {})
+    named = [
+        (topic.get("topicName") or state.get("topicName"), topic_id(topic)) for topic, state in ungrouped + grouped
+    ]
+    states = [state for _, state in ungrouped + grouped]
+    keys = [(id_ or name, state["partitionIndex"]) for (name, id_), state in zip(named, states, strict=True)]
+    for (name, id_), state, answer in zip(named, states, answers_of(keys, errors, {}), strict=True):
         yield {
             "topic": name,
-            "topic_id": own_id,
+            "topic_id": id_,
             "partition": state["partitionIndex"],
             "error_code": answer.get("errorCode", response.get("errorCode")),
             "leader_epoch": state.get("leaderEpoch"),
@@ -142,11 +159,12 @@ def _stop_replica(request: Json, response: Json) -> Iterable[Json]:
         for topic in request.get("topics", ())
         for partition in topic["partitionIndexes"]
     ]
-    for topic, state in states:
+    codes = answers_of([(topic, state["partitionIndex"]) for topic, state in states], errors)
+    for (topic, state), code in zip(states, codes, strict=True):
         yield {
             "topic": topic,
             "partition": state["partitionIndex"],
-            "error_code": errors.get((topic, state["partitionIndex"])),
+            "error_code": code,
             "leader_epoch": state.get("leaderEpoch"),
         }
 

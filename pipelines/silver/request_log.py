@@ -17,10 +17,11 @@ from typing import Any, Final
 
 import orjson
 
+from pipelines.silver.body_shapes import READ_APIS, check_request, check_response
 from pipelines.silver.coordinator_bodies import COLUMNS
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.silver.request_bodies import PARTITIONS, error_codes, topic_id, topic_name
-from pipelines.silver.request_text import UnreadableText, read_completed
+from pipelines.silver.request_text import API_NAMES, UnreadableText, read_completed
 
 Json = dict[str, Any]
 
@@ -53,6 +54,26 @@ _NO_BODY: Final = frozenset(
 )
 
 
+#: Fields of a line in JSON form, and those that only some lines or releases have.
+_LINE_FIELDS: Final = frozenset(
+    (
+        *("requestHeader", "request", "response", "connection", "listener", "securityProtocol", "principal"),
+        *("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "throttleTimeMs"),
+        *("responseQueueTimeMs", "sendTimeMs"),
+    )
+)
+_SOME_LINE_FIELDS: Final = frozenset(
+    ("isForwarded", "clientInformation", "temporaryMemoryBytes", "messageConversionsTime")
+)
+_HEADER_FIELDS: Final = frozenset(
+    ("requestApiKey", "requestApiVersion", "correlationId", "clientId", "requestApiKeyName")
+)
+#: APIs that `API_NAMES` lacks, of those that are read: ALTER_ISR was renamed in 3.2, the other came with 3.7.
+_LATER_NUMBERS: Final = {"ALTER_PARTITION": 56, "CONSUMER_GROUP_HEARTBEAT": 68}
+#: KAFKA-18272.
+_DEPRECATED: Final = "requestApiVersionDeprecated"
+
+
 def parse_request(record: Record) -> Parsed:
     """Read one record of ``kafka.request.logger``.
 
@@ -73,6 +94,8 @@ def parse_request(record: Record) -> Parsed:
     template, reason = ("request.completed", "bad_json") if is_json else ("request.completed_text", "bad_struct")
     try:
         line = orjson.loads(text) if is_json else read_completed(text)
+        if is_json:
+            _check(line)
         header = _header(line, record.time_us)
         build = _BUILDERS.get(header["api"], _other)
         return Parsed(f"request.{header['api'].lower()}", TYPED, tuple(build(line, header)))
@@ -80,6 +103,28 @@ def parse_request(record: Record) -> Parsed:
         return Parsed(template, UNPARSED, reason=problem.reason, problem=str(problem))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
         return Parsed(template, UNPARSED, reason=reason, problem=f"{type(problem).__name__}: {problem}")
+
+
+def _check(line: Json) -> None:
+    """Raise ValueError if a line in JSON form lacks a field, or has one that nothing here knows."""
+    head, request, response = line["requestHeader"], line["request"], line["response"]
+    if not _LINE_FIELDS <= line.keys() <= _LINE_FIELDS | _SOME_LINE_FIELDS:
+        raise ValueError(f"not the fields of a line: {', '.join(line)}")
+    if not _HEADER_FIELDS <= head.keys() <= _HEADER_FIELDS | {_DEPRECATED}:
+        raise ValueError(f"not the fields of a header: {', '.join(head)}")
+    api, version = head["requestApiKeyName"], head["requestApiVersion"]
+    if not _is_name(api, head["requestApiKey"]):
+        raise ValueError(f"{api} is not the name of API {head['requestApiKey']}")
+    check_request(api, version, request)
+    if response:  # none was sent where acks=0, nothing is printed then
+        check_response(api, version, response)
+
+
+def _is_name(api: str, number: int) -> bool:
+    """Whether an API has this number; of one that is not read any may."""
+    if api in _LATER_NUMBERS:
+        return _LATER_NUMBERS[api] == number
+    return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS
 
 
 def _micros(milliseconds: float) -> int:
@@ -123,6 +168,13 @@ def _produce(line: Json, header: Json) -> Iterable[Fact]:
     for topic in (response or {}).get("responses", ()):
         for answer in topic["partitionResponses"]:
             answers[topic.get("name") or topic.get("topicId"), answer["index"]] = answer
+    asked = {
+        (topic.get("name") or topic.get("topicId"), data["index"])
+        for topic in request["topicData"]
+        for data in topic["partitionData"]
+    }
+    if response and asked != answers.keys():
+        raise ValueError("a produce answers all its partitions, and no others")
     partitions = []
     for topic in request["topicData"]:
         name = topic.get("name") or topic.get("topicId")
@@ -251,6 +303,8 @@ def _replica_fetches(
     }
     answers = {(answer["topic_id"] or answer["topic"], answer["partition"]): answer for answer in responses}
     failed = (response.get("errorCode") or 0) if answered else None
+    if failed and any(answer["error_code"] != failed for answer in responses):
+        raise ValueError("a fetch that failed answers its partitions with the same error")
     for asked in partitions:
         answer = answers.pop((asked["topic_id"] or asked["topic"], asked["partition"]), None)
         yield Fact("replica_fetches", {**common, **_position(asked, answer, failed)})
@@ -284,11 +338,10 @@ def _other(line: Json, header: Json) -> Iterable[Fact]:
     api = header["api"]
     request, answer = line.get("request") or {}, line.get("response")
     response = answer or {}
-    codes: Iterable[int] | None = line.get("errorCodes") if "body" in line else error_codes(response)
     row = {
         **header,
         "is_forwarded": line.get("isForwarded"),
-        "error_codes": None if codes is None else sorted(set(codes)),
+        "error_codes": sorted(set(error_codes(response))) if response and api in READ_APIS else None,
         "partitions": list(PARTITIONS[api](request, response)) if api in PARTITIONS else [],
         "body": None,
     }

@@ -100,8 +100,9 @@ _RESPONSE: Final = "},response:"
 
 #: Java prints doubles; 0.11 formats them with the separator of the broker's locale.
 _MS: Final = r"(\d+(?:[.,]\d+)?(?:E-?\d+)?)"
+_FRACTION: Final = re.compile(r"[.,]").search
 #: A principal's commas are those of a distinguished name.
-_PRINCIPAL: Final = r"((?:[^,\\]|\\.|,(?=\s?[\w.]+=))*)"
+_PRINCIPAL: Final = r"((?:(?!listener:)[^,\\]|\\.|,(?=\s?[\w.]+=))*)"
 _TIMES: Final = re.compile(
     rf" from (connection|client) ([^;]+);totalTime:{_MS},requestQueueTime:{_MS},localTime:{_MS},remoteTime:{_MS}"
     rf"(?:,throttleTime:{_MS})?,responseQueueTime:{_MS},sendTime:{_MS}"
@@ -110,11 +111,6 @@ _TIMES: Final = re.compile(
     rf"(?:,temporaryMemoryBytes:\d+)?(?:,messageConversionsTime:{_MS})?)?\Z",
     re.DOTALL,
 )
-_ERROR_CODE: Final = re.compile(r"[{,](?:\w+_)?error_code=(-?\d+)(?=[,}])")
-
-
-#: APIs with one error code at the front, and texts of clients after it.
-_ONE_CODE: Final = frozenset(("FIND_COORDINATOR", "JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT"))
 
 
 class UnreadableText(ValueError):
@@ -135,7 +131,7 @@ def read_completed(text: str) -> Json:
     Returns:
         requestHeader, request, response (None where the log has none), connection, listener, principal and the times
         in milliseconds under the names of the JSON form. For APIs other than PRODUCE and FETCH also ``body``, the
-        bodies as printed, and ``errorCodes`` of the response (None where the log has none).
+        bodies as printed.
 
     Raises:
         UnreadableText: if the line is cut, or its parts cannot be told apart.
@@ -150,17 +146,15 @@ def read_completed(text: str) -> Json:
             raise UnreadableText("bad_times", "no principal or no listener")
         asked, answered = _bodies(text[begin:end], answers)
         line = {"requestHeader": header, **times}
-        api = header["requestApiKeyName"]
+        api, version = header["requestApiKeyName"], header["requestApiVersion"]
         if api == "FETCH":
-            line["request"] = read_fetch(asked)
-            line["response"] = read_fetched(answered) if answered else None
+            line["request"] = read_fetch(asked, version)
+            line["response"] = read_fetched(answered, version) if answered else None
         elif api == "PRODUCE":
-            line["response"] = read_produced(answered) if answered else None
-            line["request"] = read_produce(asked, line["response"])
+            line["response"] = read_produced(answered, version) if answered else None
+            line["request"] = read_produce(asked, version, line["response"])
         else:
             line["body"] = text[begin:end]
-            line["errorCodes"] = _error_codes(api, answered) if answered else None
-            version = header["requestApiVersion"]
             line["request"], line["response"] = read_bodies(api, version, asked, answered)
     except BadStruct as problem:
         raise UnreadableText("bad_struct", str(problem)) from None
@@ -207,11 +201,6 @@ def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
     return request + "}", response or None
 
 
-def _error_codes(api: str, response: str) -> list[int]:
-    codes = [int(found[1]) for found in _ERROR_CODE.finditer(response)]
-    return codes[:1] if api in _ONE_CODE else codes
-
-
 def _times(text: str) -> tuple[Json, int]:
     """What stands at the end of a line, and where that begins."""
     at = text.rfind(" from connection ")
@@ -227,8 +216,11 @@ def _times(text: str) -> tuple[Json, int]:
     response_queue, send = float(printed[5]), float(printed[6])
     if printed[4] is not None:
         throttle = float(printed[4])
+    elif any(map(_FRACTION, filter(None, printed))):
+        raise UnreadableText("bad_times", "no throttleTime")
     else:
-        # Up to 0.10.2 it is what the other times leave. In 0.8.2, which had no quotas, that is nothing: cut short.
+        # Up to 0.10.2, whose times are whole milliseconds, it is what the others leave. In 0.8.2, which had no quotas,
+        # that is nothing: cut short.
         throttle = max(0.0, total - queue - local - remote - response_queue - send)
     if (principal is None) != (peer == "client") or (peer == "client" and throttle > 0):
         raise UnreadableText("bad_times", text[-80:])

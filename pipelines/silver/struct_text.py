@@ -30,6 +30,7 @@ _NO_RENAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 #: Texts: one that reads like a number stays a text.
 _NEVER_NULL: Final = frozenset(("topic", "name", "topic_name", "group_id", "consumer_group_id", "member_id"))
+_TOPICS: Final = frozenset(("topic", "name", "topic_name"))
 _NULLABLE: Final = frozenset(("transactional_id", "group_instance_id", "assignment", "member_assignment"))
 #: Texts of brokers, with whatever an exception said.
 _MESSAGES: Final = frozenset(("error_message", "batch_index_error_message"))
@@ -113,6 +114,8 @@ def _value(text: str, at: int, key: str, renames: Mapping[str, str], depth: int)
 
 def _scalar(key: str, raw: str) -> Any:
     if key in _NEVER_NULL:
+        if not raw and key in _TOPICS:
+            raise BadStruct(f"no {key}")
         return raw
     if key in _NULLABLE or key in _MESSAGES:
         return None if raw == "null" else raw

@@ -9,10 +9,12 @@ definitions (2.4 to 2.7).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from pipelines.silver.body_shapes import check_request, check_response
 from pipelines.silver.struct_text import BadStruct, read_struct
 
 Json = dict[str, Any]
@@ -87,8 +89,9 @@ _SHAPES: Final[dict[str, _Shape]] = {
     "ADD_OFFSETS_TO_TXN": _Shape(f"{_TRANSACTION} groupId:0+", _GROUP),
     "END_TXN": _Shape(f"{_TRANSACTION} committed:0+", {"transaction_result": "committed"}),
 }
-#: APIs whose response has nothing but error codes and texts to read.
-_CODES_ONLY: Final = frozenset(("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_DELETE"))
+#: Responses of which only the error code is read, before texts of clients: (version since which times stand before it).
+_CODE_FIRST: Final = {"JOIN_GROUP": 2, "SYNC_GROUP": 1}
+_ERROR_CODE: Final = re.compile(r"\{(throttle_time_ms=\d+,)?error_code=(-?\d+),")
 
 
 def read_bodies(api: str, version: int, request: str, response: str | None) -> tuple[Json, Json | None]:
@@ -114,9 +117,22 @@ def read_bodies(api: str, version: int, request: str, response: str | None) -> t
         raise BadStruct(f"not the fields of {api} version {version}: {', '.join(asked)}")
     if api in ("LEADER_AND_ISR", "STOP_REPLICA"):
         _regroup(asked)
-    if response is None or api in _CODES_ONLY:
-        return asked, unread
-    return asked, read_struct(response, shape.response)
+    if shape.fields is None:
+        check_request(api, version, asked)
+    if response is None:
+        return asked, None
+    if api in _CODE_FIRST:
+        return asked, _code_first(response, throttled=version >= _CODE_FIRST[api])
+    answered = read_struct(response, shape.response)
+    check_response(api, version, answered)
+    return asked, answered
+
+
+def _code_first(response: str, throttled: bool) -> Json:
+    found = _ERROR_CODE.match(response)
+    if found is None or (found[1] is not None) != throttled:
+        raise BadStruct("no error code")
+    return {"errorCode": int(found[2])}
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.silver.record import TYPED
 from pipelines.silver.request_log import parse_request
+from pipelines.silver.request_text import API_NAMES
 from tests.unit.silver import coordinator_lines as json_lines
 from tests.unit.silver import request_text_lines as text_lines
 from tests.unit.silver.test_request_log import only, record
@@ -31,7 +32,8 @@ def with_bodies(line: str, api: str, version: int, request: Any, response: Any) 
     """The row of a line in JSON form with other bodies."""
     read = record(line)
     changed = orjson.loads(read.message.removeprefix("Completed request:"))
-    changed["requestHeader"] |= {"requestApiKeyName": api, "requestApiVersion": version}
+    number = 68 if api == "CONSUMER_GROUP_HEARTBEAT" else API_NAMES.index(api)
+    changed["requestHeader"] |= {"requestApiKey": number, "requestApiKeyName": api, "requestApiVersion": version}
     changed |= {"request": request, "response": response}
     result = parse_request(read._replace(message="Completed request:" + orjson.dumps(changed).decode()))
     assert result.outcome == TYPED, result.problem
@@ -104,12 +106,13 @@ def test_several_transactions_in_one_request():
 
     line = json_lines.ADD_PARTITIONS_TO_TXN_V5_39
     request = {"transactions": [transaction("a", 1, True), transaction("b", 2, False)]}
-    response = {"errorCode": 0, "resultsByTransaction": [answer("b", 2, 48), answer("a", 1, 0)]}
+    response = {"throttleTimeMs": 0, "errorCode": 0, "resultsByTransaction": [answer("b", 2, 48), answer("a", 1, 0)]}
     found = with_bodies(line, "ADD_PARTITIONS_TO_TXN", 5, request, response)
     assert said(found) == {"verify_only": False}
     assert [(part["producer_id"], part["error_code"]) for part in found["partitions"]] == [(1, 0), (2, 48)]
     assert found["error_codes"] == [0, 48]
-    refused = with_bodies(line, "ADD_PARTITIONS_TO_TXN", 5, request, {"errorCode": 31, "resultsByTransaction": []})
+    response = {"throttleTimeMs": 0, "errorCode": 31, "resultsByTransaction": []}
+    refused = with_bodies(line, "ADD_PARTITIONS_TO_TXN", 5, request, response)
     assert [part["error_code"] for part in refused["partitions"]] == [31, 31]
 
 
@@ -120,13 +123,17 @@ def test_requests_that_no_corpus_has_in_json():
     offsets = [
         {"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}, {"partitionIndex": 1, "errorCode": 3}]}
     ]
-    assert said(with_bodies(line, "ADD_OFFSETS_TO_TXN", 3, {**ids, "groupId": "g"}, {"errorCode": 0})) == expected
+    well = {"throttleTimeMs": 0, "errorCode": 0}
+    assert said(with_bodies(line, "ADD_OFFSETS_TO_TXN", 3, {**ids, "groupId": "g"}, well)) == expected
     request = {**ids, "groupId": "g", "generationId": 1, "memberId": "m", "groupInstanceId": None, "topics": []}
     found = with_bodies(line, "TXN_OFFSET_COMMIT", 3, request, {"throttleTimeMs": 0, "topics": offsets})
     assert said(found) == {**expected, "records": 1}
-    found = with_bodies(line, "CONSUMER_GROUP_HEARTBEAT", 0, {"groupId": "g", "memberId": "m"}, {"errorCode": 0})
+    nothing = ("instanceId", "rackId", "subscribedTopicNames", "serverAssignor", "topicPartitions")
+    request = {"groupId": "g", "memberId": "m", "memberEpoch": 1, "rebalanceTimeoutMs": -1} | dict.fromkeys(nothing)
+    answer = {"memberId": "m", "memberEpoch": 1, "heartbeatIntervalMs": 5, "assignment": None, "errorMessage": None}
+    found = with_bodies(line, "CONSUMER_GROUP_HEARTBEAT", 0, request, well | answer)
     assert said(found) == {"group_id": "g"}
-    found = with_bodies(line, "OFFSET_DELETE", 0, {"groupId": "g", "topics": []}, {"errorCode": 0, "topics": []})
+    found = with_bodies(line, "OFFSET_DELETE", 0, {"groupId": "g", "topics": []}, {**well, "topics": []})
     assert said(found) == {"group_id": "g"}
 
 
@@ -249,8 +256,8 @@ PARTITIONS = [
     (
         "WRITE_TXN_MARKERS",
         0,
-        "{coordinator_epoch=1,transaction_markers=[{producer_id=5,producer_epoch=2,transaction_result=true,topics=["
-        "{topic=t,partitions=[0,1]}]}]}",
+        "{transaction_markers=[{producer_id=5,producer_epoch=2,transaction_result=true,topics=["
+        "{topic=t,partitions=[0,1]}],coordinator_epoch=1}]}",
         "{transaction_markers=[{producer_id=5,topics=[{topic=t,partitions=[{partition=0,error_code=0},"
         "{partition=1,error_code=6}]}]}]}",
         [("t", 0, 0), ("t", 1, 6)],
@@ -282,8 +289,8 @@ PARTITIONS = [
         1,
         "{controller_id=1,controller_epoch=2,broker_epoch=3,delete_partitions=false,partitions=[{topic=t,"
         "partition_ids=[0,3]}]}",
-        "{error_code=0,partitions=[{topic=t,partition=3,error_code=7}]}",
-        [("t", 0, None), ("t", 3, 7)],
+        "{error_code=0,partitions=[{topic=t,partition=3,error_code=7},{topic=t,partition=0,error_code=0}]}",
+        [("t", 0, 0), ("t", 3, 7)],
     ),
     (
         "STOP_REPLICA",
