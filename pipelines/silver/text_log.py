@@ -12,6 +12,7 @@ from collections import defaultdict
 from pipelines.silver.grammar import Grammar, Template, simple_name
 from pipelines.silver.grammars import (
     configs,
+    fetcher_errors,
     fetcher_events,
     fetcher_positions,
     fetcher_truncation,
@@ -59,6 +60,7 @@ TEMPLATES: tuple[Template, ...] = (
     *leadership_requests.TEMPLATES,
     *state_machines.TEMPLATES,
     *fetcher_events.TEMPLATES,
+    *fetcher_errors.TEMPLATES,
     *fetcher_truncation.TEMPLATES,
     *leader_epochs.TEMPLATES,
     *log_manager.TEMPLATES,

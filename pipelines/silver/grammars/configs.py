@@ -10,6 +10,12 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import PARTITION, partition_of
 
 _DUMP = ("KafkaConfig", "AbstractConfig")
+_HANDLERS = (
+    "DynamicConfigManager",
+    "DynamicConfigManager$ConfigChangedNotificationHandler",
+    "ZkConfigManager",
+    "ZkConfigManager$ConfigChangedNotificationHandler",
+)
 _PUBLISHER = ("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
 
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
@@ -148,13 +154,16 @@ TEMPLATES = (
         "LogManager, message format versions to 3.x",
     ),
     Template(
+        "configs.notification",
+        _HANDLERS,
+        r"(?:Processing config change notification\(s\)\.\.\.|Purging config change notification .*|Version [12] "
+        r"config "
+        r"change notification .*)",
+        "DynamicConfigManager.processAllConfigChanges, 0.9; ConfigChangedNotificationHandler: what it cannot read",
+    ),
+    Template(
         "configs.override",
-        (
-            "DynamicConfigManager",
-            "DynamicConfigManager$ConfigChangedNotificationHandler",
-            "ZkConfigManager",
-            "ZkConfigManager$ConfigChangedNotificationHandler",
-        ),
+        _HANDLERS,
         r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: (?:\w*\("
         r"|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
@@ -162,12 +171,7 @@ TEMPLATES = (
     ),
     Template(
         "configs.override",
-        (
-            "DynamicConfigManager",
-            "DynamicConfigManager$ConfigChangedNotificationHandler",
-            "ZkConfigManager",
-            "ZkConfigManager$ConfigChangedNotificationHandler",
-        ),
+        _HANDLERS,
         r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: (?:\w*\("
         r"|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",

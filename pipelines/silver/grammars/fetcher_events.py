@@ -1,4 +1,4 @@
-"""Grammar of the replica fetchers: partitions that join, leave or fail.
+"""Grammar of the replica fetchers: partitions that join and leave.
 
 Loggers ``ReplicaFetcherThread`` and ``ReplicaFetcherManager``. The same classes serve moves between log directories
 (``ReplicaAlterLogDirs...``); those copy within one broker, prove nothing about replication, and are known by logger.
@@ -9,44 +9,34 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
-from pipelines.silver.printed import FETCH_DATA, fields, mapping, partitions
+from pipelines.silver.printed import items, mapping, partitions
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import (
-    ID_PARTITION,
-    PARTITION,
-    i32,
-    i64,
-    option,
-    optional_i32,
-    partition_of,
-    topic_id_of,
-)
+from pipelines.silver.values import PARTITION, i32, i64, partition_of, topic_id_of
 
-_THREAD = ("ReplicaFetcherThread",)
 _MANAGER = ("ReplicaFetcherManager",)
-_MAX_DETAIL = 500
 
+#: ``BrokerEndPoint``: a class with ``host:port`` up to 3.9, a record with a port since 4.1; the old one has no names.
+_END_POINT = r"BrokerEndPoint(?:\(id=(?P<id>-?\d+), host=[^,()]*\)|\[id=(?P<new_id>-?\d+), host=[^,\[\]]*, port=\d+\])"
+
+#: ``InitialFetchState``, 2.4 and later, a topic id since 3.1, a record in 4.4; without name up to 2.3.
 _INITIAL = re.compile(
-    rf"({PARTITION}) -> InitialFetchState[(\[](?:(?:topicId=)?((?:Some|Optional)[(\[][\w-]+[)\]]|None"
-    r"|Optional\.empty), ?)?(?:leader=)?BrokerEndPoint[(\[](?:id=)?(-?\d+),[^)\]]*[)\]], "
-    r"?(?:currentLeaderEpoch=)?(-?\d+), ?(?:initOffset=)?(-?\d+)[)\]]",
+    rf"InitialFetchState\((?:(?P<topic_id>Some\([\w-]+\)|Optional\[[\w-]+\]|None|Optional\.empty),)?{_END_POINT},"
+    r"(?P<epoch>-?\d+),(?P<offset>-?\d+)\)",
     re.ASCII,
 )
-
-_INITIAL_OLD = re.compile(rf"\[({PARTITION}), initOffset (-?\d+) to broker BrokerEndPoint\((-?\d+),[^)]*\)\]", re.ASCII)
-
-_INITIAL_23 = re.compile(rf"({PARTITION}) -> \(offset=(-?\d+), leaderEpoch=(-?\d+)\)", re.ASCII)
-
-_FORGOTTEN = rf"(?:{ID_PARTITION}(?:, {ID_PARTITION})*|)"
-#: ``FetchRequest.Builder.toString``; 0.10.2 to the newest.
-_FETCH_REQUEST = (
-    r"\(type[=:]FetchRequest, replicaId=-?\d+, maxWait=\d+, minBytes=\d+, maxBytes=\d+, fetchData=(?P<data>\{.*\})"
-    rf"(?:, isolationLevel=\w+(?:, (?:toForget={_FORGOTTEN}|removed={_FORGOTTEN}, replaced={_FORGOTTEN}), "
-    r"metadata=\(sessionId=\w+, epoch=\w+\)(?:, rackId=[^(),]*)?)?)?\)"
+_INITIAL_RECORD = re.compile(
+    rf"InitialFetchState\[topicId=(?P<topic_id>Optional\[[\w-]+\]|Optional\.empty), leader={_END_POINT}, "
+    r"currentLeaderEpoch=(?P<epoch>-?\d+), initOffset=(?P<offset>-?\d+)\]",
+    re.ASCII,
+)
+_INITIAL_23 = re.compile(r"\(offset=(?P<offset>-?\d+), leaderEpoch=(?P<epoch>-?\d+)\)", re.ASCII)
+_INITIAL_OLD = re.compile(
+    rf"\[({PARTITION}), initOffset (-?\d+) to broker BrokerEndPoint\((-?\d+),[^,()]*,\d+\)\] ", re.ASCII
 )
 
 
-def _event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
+def fetcher_event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
+    """A row of ``fetcher_events``; leader and thread are the prefix's."""
     return Fact(
         "fetcher_events",
         {
@@ -62,149 +52,45 @@ def _event(context: Context, partition: tuple[str, int], action: str, **columns:
 
 def _added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """One fact per partition; the initial offset is the follower's log end offset (or its high watermark)."""
-    listed = match[2]
+    leader = i32(match["broker"] or match["id"] or match["new_id"])
     facts: list[Fact] = []
-    for name, topic_id, leader, epoch, offset in _INITIAL.findall(listed):
-        partition = partition_of(name)
-        facts.append(
-            Fact(
-                "fetcher_events",
-                {
-                    "topic": partition[0],
-                    "partition": partition[1],
-                    "action": "added",
-                    "leader": i32(leader),
-                    "leader_epoch": i32(epoch),
-                    "offset": i64(offset),
-                },
-            )
-        )
-        known_id = topic_id_of(topic_id) if topic_id not in ("", "None", "Optional.empty") else None
-        if known_id is not None:
-            facts.append(Fact("topics", {"topic": partition[0], "topic_id": known_id}))
-    added = sum(fact.table == "fetcher_events" for fact in facts)
-    if not added:
-        for name, offset, epoch in _INITIAL_23.findall(listed):
-            partition = partition_of(name)
-            leader_id = optional_i32(match[1])
-            facts.append(
-                _event(context, partition, "added", leader=leader_id, leader_epoch=i32(epoch), offset=i64(offset))
-            )
-            added += 1
-    if added != listed.count(" -> "):
-        raise ValueError(f"{listed.count(' -> ')} partitions listed, {added} read")
+    for name, state in mapping(match["states"], " -> ").items():
+        initial = _INITIAL.fullmatch(state) or _INITIAL_RECORD.fullmatch(state) or _INITIAL_23.fullmatch(state)
+        if initial is None:
+            raise ValueError(f"no initial state: {state[:80]}")
+        values = initial.groupdict()
+        of_state = values.get("id") or values.get("new_id")
+        if of_state is not None and i32(of_state) != leader:
+            raise ValueError(f"not broker {leader}: {state[:80]}")
+        topic, partition = partition_of(name)
+        columns = {"leader": leader, "leader_epoch": i32(initial["epoch"]), "offset": i64(initial["offset"])}
+        facts.append(fetcher_event(context, (topic, partition), "added", **columns))
+        topic_id = topic_id_of(values.get("topic_id"))
+        if topic_id is not None:
+            facts.append(Fact("topics", {"topic": topic, "topic_id": topic_id}))
     return tuple(facts)
 
 
 def _added_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    facts = tuple(
-        _event(context, partition_of(name), "added", leader=i32(leader), offset=i64(offset))
-        for name, offset, leader in _INITIAL_OLD.findall(match[1])
-    )
-    if len(facts) != match[1].count("initOffset"):
-        raise ValueError(f"{match[1].count('initOffset')} partitions listed, {len(facts)} read")
-    return facts
-
-
-def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return tuple(_event(context, partition, "removed") for partition in partitions(match[1]))
-
-
-def _failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(context, partition_of(match[1]), "failed"),)
-
-
-def _fenced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (
-        _event(
-            context,
-            partition_of(match[1]),
-            "fenced",
-            leader_epoch=i32(match[2]),
-            error="older epoch than the current leader",
-        ),
-    )
-
-
-def _ahead(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The leader does not know the follower's epoch yet: fetched again later."""
-    error = "newer epoch than the current leader"
-    return (_event(context, partition_of(match[1]), "delayed", leader_epoch=i32(match[2]), error=error),)
-
-
-def _leader_behind(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    error = "smaller leader epoch at the remote broker"
-    return (_event(context, partition_of(match[1]), "error", leader_epoch=i32(match[2]), error=error),)
-
-
-def _answered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(context, partition_of(match["tp"]), "error", error=match["error"][:_MAX_DETAIL]),)
-
-
-def _not_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(context, partition_of(match[1]), "error", error="remote broker is not the leader"),)
-
-
-def _partition_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The exception stands in the continuation lines, or, up to 0.11, in the line itself."""
-    offset = match.groupdict().get("offset")
-    cause = match.groupdict().get("cause") or _cause(record) or match[0]
-    return (
-        _event(
-            context,
-            partition_of(match["tp"]),
-            "error",
-            offset=None if offset is None else i64(offset),
-            error=cause[:_MAX_DETAIL],
-        ),
-    )
-
-
-def _cause(record: Record) -> str | None:
-    """The first continuation line: exception and message."""
-    _, found, rest = record.message.partition("\n")
-    return rest.partition("\n")[0].strip() or None if found else None
-
-
-def _response_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """A whole fetch failed: one fact per partition that it asked for.
-
-    Offsets are the follower's log end offsets. A request within an incremental session lists only the partitions
-    that changed; one that lists none says nothing of any partition.
-    """
-    cause = _cause(record)
     facts: list[Fact] = []
-    for name, data in mapping(match["data"], "=").items():
-        values = fields(data, FETCH_DATA)
-        facts.append(
-            _event(
-                context,
-                partition_of(name),
-                "error",
-                leader_epoch=optional_i32(option(values.get("currentLeaderEpoch"))),
-                offset=i64(values.get("fetchOffset") or values["offset"]),
-                error=cause if cause is None else cause[:_MAX_DETAIL],
-            )
-        )
+    for item in items(match[1]):
+        initial = _INITIAL_OLD.fullmatch(item)
+        if initial is None:
+            raise ValueError(f"no initial state: {item[:80]}")
+        columns = {"leader": i32(initial[3]), "offset": i64(initial[2])}
+        facts.append(fetcher_event(context, partition_of(initial[1]), "added", **columns))
     return tuple(facts)
 
 
-def _delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    cause = match[1]
-    return tuple(_event(context, partition, "delayed", error=cause) for partition in partitions(match[2]))
+def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return tuple(fetcher_event(context, partition, "removed") for partition in partitions(match[1]))
 
-
-def _disk_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-_TP = rf"(?P<tp>{PARTITION})"
 
 TEMPLATES = (
     Template(
         "fetcher.added",
         _MANAGER,
-        r"Added fetcher to broker (?:BrokerEndPoint\(id=)?(-?\d+)(?:, host=[^)]*\))? for partitions (.*)",
+        rf"Added fetcher to broker (?:(?P<broker>-?\d+)|{_END_POINT}) for partitions (?P<states>.*)",
         "AbstractFetcherManager.addPartitionsToFetcherThread, 2.1 and later; topic ids since 3.1",
         _added,
     ),
@@ -221,177 +107,5 @@ TEMPLATES = (
         r"Removed fetcher for partitions ?(.*)",
         "AbstractFetcherManager.removeFetcherForPartitions",
         _removed,
-    ),
-    Template(
-        "fetcher.failed",
-        _THREAD,
-        rf"Partition ({PARTITION}) marked as failed",
-        "AbstractFetcherThread.markPartitionFailed, 2.4 and later",
-        _failed,
-    ),
-    Template(
-        "fetcher.fenced",
-        _THREAD,
-        rf"Partition ({PARTITION}) has an older epoch \((-?\d+)\) than the current leader\. Will await the new "
-        r"LeaderAndIsr state before resuming fetching\.",
-        "AbstractFetcherThread.onPartitionFenced, 2.1 and later",
-        _fenced,
-    ),
-    Template(
-        "fetcher.ahead_of_leader",
-        _THREAD,
-        rf"Partition ({PARTITION}) has an? (?:new|newer) epoch \((-?\d+)\) than the current leader\. [rR]etry the "
-        r"partition later\.?",
-        "AbstractFetcherThread.onPartitionFenced, 2.6 and later",
-        _ahead,
-    ),
-    Template(
-        "fetcher.leader_behind",
-        _THREAD,
-        rf"Remote broker has a smaller leader epoch for partition ({PARTITION}) than this replica's current leader "
-        r"epoch of (-?\d+)\.",
-        "AbstractFetcherThread.processFetchRequest, 2.1 and later; DEBUG",
-        _leader_behind,
-    ),
-    Template(
-        "fetcher.not_leader",
-        _THREAD,
-        rf"Remote broker is not the leader for partition ({PARTITION}), which could indicate that the partition is "
-        r"being moved",
-        "AbstractFetcherThread.processFetchRequest; DEBUG since 2.1",
-        _not_leader,
-    ),
-    Template(
-        "fetcher.answered_error",
-        _THREAD,
-        rf"Received (?P<error>[A-Z_]+) from the leader for partition {_TP}\. This error may be returned transiently .*",
-        "AbstractFetcherThread.processFetchRequest, 2.7 and later",
-        _answered,
-    ),
-    Template(
-        "fetcher.answered_error",
-        _THREAD,
-        rf"Retrying leaderEpoch request for partition {_TP} as the leader reported an error: (?P<error>.*)",
-        "AbstractFetcherThread.fetchAndTruncate / maybeTruncateToEpochEndOffsets",
-        _answered,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"Error for partition {_TP} at offset (?P<offset>-?\d+)",
-        "AbstractFetcherThread.processFetchRequest, 1.1 and later",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"Error for partition {_TP} to broker -?\d+:(?P<cause>.*)",
-        "AbstractFetcherThread.processFetchRequest, up to 1.0",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"(?:Error|Unexpected error occurred) while processing data for partition {_TP}(?: at offset "
-        r"(?P<offset>-?\d+))?",
-        "AbstractFetcherThread.processFetchRequest",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"Found invalid messages during fetch for partition {_TP} offset (?P<offset>-?\d+)(?: error (?P<cause>.*))?",
-        "AbstractFetcherThread.processFetchRequest",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"(?:Failed to truncate|Unexpected error occurred during truncation for) {_TP}(?: at offset "
-        r"(?P<offset>-?\d+))?",
-        "AbstractFetcherThread.doTruncate",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"Error getting offset for partition {_TP}(?: to broker -?\d+)?",
-        "AbstractFetcherThread.handleOutOfRangeError",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"Could not fetch offset for {_TP} due to error: (?P<cause>.*)",
-        "AbstractFetcherThread.handleOutOfRangeError, 2.1 and later",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        rf"(?:Could not build|Error building) remote log auxiliary state for {_TP}(?: due to error: (?P<cause>.*))?",
-        "AbstractFetcherThread.handleOffsetsMovedToTieredStorage, 3.5 and later",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.partition_error",
-        _THREAD,
-        r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes for partition "
-        rf"{_TP}\. .*",
-        "ReplicaFetcherThread.maybeWarnIfOversizedRecords",
-        _partition_error,
-    ),
-    Template(
-        "fetcher.response_error",
-        _THREAD,
-        rf"Error in (?:response for fetch request|fetch to broker -?\d+, request) {_FETCH_REQUEST}",
-        "AbstractFetcherThread.processFetchRequest; 'in fetch to broker' up to 1.1",
-        _response_error,
-    ),
-    Template(
-        "fetcher.response_error_unnamed",
-        _THREAD,
-        r"Error in fetch kafka\.server\.ReplicaFetcherThread\$FetchRequest@[0-9a-f]+(?:\. Possible cause: .*)?",
-        "AbstractFetcherThread.processFetchRequest, up to 0.10.1: the partitions are not printed",
-    ),
-    Template(
-        "fetcher.delayed",
-        _THREAD,
-        r"Handling errors in (\w+) for partitions (.*)",
-        "AbstractFetcherThread.handlePartitionsWithErrors, 2.2 and later; DEBUG",
-        _delayed,
-    ),
-    Template(
-        "fetcher.delayed",
-        _THREAD,
-        r"[hH]andling (errors for partitions|partitions with error for) (.*)",
-        "AbstractFetcherThread.handlePartitionsWithErrors, up to 2.1",
-        _delayed,
-    ),
-    Template(
-        "fetcher.tiered",
-        _THREAD,
-        r"(?:Received error OFFSET_MOVED_TO_TIERED_STORAGE, at fetch offset: .*|Current offset .* is out of range or "
-        r"moved to remote tier\. .*)",
-        "AbstractFetcherThread, 3.5 and later; DEBUG",
-    ),
-    Template(
-        "fetcher.endpoint_close",
-        _THREAD,
-        r"(?:Failed to initiate shutdown of|Failed to close|Fail to close leader endpoint) .*",
-        "ReplicaFetcherThread.initiateShutdown / awaitShutdown",
-    ),
-    Template(
-        "fetcher.disk_error",
-        _THREAD,
-        r"Disk error while replicating data for .*",
-        "ReplicaFetcherThread.processPartitionData, up to 1.0; FATAL",
-        _disk_error,
-    ),
-    Template(
-        "fetcher.manager_shutdown",
-        _MANAGER,
-        r"(?:shutting down|shutdown completed|Resizing fetcher thread pool size from \d+ to \d+)",
-        "AbstractFetcherManager.closeAllFetchers / resizeThreadPool",
     ),
 )

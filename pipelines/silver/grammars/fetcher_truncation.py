@@ -138,6 +138,13 @@ TEMPLATES = (
         _out_of_range,
     ),
     Template(
+        "fetcher.truncation_not_allowed_unnamed",
+        _THREAD,
+        r"(?:Exiting|Halting) because log truncation is not allowed for topic \S+, [Cc]urrent leader -?\d+'s latest "
+        r"offset -?\d+ is less than replica -?\d+'s latest offset -?\d+",
+        "ReplicaFetcherThread.handleOffsetOutOfRange, up to 0.10.0: of which partition it does not say; FATAL",
+    ),
+    Template(
         "fetcher.truncation_not_allowed",
         _THREAD,
         rf"(?:Exiting|Halting) because log truncation is not allowed for partition {_TP}, [Cc]urrent leader(?: "

@@ -19,7 +19,8 @@ _ALL_OUT_OF_SYNC = re.compile(rf"{_LAGGING}(?: {_LAGGING})*\.", re.ASCII)
 _REPLICA = (
     rf"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
     rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?"
-    r"|Replica\(replicaId=(?P<new>\d+), topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), lastCaughtUpTimeMs=-?\d+"
+    r"|Replica\(replicaId=(?P<new>\d+), topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), "
+    r"lastCaughtUpTimeMs=-?\d+"
     rf"(?:, highWatermark={OFFSET}, lastStableOffset={OFFSET})?\)"
 )
 #: What an ISR shows of each replica up to 2.3, the next one after a comma.

@@ -78,14 +78,14 @@ TEMPLATES = (
     Template(
         "controller_kraft.partitions_changing",
         _REPLICATION,
-        r"(?P<context>\w+)(?:\[(?P<broker>-?\d+)\])?: changing \d+ partition\(s\)",
+        r"(?P<context>\w+)(?:\[(?P<broker>-?\d+)(?::[\w-]{22})?\])?: changing \d+ partition\(s\)",
         "ReplicationControlManager.generateLeaderAndIsrUpdates: a count only",
         _partitions_changing,
     ),
     Template(
         "controller_kraft.partitions_listed",
         _REPLICATION,
-        r"\w+(?:\[-?\d+\])?: changing partition\(s\): .*",
+        r"\w+(?:\[-?\d+(?::[\w-]{22})?\])?: changing partition\(s\): .*",
         "ReplicationControlManager.generateLeaderAndIsrUpdates; DEBUG",
     ),
     Template(

@@ -357,7 +357,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.replication_error",
         _REPLICATION,
-        r"(?:Unexpected (?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced "
+        r"(?:No stale brokers found\.|Unknown server error validating Create Topic|Unexpected "
+        r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced "
         r"(?:topic|partition) .*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not "
         r"allowed .*|Partition creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find "
         r"the .* for topic: .*|.* has overlapping ISR=.*)",
@@ -374,7 +375,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.directories",
         _REPLICATION,
-        r"(?:Director(?:y|ies) .* in broker .*|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned partition .*)",
+        r"(?:Director(?:y|ies) .* in broker .*|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned partition "
+        r".*)",
         "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",
     ),
 )

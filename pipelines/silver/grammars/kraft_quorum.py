@@ -75,7 +75,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.event_failed",
         _QUORUM,
-        r"\w+(?:\(\d+\))?: (?:event failed with|event unable to start processing because of|failed with|unable to "
+        r"\w+(?:[(\[]-?\d+[)\]])?: (?:event failed with|event unable to start processing because of|failed "
+        r"with|unable to "
         r"start processing because of) .*",
         "QuorumController.handleEventException",
         _other,
@@ -96,7 +97,11 @@ TEMPLATES = (
     Template(
         "controller_kraft.activation",
         _QUORUM,
-        r"(?:Performing controller activation\..*|The metadata log appears to be empty\. .*|No metadata\.version "
+        r"(?:Asked to load snap?shot .*|Asked to load snasphot .*|Begin ZK Migration Transaction|Should not have ZK "
+        r"migrations enabled .*|Snapshot generator already exists\.|The bootstrap metadata\.version .* does not "
+        r"support "
+        r"ZK migrations\. .*|Tried to claim controller epoch .*|Unable to apply .* record from snapshot .*"
+        r"|Performing controller activation\..*|The metadata log appears to be empty\. .*|No metadata\.version "
         r"feature level record was found .*|Loaded ZK migration state of .*|Setting the ZK migration state to .*"
         r"|Putting the controller into pre-migration mode\. .*|Activating pre-migration controller .*|(?:Staying in"
         r"|Completing|Starting) (?:the )?ZK [mM]igration.*|(?:Starting|Completing) migration of ZooKeeper metadata .*"
@@ -174,7 +179,7 @@ TEMPLATES = (
     Template(
         "controller_kraft.security",
         ("ClientQuotaControlManager", "AclControlManager", "ScramControlManager", "DelegationTokenControlManager"),
-        r"(?:Replayed|Removed|Created|Modified|Delegation token) .*",
+        r"(?:Replayed|Removed|Created|Modified|Delegation token|Ignoring duplicate ACL|Not creating ACL) .*",
         "Quotas, ACLs, SCRAM credentials, delegation tokens",
     ),
 )

@@ -187,7 +187,8 @@ TEMPLATES = (
     Template(
         "leadership.created",
         _LOGGERS,
-        rf"Creating new partition (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+)\.(?:A topic with the same name .*)?",
+        rf"Creating new partition (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+)\.(?:A topic with the same name "
+        r".*)?",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
@@ -202,7 +203,8 @@ TEMPLATES = (
     Template(
         "leadership.offline_log_dir",
         _LOGGERS,
-        rf"Unable to bring up new local leader (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) because it resides in "
+        rf"Unable to bring up new local leader (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) because it resides "
+        r"in "
         r"an offline log directory\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
@@ -229,7 +231,8 @@ TEMPLATES = (
     Template(
         "leadership.fetch_not_started",
         _LOGGERS,
-        rf"Unable to start fetching (?P<tp>{PARTITION}) with topic ID (?P<id>{_ID}) (?:because|from leader|due to) .*",
+        rf"Unable to start fetching (?P<tp>{PARTITION}) with topic ID (?P<id>{_ID}) (?:because|from leader|due to) "
+        r".*",
         "ReplicaManager.applyLocalFollowersDelta, KRaft",
         _named_id,
     ),

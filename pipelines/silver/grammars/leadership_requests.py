@@ -108,7 +108,8 @@ TEMPLATES = (
     Template(
         "leadership.leader_unavailable",
         _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) \(last "
+        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) "
+        r"\(last "
         r"update controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is "
         r"unavailable\.",
         "ReplicaManager.makeFollowers, ZooKeeper: -1 is a partition without leader",

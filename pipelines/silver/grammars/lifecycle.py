@@ -170,6 +170,12 @@ TEMPLATES = (
         _event("state_change"),
     ),
     Template(
+        "lifecycle.persister",
+        _KRAFT_SERVER,
+        r"(?:Using no.op .*|Unknown (?:persister|share group DLQ manager) .*)",
+        "BrokerServer, share groups (KIP-932)",
+    ),
+    Template(
         "lifecycle.waiting",
         (*_KRAFT_SERVER, "ControllerServer"),
         r"(?:Waiting for .*|Finished waiting for .*|Received a fatal error while waiting for .*)",
@@ -304,7 +310,7 @@ TEMPLATES = (
     ),
     Template(
         "lifecycle.zookeeper_reregistration",
-        ("KafkaHealthcheck$SessionExpireListener",),
+        ("KafkaHealthcheck$SessionExpireListener", "KafkaHealthcheck"),
         r"(?:re-registering broker info in ZK for broker -?\d+|done re-registering broker|Subscribing to "
         r"/brokers/topics path to watch for new topics)",
         "KafkaHealthcheck.SessionExpireListener, up to 1.0",
@@ -322,7 +328,7 @@ TEMPLATES = (
     ),
     Template(
         "lifecycle.signal",
-        ("LoggingSignalHandler",),
+        ("LoggingSignalHandler", "Kafka"),
         r"Terminating process due to signal \S+",
         "LoggingSignalHandler.register",
         _event("signal"),
@@ -362,7 +368,8 @@ TEMPLATES = (
     Template(
         "lifecycle.metadata_published",
         ("BrokerMetadataPublisher",),
-        r"(?:Publishing (?:initial )?metadata at offset .*|Publishing delta .*|Updating metadata\.version to .*"
+        r"(?:The topicId does not exist in .*|Publishing (?:initial )?metadata at offset .*|Publishing delta "
+        r".*|Updating metadata\.version to .*"
         r"|Feature .* has been updated to version .*|Error (?:publishing|updating|starting|initializing|handling|with"
         r"|loading|deleting) .*|Found stray log dir .*)",
         "BrokerMetadataPublisher, KRaft",

@@ -28,7 +28,8 @@ TEMPLATES = (
     Template(
         "log_cleaner.cleaning",
         _CLEANER,
-        r"(?:Beginning cleaning of log .*|Building offset map for .*|Offset map for log .* complete\.|Offset map is "
+        r"(?:Cleaner \d+: )?(?:Beginning cleaning of log .*|Building offset map for .*|Offset map for log .* "
+        r"complete\.|Offset map is "
         r"full, .*|Cleaning .*|Swapping in cleaned segment .*|Caught segment overflow error during cleaning: .*"
         r"|Growing cleaner I/O buffers .*)",
         "Cleaner.doClean",
@@ -36,7 +37,8 @@ TEMPLATES = (
     Template(
         "log_cleaner.configuration",
         _CLEANER,
-        r"(?:Updating logCleanerIoMaxBytesPerSecond: .*|Cannot use more than 2G of cleaner buffer space .*)",
+        r"(?:Invalid value for `log\.cleaner\.threads`: .*|Updating logCleanerIoMaxBytesPerSecond: .*|Cannot use "
+        r"more than 2G of cleaner buffer space .*)",
         "LogCleaner",
     ),
     Template(
@@ -47,7 +49,7 @@ TEMPLATES = (
     ),
     Template(
         "log_cleaner.manager",
-        ("LogCleanerManager",),
+        ("LogCleanerManager", "LogCleaner"),
         r"(?:The cleaning for partition .* is aborted(?: and paused)?|(?:Compaction|Cleaning) for partition .* is "
         r"resumed|Resetting first dirty offset .*|The last checkpoint dirty offset for partition .*|Failed to access "
         r"checkpoint file .*|Stopping cleaning logs in dir .*|Checking if log segment may be cleaned: .*|Finding "

@@ -96,7 +96,13 @@ TEMPLATES = (
         r"(?:Searching (?:the earliest or latest )?offset (?:for|by) timestamp .*|Offset time array = .*)",
         "UnifiedLog.fetchOffsetByTimestamp; DEBUG",
     ),
-    Template("log.closing", _LOG, rf"Closing (?:log|handlers)(?: {PARTITION})?", "UnifiedLog.close; DEBUG"),
+    Template(
+        "log.loaded",
+        _LOG,
+        rf"Completed load of log {PARTITION} with log end offset -?\d+",
+        "Log.loadSegments, up to 0.10",
+    ),
+    Template("log.closing", _LOG, rf"Closing (?:log|handlers|quietly)(?: {PARTITION})?", "UnifiedLog.close; DEBUG"),
     Template(
         "log.retention_check",
         _LOG,
@@ -107,7 +113,7 @@ TEMPLATES = (
         "log.repaired",
         _LOG,
         r"(?:Found (?:log file|file) .* from interrupted swap operation.*|Found an orphaned index file .*|Found a "
-        r"corrupted index file .*|Could not find (?:offset )?index file .*|Found invalid offset during recovery\. .*"
+        r"corrupted index file.*|Could not find (?:offset )?index file .*|Found invalid offset during recovery\. .*"
         r"|Caught segment overflow error: .*|Splitting overflowed segment .*|Replacing overflowed segment .*"
         r"|Recovering file .* by renaming from .*|Deleting (?:index files|stray|invalid swap file|non-empty leader "
         r"epoch cache) .*|Clearing leader epoch cache after .*|Record format version has been downgraded .*|Error "

@@ -97,9 +97,15 @@ TEMPLATES = (
     Template(
         "log.loading",
         _MANAGER,
-        r"(?:Loaded \d+ logs in \d+ms(?: \(unclean log dirs = .*\))?\.?|Logs loading complete in \d+ ms\.)",
+        r"(?:Loaded \d+ logs in \d+ms(?: \(unclean log dirs = .*\))?\.?|Logs loading complete(?: in \d+ ms)?\.)",
         "LogManager.loadLogs",
         _loading,
+    ),
+    Template(
+        "log.cleaner_deprecated",
+        _MANAGER,
+        r"The config `log\.cleaner\.enable` is deprecated .*",
+        "LogManager, 4.1 and later",
     ),
     Template(
         "log.recovery",

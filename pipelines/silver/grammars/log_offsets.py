@@ -97,6 +97,14 @@ def _truncation_no_effect(match: re.Match[str], context: Context, record: Record
     )
 
 
+def _truncation_no_effect_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """As `_truncation_no_effect`."""
+    topic, partition = partition_of(match[1])
+    return _truncation(
+        topic, partition, source="no_effect", offset=i64(match[2]), previous_end_offset=i64(match[3]) + 1
+    )
+
+
 def _below_high_watermark(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return _truncation(
         *partition_of(match[1]), source="below_high_watermark", offset=i64(match[2]), high_watermark=i64(match[3])
@@ -166,6 +174,13 @@ TEMPLATES = (
         r"Truncating to (-?\d+) has no effect as the largest offset in the log is (-?\d+)\.?",
         "Log.truncateTo, 0.11 and later",
         _truncation_no_effect,
+    ),
+    Template(
+        "log.truncation_no_effect",
+        _LOG,
+        rf"Truncating ({PARTITION}) to (-?\d+) has no effect as the largest offset in the log is (-?\d+)\.",
+        "Log.truncateTo, 0.11 and 1.0",
+        _truncation_no_effect_old,
     ),
     Template(
         "log.truncated_fully",

@@ -184,7 +184,8 @@ TEMPLATES = (
     Template(
         "partition.high_watermark_skipped",
         _LOGGERS,
-        rf"Skipping update high watermark since Old hw {OFFSET} is larger than new hw .* for partition .*\. All leo's "
+        rf"Skipping update high watermark since Old hw {OFFSET} is larger than new hw .* for partition .*\. All "
+        r"leo's "
         r"are .*",
         "Partition.maybeIncrementLeaderHW up to 0.10",
         _skipped_old,
@@ -234,7 +235,7 @@ TEMPLATES = (
     Template(
         "partition.replica_high_watermark_set",
         ("Replica",),
-        rf"Setting high watermark for replica (-?\d+) partition ({PARTITION}) to \[{OFFSET}\]",
+        rf"Setting high watermark for replica (-?\d+) partition ({PARTITION}) (?:on broker -?\d+ )?to \[{OFFSET}\]",
         "Replica.highWatermark_= up to 2.3",
         _replica_high_watermark,
     ),
@@ -257,9 +258,21 @@ TEMPLATES = (
         "Partition.createLog",
     ),
     Template(
+        "partition.replica_loaded",
+        ("Replica",),
+        rf"Replica loaded for partition {PARTITION} with initial high watermark -?\d+",
+        "Replica, 0.11 to 2.3: logged for each replica, remote ones with 0, so it cannot be told whose it is",
+    ),
+    Template(
+        "partition.replica_log_start_offset_set",
+        ("Replica",),
+        rf"Setting log start offset for (?:remote|local) replica -?\d+ for partition {PARTITION} to \[-?\d+\]",
+        "Replica.logStartOffset_= 0.11 to 2.3",
+    ),
+    Template(
         "partition.log_exists",
         _LOGGERS,
-        r"(?:Future )?(?:Unified)?Log already exists\.",
+        r"(?:(?:Future )?(?:Unified)?Log already exists\.|Leader does not have a local log)",
         "Partition.createLogIfNotExists, 2.2 and later",
     ),
     Template(

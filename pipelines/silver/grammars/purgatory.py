@@ -69,7 +69,8 @@ def _unblocked(match: re.Match[str], context: Context, record: Record) -> tuple[
 
 
 def _satisfied(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is named."""
+    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is "
+    "named."""
     topic, partition = partition_of(match["tp"])
     replica = _REPLICA.search(match["operation"])
     reason = match["reason"] if "reason" in match.groupdict() else match["before"]
@@ -127,7 +128,7 @@ TEMPLATES = (
         "fetch.leadership_lost",
         _FETCH,
         r"(?P<before>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer "
-        rf"knows of partition)(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
+        rf"knows? of)(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
         "DelayedFetch.tryComplete, cases A to C; DEBUG",
         _satisfied,
     ),
@@ -197,7 +198,7 @@ TEMPLATES = (
     Template(
         "replica_manager.unblocked_other",
         ("ReplicaManager",),
-        r"Request key .* unblocked \d+ (?:DeleteRecordsRequest|ElectLeader)\.",
+        r"Request key .* unblocked \d+ (?:DeleteRecordsRequest|ElectLeader|ElectPreferredLeader)\.",
         "ReplicaManager.tryCompleteDelayedDeleteRecords / tryCompleteElection; DEBUG",
     ),
 )

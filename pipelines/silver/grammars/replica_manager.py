@@ -73,7 +73,9 @@ TEMPLATES = (
     Template(
         "replica_manager.fetch_error",
         _LOGGERS,
-        r"Error processing fetch (?:operation on partition|with max size) .*",
+        r"(?:Error processing fetch (?:operation on partition|with max size) .*|Fetching log segment for .*|Leader "
+        r"for "
+        r"partition .* does not have a local log)",
         "ReplicaManager.readFromLog",
     ),
     Template(
@@ -91,7 +93,7 @@ TEMPLATES = (
     Template(
         "replica_manager.follower_reads",
         _LOGGERS,
-        r"Recording follower broker -?\d+ log read results: .*",
+        r"Recording follower broker -?\d+ log (?:read results|end offsets): .*",
         "ReplicaManager.updateFollowerLogReadResults, up to 2.3; DEBUG: 'Recorded replica' follows for each partition",
     ),
     Template(
@@ -110,7 +112,8 @@ TEMPLATES = (
     Template(
         "replica_manager.log_dir_failure",
         _LOGGERS,
-        r"(?:Stopping serving replicas in dir .*|Stopped serving replicas in dir .*|Broker -?\d+ stopped fetcher for "
+        r"(?:Partitions .* are offline due to failure on log directory .*|Stopping serving replicas in dir "
+        r".*|Stopped serving replicas in dir .*|Broker -?\d+ stopped fetcher for "
         r"partitions .*|Error while (?:writing to highwatermark file|making broker the (?:leader|follower) for "
         r"partition) .*)",
         "ReplicaManager.handleLogDirFailure / checkpointHighWatermarks",

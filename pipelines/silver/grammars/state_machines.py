@@ -174,7 +174,7 @@ TEMPLATES = (
     Template(
         "state_machines.partition_failed",
         _LOGGERS,
-        rf"{_SELF}initiated state change for partition (?P<tp>{PARTITION}) {_FROM_TO} failed",
+        rf"{_SELF}[Ii]nitiated state change for partition (?P<tp>{PARTITION}) {_FROM_TO} failed",
         "PartitionStateMachine.handleStateChange, up to 1.0",
         _partition_failed,
     ),
@@ -188,7 +188,8 @@ TEMPLATES = (
     Template(
         "state_machines.replica_failed",
         _LOGGERS,
-        rf"{_SELF}initiated state change of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) {_FROM_TO} "
+        rf"{_SELF}[Ii]nitiated state change of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) "
+        rf"{_FROM_TO} "
         r"failed",
         "ReplicaStateMachine.logFailedStateChange",
         _replica,
@@ -234,7 +235,7 @@ TEMPLATES = (
     Template(
         "state_machines.reassignment_sent",
         _LOGGERS,
-        r"(?:Sent LeaderAndIsr request|Failed to send LeaderAndIsr request) .*for partition being reassigned "
+        r"(?:[Ss]ent LeaderAndIsr request|Failed to send LeaderAndIsr request) .*for partition being reassigned "
         rf"{PARTITION}",
         "KafkaController.updateLeaderEpochAndSendRequest",
     ),
@@ -260,21 +261,30 @@ TEMPLATES = (
     Template(
         "state_machines.elected",
         _LOGGERS,
-        rf"elected leader (?P<leader>-?\d+) for Offline partition (?P<tp>{PARTITION})",
+        rf"[Ee]lected leader (?P<leader>-?\d+) for Offline partition (?P<tp>{PARTITION})",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
         _elected,
     ),
     Template(
         "state_machines.election_failed",
         _LOGGERS,
-        rf"encountered error while electing leader for partition (?P<tp>{PARTITION}) due to: .*",
+        rf"[Ee]ncountered error while electing leader for partition (?P<tp>{PARTITION}) due to: .*",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
         _elected,
     ),
     Template(
+        "state_machines.election_aborted",
+        _LOGGERS,
+        rf"[Aa]borted leader election for partition (?P<tp>{PARTITION}) since the LeaderAndIsr path was already "
+        r"written by "
+        r"another controller\. This probably means that the current controller -?\d+ went through a soft failure and "
+        r"another controller was elected with epoch -?\d+\.",
+        "PartitionStateMachine.electLeaderForPartition, up to 1.0: the failure that follows is the fact",
+    ),
+    Template(
         "state_machines.election_started",
         _LOGGERS,
-        rf"started leader election for partition {PARTITION}",
+        rf"[Ss]tarted leader election for partition {PARTITION}",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
     ),
 )

@@ -39,14 +39,6 @@ def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     )
 
 
-def _elected_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (
-        _event(
-            match, "controller_elected", subject_broker_id=i32(match["broker"]), controller_epoch=i32(match["epoch"])
-        ),
-    )
-
-
 def _own_epoch(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     epoch = i32(match["epoch"])
     return (_event(match, "controller_elected", subject_broker_id=context.node, controller_epoch=epoch),)
@@ -162,7 +154,7 @@ TEMPLATES = (
         _CONTROLLER,
         r"Controller (?P<broker>-?\d+) incremented epoch to (?P<epoch>\d+)",
         "KafkaController.incrementControllerEpoch, up to 0.11",
-        _elected_old,
+        _elected,
     ),
     Template(
         "controller_zk.epoch_incremented",
@@ -239,14 +231,15 @@ TEMPLATES = (
     Template(
         "controller_zk.preferred_failed",
         _CONTROLLER,
-        rf"Partition {_TP} failed to (?:be elected|complete preferred replica leader election) .*",
+        rf"Partition {_TP} failed to (?:be elected|complete preferred replica leader election)\b.*",
         "KafkaController.removePartitionsFromPreferredReplicaElection",
         _election,
     ),
     Template(
         "controller_zk.election_error",
         _CONTROLLER,
-        rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {_TP}(?: because "
+        rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {_TP}(?: "
+        r"because "
         r"controller has moved to another broker\.)?",
         "KafkaController.onReplicaElection",
         _election,
@@ -304,6 +297,12 @@ TEMPLATES = (
         _isr_failed,
     ),
     Template(
+        "controller_zk.isr_retained",
+        _CONTROLLER,
+        rf"Retaining last ISR -?\d+ of partition {PARTITION} since unclean leader election is disabled",
+        "KafkaController.removeReplicaFromIsr, up to 1.0: the ISR that follows says it",
+    ),
+    Template(
         "controller_zk.isr_rejected",
         _CONTROLLER,
         r"(?:Ignoring (?:AlterIsr|AlterPartition|AllocateProducerIds) due to .*|Rejecting AlterPartition (?:request "
@@ -321,7 +320,8 @@ TEMPLATES = (
     Template(
         "controller_zk.moved",
         _CONTROLLER,
-        r"(?:Forcing the controller to resign|Controller has already moved .*|A controller has been elected but just "
+        r"(?:Received error in LeaderAndIsr response .* from broker -?\d+|Forcing the controller to "
+        r"resign|Controller has already moved .*|A controller has been elected but just "
         r"resigned.*|Error while electing or becoming controller .*|Controller moved to another broker when "
         r"processing .*|Error processing event .*|Received a ShutdownEventThread event\. .*)",
         "KafkaController",
@@ -340,6 +340,14 @@ TEMPLATES = (
         r"(?P<broker>-?\d+) successfully elected as leader",
         "ZookeeperLeaderElector.elect, up to 1.0",
         _other_elected,
+    ),
+    Template(
+        "controller_zk.elector_step",
+        ("ZookeeperLeaderElector", "ZookeeperLeaderElector$LeaderChangeListener"),
+        r"(?:A leader has been elected but just resigned.*|Broker -?\d+ (?:has been|was) elected as leader.*|Error "
+        r"while "
+        r"electing or becoming leader on broker -?\d+)",
+        "ZookeeperLeaderElector.elect, up to 0.10: the winner says it itself",
     ),
     Template(
         "controller_zk.elector",

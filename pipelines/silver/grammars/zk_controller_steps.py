@@ -15,7 +15,8 @@ TEMPLATES = (
     Template(
         "controller_zk.leader_epoch",
         _CONTROLLER,
-        rf"(?:Updating leader epoch for partition {PARTITION}|Updated leader epoch for partition {PARTITION} to .*)",
+        rf"(?:Updating leader epoch for partition {PARTITION}\.?|Updated leader epoch for partition {PARTITION} to "
+        r".*)",
         "KafkaController.updateLeaderEpoch",
     ),
     Template(
@@ -35,16 +36,18 @@ TEMPLATES = (
         "controller_zk.starting_elections",
         _CONTROLLER,
         r"(?:Starting (?:replica|preferred replica) leader election .*|Partitions undergoing preferred replica "
-        r"election: .*|Partitions that completed preferred replica election: .*|Skipping preferred replica election "
-        r"for partitions due to topic deletion: .*|Resuming preferred replica election for partitions: .*|Skipping "
+        r"election: .*|Partitions that completed preferred replica election: .*|Skipping preferred replica (?:leader "
+        r")?election "
+        r"for partitions? .*|Resuming preferred replica election for partitions: .*|Skipping "
         r"replica leader election .*|Waiting for any successful result for election type .*)",
         "KafkaController.onReplicaElection: the outcome follows for each partition",
     ),
     Template(
         "controller_zk.balancing",
         _CONTROLLER,
-        r"(?:Checking need to trigger auto leader balancing|Topics not in preferred replica .*|Leader imbalance "
-        r"ratio for broker .*|Processing automatic preferred replica leader election|Preferred replicas by broker .*)",
+        r"(?:[Cc]hecking need to trigger (?:auto leader balancing|partition rebalance)|[Tt]opics not in preferred "
+        r"replica .*|[Ll]eader imbalance ratio for broker .*|[Pp]referred replicas by broker .*|Processing automatic "
+        r"preferred replica leader election)",
         "KafkaController.checkAndTriggerAutoLeaderRebalance; TRACE and DEBUG",
     ),
     Template(
@@ -57,6 +60,7 @@ TEMPLATES = (
         r".*|Updated broker epochs cache: .*|Currently (?:active|shutting) brokers in the cluster: .*|Current list "
         r"of topics in the cluster: .*|List of topics (?:to be deleted|ineligible for deletion): .*|Live brokers: .*"
         r"|All shutting down brokers: .*|All leaders = .*|(?:Register|Unregister) BrokerModifications handler for .*"
+        r"|(?:Reading|Incrementing) controller epoch (?:from|in) ZooKeeper|Updated broker: .*"
         r"|Removed .* from list of shutting down brokers\.|Broker info update callback for .*|Updated broker "
         r"metadata: .*)",
         "KafkaController.onControllerFailover and the state it holds",
@@ -67,7 +71,12 @@ TEMPLATES = (
         r"(?:Controller starting up|Controller startup complete|Controller resigning, broker id -?\d+|(?:Registering"
         r"|De-registering) IsrChangeNotificationListener|Broker -?\d+ starting become controller state transition"
         r"|Initialized controller epoch to \d+ and zk version \d+|Broker -?\d+ is ready to serve as the new "
-        r"controller with epoch \d+|starting the partition rebalance scheduler|New topic creation callback for .*"
+        r"controller with epoch \d+|starting the partition rebalance scheduler|starting the controller "
+        r"scheduler|Starting become controller state transition|(?:Registering|De-registering) "
+        r"logDirEventNotificationListener|Controller has been shut down, aborting startup/failover|Failed to parse "
+        r"the "
+        r"controller info as json\. .*|Probably this controller is still using the old format .*|Invalid topic and "
+        r"partition JSON.*|ZK expired, but the current controller id .*|New topic creation callback for .*"
         r"|Controller .* state change .*)",
         "KafkaController, up to 1.0",
     ),
@@ -81,7 +90,10 @@ TEMPLATES = (
     Template(
         "controller_zk.topics_step",
         _CONTROLLER,
-        r"(?:Some replicas .* for topics scheduled for deletion .*|Delete topics listener fired .*|Ignoring request "
+        r"(?:There is no producerId block yet .*|Acquired new producerId block .*|PreferredReplicaLeaderElection "
+        r"waiting: "
+        r".*|Updated path .* for replica assignment|Some replicas .* for topics scheduled for deletion .*|Delete "
+        r"topics listener fired .*|Ignoring request "
         r"to delete non-existing topics .*|Removing .* since delete topic is disabled|Delete topic callback invoked "
         r".*|Restoring the partition replica assignment .*|Skipping adding partitions .*|Ignoring partition change "
         r"during topic deletion .*|New partitions to be added .*|Adding partitions .*|Sending MetadataRequest to "
@@ -93,7 +105,8 @@ TEMPLATES = (
         _PARTITION_MACHINE,
         r"(?:Initializing partition state|Triggering online partition state changes|St(?:arted|opped) partition "
         r"state machine.*|Invoking state change to \w+ for partitions .*|After leader election, leader cache is "
-        r"updated to .*|Live assigned replicas for partition .*|Initializing leader and isr for partition .*"
+        r"updated to .*|After leader election, leader cache for .* is updated to .*|Live assigned replicas for "
+        r"partition .*|Initializing leader and isr for partition .*"
         r"|Controller moved to another broker when .*|Error while moving some .*|Retrying leader election with "
         r"strategy .*|Controller failed to elect leader for partition .*)",
         "ZkPartitionStateMachine: what changes stands in the state change log",
@@ -103,14 +116,17 @@ TEMPLATES = (
         _REPLICA_MACHINE,
         r"(?:Initializing replica state|Triggering (?:online|offline) replica state changes|St(?:arted|opped) "
         r"replica state machine.*|Invoking state change to \w+ for replicas .*|Controller moved to another broker "
-        r"when .*|Error while moving some .*|Adding replica .*|Controller failed to remove replica .*)",
+        r"when .*|Are all replicas for topic .* deleted .*|Error while moving some .*|Adding replica .*|Controller "
+        r"failed to remove replica .*)",
         "ZkReplicaStateMachine: what changes stands in the state change log",
     ),
     Template(
         "controller_zk.listener",
         (*_BROKER_LISTENER, *_TOPIC_LISTENER, "IsrChangeNotificationListener"),
         r"(?:Broker change listener fired for path .*|Topic change listener fired for path .*|ISR change "
-        r"notification listener fired|Sending MetadataRequest to Brokers.*)",
+        r"notification listener fired|Fired!!!|\[IsrChangeNotificationListener\] Fired!!!|Invalid topic and "
+        r"partition JSON: "
+        r".*|Sending MetadataRequest to Brokers.*)",
         "Listeners of KafkaController, up to 1.0",
     ),
     Template(

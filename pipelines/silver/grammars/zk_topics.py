@@ -8,10 +8,13 @@ from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import ASSIGNMENT, fields, items, mapping, partitions, split
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
-from pipelines.silver.values import PARTITION, i32, ints, partition_of, topic_id_of
+from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, partition_of, topic_id_of
 
 _CONTROLLER = ("KafkaController",)
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
+_DELETION_LISTENER = ("PartitionStateMachine$DeleteTopicsListener", "PartitionStateMachine")
+_DELETION = ("TopicDeletionManager", "TopicDeletionManager$DeleteTopicsThread")
+_REASSIGNMENT = (*_CONTROLLER, "ReassignedPartitionsIsrChangeListener")
 _MAX_DETAIL = 500
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
 _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
@@ -109,6 +112,11 @@ def _reassignment(match: re.Match[str], context: Context, record: Record) -> tup
     return _about_partition(match, "reassignment")
 
 
+def _reassigned_to(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The replicas that the controller now counts with: those of both sets while it waits, then the new ones."""
+    return _about_partition(match, "reassignment", replicas=ints(match["replicas"]))
+
+
 _TP = rf"(?P<tp>{PARTITION})"
 
 TEMPLATES = (
@@ -129,22 +137,27 @@ TEMPLATES = (
     ),
     Template(
         "controller_zk.topic_deletion",
-        _CONTROLLER,
+        (*_CONTROLLER, *_DELETION_LISTENER),
         r"Starting topic deletion for topics (.*)",
-        "KafkaController.processTopicDeletion",
+        "KafkaController.processTopicDeletion; DeleteTopicsListener up to 0.10",
         _topics_deleted,
     ),
     Template(
         "controller_zk.topic_deletion",
-        ("TopicDeletionManager",),
+        _DELETION,
         r"Deletion of topic (\S+) successfully completed",
         "TopicDeletionManager.completeDeleteTopic",
         _topics_deleted,
     ),
     Template(
         "controller_zk.topic_deletion_step",
-        ("TopicDeletionManager",),
-        r"(?:Initializing manager with initial deletions: .*|Removing .* since delete topic is disabled|Deletion "
+        _DELETION,
+        r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for .*"
+        r"|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
+        r"deletion of topic .* at this time since it is marked ineligible for deletion|Retrying delet(?:e topic "
+        r"for|ion "
+        r"of) topic .* since replicas .* were not successfully deleted|Removing .* since delete topic is "
+        r"disabled|Deletion "
         r"failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for replicas .*"
         r"|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of topic .* "
         r"\(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion callback .*"
@@ -162,22 +175,25 @@ TEMPLATES = (
     Template(
         "controller_zk.partitions_created",
         ("AdminZkClient",),
-        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: (?P<assignment>.*)\.",
+        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: "
+        r"(?P<assignment>.*)\.",
         "AdminZkClient.addPartitions",
         _topic_created,
     ),
     Template(
         "controller_zk.admin",
-        ("AdminZkClient",),
-        r"(?:Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation .*|Topic deletion "
+        ("AdminZkClient", "AdminUtils"),
+        r"(?:Topic update .*|Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation "
+        r".*|Topic deletion "
         r".*)",
-        "AdminZkClient; mostly DEBUG",
+        "AdminZkClient, AdminUtils up to 1.0 (which names no topic); mostly DEBUG",
     ),
     Template(
         "controller_zk.reassignment",
         _CONTROLLER,
         r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
-        r"all caught up with the leader for reassigning partition|Skipping reassignment of|Failed completing "
+        r"all caught up with the leader for reassigning partition|Skipping reassignment of(?: partition)?|Failed "
+        r"completing "
         rf"reassignment of partition|Error completing reassignment of partition) {_TP}.*",
         "KafkaController.onPartitionReassignment and its steps",
         _reassignment,
@@ -188,6 +204,65 @@ TEMPLATES = (
         rf"Leader -?\d+ for partition {_TP} being reassigned, is (?:not|already) in the new list of replicas .*",
         "KafkaController.moveReassignedPartitionLeaderIfRequired",
         _reassignment,
+    ),
+    Template(
+        "controller_zk.reassignment",
+        _REASSIGNMENT,
+        r"(?:New replicas [\d,]+ for partition|Waiting for new replicas [\d,]+ for partition|\d+/\d+ replicas have "
+        r"caught "
+        rf"up with the leader for partition) {_TP} being reassigned(?: not yet caught up with the leader| to catch "
+        r"up "
+        r"with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch up)",
+        "KafkaController.onPartitionReassignment, up to 2.3",
+        _reassignment,
+    ),
+    Template(
+        "controller_zk.reassigned_to",
+        _CONTROLLER,
+        rf"(?:Handling reassignment of|Updated assigned replicas for) partition {_TP} (?:to new replicas|being "
+        r"reassigned "
+        rf"to) (?P<replicas>{INT_LIST})",
+        "KafkaController.initiateReassignReplicasForTopicPartition / updateAssignedReplicasForPartition, up to 2.3",
+        _reassigned_to,
+    ),
+    Template(
+        "controller_zk.reassignment",
+        _CONTROLLER,
+        rf"Remov(?:ed|ing) partition {_TP} from the list of reassigned partitions in zookeeper",
+        "KafkaController.removePartitionFromReassignedPartitions, up to 2.3",
+        _reassignment,
+    ),
+    Template(
+        "controller_zk.reassignment_failed",
+        _CONTROLLER,
+        rf"(?:Error handling reassignment of partition {PARTITION} to replicas [\d,]* as it was never "
+        r"created|Ignoring "
+        rf"request to reassign partition {PARTITION} that doesn't exist\.)",
+        "KafkaController.onPartitionReassignment, up to 2.3: nothing changes",
+    ),
+    Template(
+        "controller_zk.topics_step",
+        _DELETION_LISTENER,
+        r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing "
+        r".* "
+        r"since delete topic is disabled)",
+        "DeleteTopicsListener, up to 0.10",
+    ),
+    Template(
+        "controller_zk.partitions_listener",
+        ("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
+        r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added "
+        r".*|Skipping "
+        r"adding partitions .*|Error while handling add partitions .*)",
+        "PartitionModificationsListener, up to 0.10: the creation of partitions follows",
+    ),
+    Template(
+        "controller_zk.reassignment_listener",
+        ("PartitionsReassignedListener", "ReassignedPartitionsIsrChangeListener"),
+        r"(?:Partitions reassigned listener fired .*|Reassigned partitions isr change listener fired .*|Skipping "
+        r"reassignment of partition .*|Error handling reassignment of partition .*|Error while handling partition "
+        r"reassignment)",
+        "PartitionsReassignedListener, up to 0.10: what the controller makes of it follows",
     ),
     Template(
         "controller_zk.reassignments",

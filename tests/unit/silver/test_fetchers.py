@@ -69,7 +69,7 @@ def test_a_partition_that_cannot_be_read_is_not_dropped_silently() -> None:
         "InitialFetchState(BrokerEndPoint(id=2, host=h:1),5,70), orders-1 -> Unheard(of))"
     )
     parsed = parse(MANAGER, line)
-    assert (parsed.outcome, parsed.problem) == ("unparsed", "fetcher.added: 2 partitions listed, 1 read")
+    assert (parsed.outcome, parsed.problem) == ("unparsed", "fetcher.added: no initial state: Unheard(of)")
 
 
 @pytest.mark.parametrize(
