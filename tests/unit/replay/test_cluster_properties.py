@@ -57,29 +57,25 @@ def replay(logged: Logged, version: str) -> tuple[dict[str, PartitionOutcome], d
     return outcomes, wakes
 
 
+def session_events(logged: Logged, wakes: dict[int, list[Wake]], connection: str) -> list[SessionEvent]:
+    """Fetches of a connection and what can complete them, in the order in which a session takes them."""
+    events = list(logged.fetches.get(connection, ()))
+    for partition, woken in wakes.items():
+        for wake in woken:
+            follows = connection == FOLLOWER_CONNECTION
+            lowest = wake.appended_lowest_us if follows else wake.committed_lowest_us
+            highest = wake.appended_highest_us if follows else wake.committed_highest_us
+            if wake.kind == BATCH and lowest is not None:
+                batch = {"base_offset": wake.base_offset, "size_bytes": wake.size_bytes}
+                events.append(SessionEvent(lowest, s.BATCH, highest, topic=TOPIC, partition=partition, **batch))
+    return sorted(events, key=lambda event: (event.time_us, s.RANK[event.kind]))
+
+
 def sessions(logged: Logged, wakes: dict[int, list[Wake]], version: str) -> list[FetchOutcome]:
     outcomes: list[FetchOutcome] = []
-    for connection, fetches in logged.fetches.items():
-        events = list(fetches)
-        for partition, woken in wakes.items():
-            for wake in woken:
-                follows = connection == FOLLOWER_CONNECTION
-                lowest = wake.appended_lowest_us if follows else wake.committed_lowest_us
-                highest = wake.appended_highest_us if follows else wake.committed_highest_us
-                if wake.kind == BATCH and lowest is not None:
-                    events.append(
-                        SessionEvent(
-                            lowest,
-                            s.BATCH,
-                            highest,
-                            topic=TOPIC,
-                            partition=partition,
-                            base_offset=wake.base_offset,
-                            size_bytes=wake.size_bytes,
-                        )
-                    )
+    for connection in logged.fetches:
         session = FetchSession(rules_for(version))
-        for event in sorted(events, key=lambda event: (event.time_us, s.RANK[event.kind])):
+        for event in session_events(logged, wakes, connection):
             outcomes += session.observe(event)
         outcomes += session.finish()
     return outcomes
