@@ -20,6 +20,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -164,6 +165,13 @@ def logs(corpus: Path) -> Iterator[Log]:
 
 def read_log(corpus: Path, path: Path) -> Log | None:
     """One log; None if it has no known layout, so no records and no times."""
+    status = path.stat()
+    return _read_log(corpus, path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _read_log(corpus: Path, path: Path, *_of_the_file: int) -> Log | None:
+    """As of the file's time and size: a corpus is cut many times, and finding its records takes longest."""
     content = path.read_bytes()
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)

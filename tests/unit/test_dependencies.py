@@ -5,6 +5,7 @@ Read off the syntax trees, so that a module need not be importable, and imports 
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
+@cache
 def _imports(path: Path) -> set[str]:
     """Full names that a file imports; ``from a import b`` counts as ``a.b`` where that is a module, else as ``a``."""
     names = set()
