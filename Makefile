@@ -4,13 +4,17 @@ LOGS   ?= tests/data/slice
 LAKE   ?= highwater-lake
 OUT    ?= highwater-report
 KILLS  ?= 50
+# Of `make cluster`: one release, or two for an upgrade; more in docs/testbed.md.
+KAFKA    ?=
+SCENARIO ?= matrix
+RUN      ?=
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 
 .DEFAULT_GOAL := setup
-.PHONY: help setup audit test test-airflow test-crash airflow check lock bench clean java
+.PHONY: help setup audit test test-airflow test-crash test-cluster cluster airflow check lock bench clean java
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -19,8 +23,11 @@ help:
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
+	@echo "make cluster KAFKA=3.6.2 [SCENARIO=matrix] [RUN='--mode zookeeper']"
+	@echo "                        runs that release with faults, audits its logs, compares; docs/testbed.md"
+	@echo "make test-cluster       the same, briefly, of a ZooKeeper and a KRaft release"
 	@echo "make check              lint, format, types"
-	@echo "make lock               write both requirements*.lock anew"
+	@echo "make lock               write all requirements*.lock anew"
 	@echo "make bench              benchmarks"
 	@echo "make clean              remove what make and the audit made, but not .venv*"
 
@@ -73,6 +80,26 @@ $(AIRFLOW_VENV)/stamps/packages: requirements-airflow.lock
 test-airflow: setup airflow
 	$(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/dags tests/dags
 
+# Clients of Kafka are needed by nothing else, so they have an environment of their own, too.
+TESTBED_VENV := .venv-testbed
+TESTBED := .testbed
+$(TESTBED_VENV)/stamps/packages: requirements-testbed.lock
+	$(PYTHON) -m venv $(TESTBED_VENV)
+	$(TESTBED_VENV)/bin/python -m pip install --quiet --requirement requirements-testbed.lock
+	@mkdir -p $(@D) && touch $@
+
+NOTHING :=
+CORPUS = $(TESTBED)/corpora/$(SCENARIO)-$(subst $(NOTHING) ,-,$(strip $(KAFKA)))
+cluster: setup $(TESTBED_VENV)/stamps/packages
+	@test -n "$(strip $(KAFKA))" || { echo "make: say which release, as in make cluster KAFKA=3.6.2" >&2; exit 1; }
+	$(TESTBED_VENV)/bin/python -m testbed run $(KAFKA) --scenario $(SCENARIO) --corpus $(CORPUS) $(RUN)
+	$(BIN)/python -m testbed check $(CORPUS)
+
+test-cluster: setup $(TESTBED_VENV)/stamps/packages
+	$(TESTBED_VENV)/bin/python -m testbed run 2.6.3 --scenario brief --corpus $(TESTBED)/corpora/brief-2.6.3
+	$(TESTBED_VENV)/bin/python -m testbed run 4.1.2 --scenario brief --corpus $(TESTBED)/corpora/brief-4.1.2
+	$(BIN)/python -m testbed check $(TESTBED)/corpora/brief-2.6.3 $(TESTBED)/corpora/brief-4.1.2
+
 check: $(STAMPS)/packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -90,10 +117,11 @@ lock:
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet pip-tools
 	$(PYTHON) -c 'import tomllib; groups = tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]; \
-	    print(*groups.pop("airflow"), sep="\n", file=open("$(LOCK_VENV)/airflow.in", "w")); \
+	    [print(*groups.pop(name), sep="\n", file=open(f"$(LOCK_VENV)/{name}.in", "w")) for name in ("airflow", "testbed")]; \
 	    print(*sum(groups.values(), []), sep="\n")' > $(LOCK_VENV)/groups.in
 	$(LOCK) --output-file requirements.lock pyproject.toml $(LOCK_VENV)/groups.in
 	$(LOCK) --output-file requirements-airflow.lock $(LOCK_VENV)/airflow.in
+	$(LOCK) --output-file requirements-testbed.lock $(LOCK_VENV)/testbed.in
 	rm -rf $(LOCK_VENV)
 
 clean:

@@ -131,3 +131,10 @@ def test_dag_files_import_airflow_and_the_standard_library_only() -> None:
         siblings = {sibling.stem for sibling in path.parent.glob("*.py")}
         odd = {name.split(".")[0] for name in _imports(path)} - allowed - siblings
         assert not odd, f"{path.name} imports {', '.join(sorted(odd))}"
+
+
+def test_the_testbed_runs_clusters_without_the_audit() -> None:
+    comparing = {"audited.py", "check.py", "compare.py"}
+    for path in (ROOT / "testbed").rglob("*.py"):
+        odd = {name for name in _imports(path) if name.split(".")[0] in ("bench", "deltalake", *PACKAGES)}
+        assert path.name in comparing or odd <= {"pipelines.java"}, f"{path.name} imports {', '.join(sorted(odd))}"

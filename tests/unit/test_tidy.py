@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("schemas", "pipelines", "jobs")
+PACKAGES = ("schemas", "pipelines", "jobs", "testbed")
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".lock", ".properties", ".sh", ".cfg", ".txt", ""}
 LINES_MAX = 400
 
@@ -47,7 +47,7 @@ def test_nothing_is_left_to_do_in_a_comment() -> None:
     assert _matches(rf"\b(?:{words})\b") == []
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-airflow.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-airflow.lock", "requirements-testbed.lock"])
 def test_a_lock_names_packages_only(lock: str) -> None:
     lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
     assert lines

@@ -1,0 +1,81 @@
+"""Real clusters on loopback.
+
+    python -m testbed run 3.6.2 --corpus .testbed/corpora/matrix-3.6.2     runs one and packs its logs
+    python -m testbed check .testbed/corpora/matrix-3.6.2                  audits it, compares with what was done
+
+`run` needs clients of Kafka and no Spark, `check` the audit: two environments (`make cluster` knows both).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from testbed.release import KRAFT, ZOOKEEPER, Release
+
+FOLDER = Path(".testbed")
+
+
+def main(arguments: list[str]) -> int:
+    """Run or check; the exit code is 1 where an audit does not agree with the truth."""
+    parser = argparse.ArgumentParser(
+        prog="python -m testbed", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(required=True)
+    running = verbs.add_parser("run", help="run a cluster and pack its logs")
+    running.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 3.6.2; two for an upgrade")
+    running.add_argument("--scenario", default="matrix")
+    running.add_argument("--mode", choices=(ZOOKEEPER, KRAFT), default="", help="default: the usual one")
+    running.add_argument("--seed", type=int, default=1, help="decides on brokers and times")
+    running.add_argument("--tier", choices=("T1", "T3"), default="T1", help="log levels")
+    running.add_argument("--minutes", type=float, default=10, help="of the scenario rotation")
+    running.add_argument("--corpus", type=Path, required=True, help="folder to make")
+    running.add_argument("--folder", type=Path, default=FOLDER, help="for jars and the run's own files")
+    running.set_defaults(verb=_run)
+    checking = verbs.add_parser("check", help="audit corpora and compare")
+    checking.add_argument("corpora", nargs="+", type=Path)
+    checking.add_argument("--lakes", type=Path, default=FOLDER / "lakes")
+    checking.set_defaults(verb=_check)
+    given = parser.parse_args(arguments)
+    verb: int = given.verb(given)
+    return verb
+
+
+def _run(given: argparse.Namespace) -> int:
+    from testbed.fetch import FetchError
+    from testbed.processes import Interrupted, StartError
+    from testbed.scenarios.catalog import ScenarioError, run_scenario
+    from testbed.scenarios.run import Request
+
+    try:
+        request = Request(
+            scenario=given.scenario,
+            releases=tuple(map(Release.parse, given.releases)),
+            mode=given.mode,
+            seed=given.seed,
+            tier=given.tier,
+            minutes=given.minutes,
+            run=given.folder.resolve() / "runs" / given.corpus.name,
+            jars=given.folder.resolve() / "jars",
+        )
+        run_scenario(request, given.corpus)
+    except (FetchError, Interrupted, ScenarioError, StartError, ValueError) as error:
+        sys.stderr.write(f"testbed: {error}\n")
+        return 2
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    from testbed.check import check, table
+
+    differ = 0
+    for corpus in given.corpora:
+        checks = check(corpus, given.lakes)
+        differ += sum(not one.agrees for one in checks)
+        print(f"{corpus.name}: {sum(one.agrees for one in checks)} of {len(checks)} agree\n{table(checks)}\n")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
