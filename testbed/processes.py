@@ -104,6 +104,8 @@ def bounded(seconds: int) -> Iterator[None]:
     """Raise `Interrupted` in the main thread on SIGINT and SIGTERM, and when time is over."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
+        for later in numbers:  # a second signal must not interrupt what ends the processes
+            signal.signal(later, signal.SIG_IGN)
         reason = f"{seconds} s are over" if number == signal.SIGALRM else signal.Signals(number).name
         raise Interrupted(reason)
 
