@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     running.set_defaults(verb=_run)
     checking = verbs.add_parser("check", help="audit corpora and compare")
     checking.add_argument("corpora", nargs="+", type=Path)
-    checking.add_argument("--lakes", type=Path, default=FOLDER / "lakes")
+    checking.add_argument("--folder", type=Path, default=FOLDER / "audit", help="for the lake and the report")
     checking.set_defaults(verb=_check)
     given = parser.parse_args(arguments)
     verb: int = given.verb(given)
@@ -70,8 +70,7 @@ def _check(given: argparse.Namespace) -> int:
     from testbed.check import check, table
 
     differ = 0
-    for corpus in given.corpora:
-        checks = check(corpus, given.lakes)
+    for corpus, checks in check(given.corpora, given.folder).items():
         differ += sum(not one.agrees for one in checks)
         print(f"{corpus.name}: {sum(one.agrees for one in checks)} of {len(checks)} agree\n{table(checks)}\n")
     return 1 if differ else 0

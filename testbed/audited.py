@@ -1,10 +1,9 @@
-"""What an audit says of one cluster: its report, and the tables that tell what happened when."""
+"""What an audit says of one cluster: the tables that its report is made from."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,69 +12,82 @@ from deltalake import DeltaTable
 
 Row = dict[str, Any]
 
+_TABLES = {
+    "coverage": ("gold/coverage", ("logger", "outcome", "line_count")),
+    "findings": ("gold/violations", None),
+    "lives": ("silver/broker_lifecycle", ("broker_id", "time", "event", "kafka_version", "mode")),
+    "isr": ("gold/isr_timeline", ("change_time", "replica_id", "change", "class")),
+    "failovers": (
+        "gold/failovers",
+        (
+            *("failed_broker_id", "reason", "strategy", "topic", "partition"),
+            *("detected_time", "elected_time", "taken_up_time", "serving_time"),
+        ),
+    ),
+    "controller_events": (
+        "silver/controller_events",
+        ("time", "event", "subject_broker_id", "topic", "partition"),
+    ),
+    "configs": ("silver/broker_configs", ("time", "scope", "entity", "key", "value")),
+    "operations": (
+        "gold/delayed_operations",
+        (
+            *("broker_id", "arrival_time", "completed_time", "operation", "api", "succeeded", "parked", "class"),
+            "residual_ms",
+        ),
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Audited:
-    """Rows as in the tables of these names; ``time`` and others ending in ``_time`` in Unix seconds.
+    """Rows of one cluster; instants are Unix seconds.
 
     Attributes:
-        report: report.json.
+        brokers: whose logs were read; None where files are nobody's.
         coverage: records by logger and outcome.
         findings: violations, observations and open cases.
-        lives: brokers' starts and shutdowns.
+        lives: what brokers and controllers said of themselves.
         isr: replicas that left or joined an ISR.
         failovers: leaderships that ended.
-        controller_events: elections, deletions, reassignments.
-        configs: settings of topics.
+        controller_events: elections, deletions, reassignments and more.
+        configs: settings as brokers logged them.
+        operations: produces and fetches with their classes.
     """
 
-    report: Row
+    brokers: frozenset[int | None]
     coverage: tuple[Row, ...] = ()
     findings: tuple[Row, ...] = ()
     lives: tuple[Row, ...] = ()
     isr: tuple[Row, ...] = ()
     failovers: tuple[Row, ...] = ()
     controller_events: tuple[Row, ...] = ()
-    configs: tuple[Row, ...] = field(default=())
+    configs: tuple[Row, ...] = ()
+    operations: tuple[Row, ...] = ()
 
 
-def read_audit(lake: Path, report: Path) -> Audited:
-    """Read a lake that holds one cluster, and its report."""
-    events = ("controller_elected", "topic_deleted", "reassignment")
-    return Audited(
-        report=json.loads((report / "report.json").read_bytes()),
-        coverage=_rows(lake, "gold/coverage", ("logger", "outcome", "line_count")),
-        findings=_rows(lake, "gold/violations", None),
-        lives=_rows(lake, "silver/broker_lifecycle", ("broker_id", "time", "event", "kafka_version", "mode")),
-        isr=_rows(lake, "gold/isr_timeline", ("change_time", "replica_id", "change", "class", "topic", "partition")),
-        failovers=_rows(
-            lake,
-            "gold/failovers",
-            (*("failed_broker_id", "reason", "strategy", "topic", "partition"), *map("{}_time".format, _INSTANTS)),
-        ),
-        controller_events=tuple(
-            row
-            for row in _rows(
-                lake,
-                "silver/controller_events",
-                ("time", "event", "subject_broker_id", "topic", "partition"),
-            )
-            if row["event"] in events
-        ),
-        configs=tuple(
-            row
-            for row in _rows(lake, "silver/broker_configs", ("time", "scope", "entity", "key", "value"))
-            if row["scope"] == "topic"
-        ),
-    )
+def read_audit(lake: Path, corpus: Path) -> Audited:
+    """What a lake, which may hold several clusters, says of the one in a corpus.
+
+    Raises:
+        ValueError: the files of the corpus are of no cluster, or of several.
+    """
+    files = _rows(lake, "bronze/log_files", ("path", "cluster_id", "broker_id"))
+    files = [row for row in files if Path(row["path"]).is_relative_to(corpus.absolute())]
+    clusters = {row["cluster_id"] for row in files}
+    if len(clusters) != 1:
+        raise ValueError(f"{corpus}: files of {len(clusters)} clusters: {sorted(clusters)}")
+    (cluster,) = clusters
+    rows: dict[str, Any] = {}
+    for name, (table, columns) in _TABLES.items():
+        wanted = None if columns is None else (*columns, "cluster_id")
+        rows[name] = tuple(row for row in _rows(lake, table, wanted) if row["cluster_id"] == cluster)
+    return Audited(frozenset(row["broker_id"] for row in files), **rows)
 
 
-_INSTANTS = ("detected", "elected", "taken_up", "serving")
-
-
-def _rows(lake: Path, name: str, columns: Iterable[str] | None) -> tuple[Row, ...]:
+def _rows(lake: Path, name: str, columns: Sequence[str] | None) -> list[Row]:
     table = DeltaTable(lake / name).to_pyarrow_table(columns=None if columns is None else list(columns))
-    return tuple({key: _plain(value) for key, value in row.items()} for row in table.to_pylist())
+    return [{key: _plain(value) for key, value in row.items()} for row in table.to_pylist()]
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Audits a corpus in a lake of its own, and prints how the audit compares with the truth."""
+"""Audits corpora in one lake, for every audit has its fixed costs, and compares each with its truth."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ class AuditError(Exception):
     """The audit did not come to a verdict."""
 
 
-def check(corpus: Path, lakes: Path) -> list[Check]:
-    """Audit and compare; the lake and the report stay beside each other.
+def check(corpora: Sequence[Path], folder: Path) -> dict[Path, list[Check]]:
+    """Audit and compare; the lake, the report and what the command printed stay in the folder.
 
     Raises:
         AuditError: the command ended with another code than those of verdicts.
     """
-    lake, report = lakes / corpus.name, lakes / f"{corpus.name}-report"
+    lake, said = folder / "lake", folder / "audit.txt"
     shutil.rmtree(lake, ignore_errors=True)
-    lake.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "jobs.cli", "audit", str(corpus), "--lake", str(lake), "--out", str(report)]
-    with report.with_suffix(".txt").open("w") as said:
-        done = subprocess.run(command, stdout=said, stderr=said, timeout=TIMEOUT_S, check=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    places = ["--lake", str(lake), "--out", str(folder / "report")]
+    command = [sys.executable, "-m", "jobs.cli", "audit", *map(str, corpora), *places]
+    with said.open("w", encoding="utf-8") as output:
+        done = subprocess.run(command, stdout=output, stderr=output, timeout=TIMEOUT_S, check=False)
     if done.returncode not in VERDICTS:
-        raise AuditError(f"{' '.join(command)} ended with {done.returncode}; see {report.with_suffix('.txt')}")
-    return compare(read_history(corpus), read_audit(lake, report))
+        raise AuditError(f"{' '.join(command)} ended with {done.returncode}; see {said}")
+    return {corpus: compare(read_history(corpus), read_audit(lake, corpus)) for corpus in corpora}
 
 
 def table(checks: Sequence[Check]) -> str:

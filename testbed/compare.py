@@ -6,11 +6,11 @@ All clocks are one machine's, so instants compare; how late a fault may show is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from bench.releases import typed_share
+from bench.releases import typed_share, verdict_of
 from bench.truth import LEADER_ONLY, LOSS, Place, Truth, judged
 from testbed.audited import Audited, Row
 from testbed.history import ACKS_ALL, ACKS_LEADER, Fault, History, Produced
@@ -30,6 +30,7 @@ GONE = ("failed", "fenced", "found_by_new_controller")
 DIVERGED = ("replica-bytes-diverged", "epoch-history-diverged")
 #: A client that waited longer saw what late-completion is about.
 SLOW_S = 0.4
+CLOSE_MS = 5
 SHARES = (("typed or known", 0.995), ("produces within 5 ms", 0.995), ("parked fetches within 5 ms", 0.985))
 
 
@@ -50,7 +51,7 @@ def compare(history: History, audited: Audited) -> list[Check]:
         *_faults(history, audited),
         *_nothing_else(history, audited),
         *_nodes(history, audited),
-        *_shares(audited),
+        *_shares(history, audited),
     ]
 
 
@@ -75,7 +76,8 @@ def _records(history: History, audited: Audited) -> Iterator[Check]:
         more = {"expired": sums.expired, "deleted with their topic": sums.deleted, "lost": len(sums.lost)}
         true += "".join(f", {count} {name}" for name, count in more.items() if count)
         if acks == ACKS_ALL:
-            verdict = audited.report["verdict"]
+            owned = [row["severity"] for row in audited.findings if row["implied_by"] is None]
+            verdict = verdict_of(owned, doubted=False)
             broken = bool(truth(history).broken) or bool(_slow(history, audited))
             yield Check("records of acks=all", true, verdict, broken == (verdict == "violated"))
         else:
@@ -193,7 +195,8 @@ def _start(fault: Fault, later: Later, audited: Audited) -> Signs:
 def _alter(fault: Fault, later: Later, audited: Audited) -> Signs:
     del later
     for key, value in fault.details["config"].items():
-        applied = [row for row in audited.configs if (row["entity"], row["key"]) == (fault.details["topic"], key)]
+        wanted = ("topic", fault.details["topic"], key)
+        applied = [row for row in audited.configs if (row["scope"], row["entity"], row["key"]) == wanted]
         seen = any(row["value"] == str(value) and _within(row["time"], fault, PROMPT_S) for row in applied)
         yield f"{key} is {value}", seen
 
@@ -300,28 +303,56 @@ def _nodes(history: History, audited: Audited) -> Iterator[Check]:
     for fault in history.faults:
         if fault.what == "start" and fault.broker is not None:
             true[fault.broker] = (fault.details["version"], fault.details["mode"])
-    told = {row["broker_id"]: (row["kafka_version"], row["mode"]) for row in audited.report["brokers"]}
-    for node in sorted(true.keys() | told.keys()):
-        seen, expected = told.get(node), true.get(node)
+    lives = sorted(audited.lives, key=lambda row: float(row["time"]))
+    nodes = {-1 if broker is None else broker for broker in audited.brokers}
+    for node in sorted(true.keys() | nodes):
+        said = [row for row in lives if row["broker_id"] == node]
+        last = (_last(said, "kafka_version"), _last(said, "mode"))
+        seen, expected = last if node in nodes else None, true.get(node)
         yield Check(f"node {node}", _pair(expected), _pair(seen), seen == expected)
+
+
+def _last(rows: Iterable[Row], column: str) -> str | None:
+    return next((row[column] for row in reversed(list(rows)) if row[column] is not None), None)
 
 
 def _pair(pair: tuple[str | None, str | None] | None) -> str:
     return "not there" if pair is None else " ".join(text or "?" for text in pair)
 
 
-def _shares(audited: Audited) -> Iterator[Check]:
-    """How much was read, and how close the replay is."""
-    counted = [row | {"n": row["line_count"]} for row in audited.coverage]
-    operations = audited.report["operations"]
+def _shares(history: History, audited: Audited) -> Iterator[Check]:
+    """How much was read, and how close the replay is where nobody had stopped the leader."""
+    pauses = [fault for fault in history.faults if fault.what == "pause"]
+    free = [row for row in audited.operations if not any(_held_up(row, pause) for pause in pauses)]
+    produces = [row for row in free if (row["operation"], row["api"]) == ("produce", "PRODUCE") and row["succeeded"]]
+    fetches = [row for row in free if row["operation"] == "fetch" and row["parked"]]
     shares = (
-        typed_share(counted),
-        operations["produce"]["within_ms"]["5"],
-        operations["fetch"]["parked"]["within_ms"]["5"],
+        typed_share([row | {"n": row["line_count"]} for row in audited.coverage]),
+        _share_close(produces),
+        _share_close(fetches),
     )
     for (name, least), share in zip(SHARES, shares, strict=True):
         told = "nothing to count" if share is None else f"{share:.2%}"
         yield Check(name, f"at least {least:.1%}", told, share is not None and share >= least)
+
+
+def _held_up(row: Row, pause: Fault) -> bool:
+    """The leader was stopped while the operation waited."""
+    end = pause.time_s + pause.details["seconds"]
+    over = row["completed_time"]
+    return bool(
+        row["broker_id"] == pause.broker and row["arrival_time"] <= end and (over is None or over >= pause.time_s)
+    )
+
+
+def _share_close(rows: Sequence[Row]) -> float | None:
+    """Share that was answered within so many ms of the predicted interval; what is not observable counts as not."""
+    close = [
+        row
+        for row in rows
+        if row["class"] != "unobservable" and row["residual_ms"] is not None and abs(row["residual_ms"]) <= CLOSE_MS
+    ]
+    return len(close) / len(rows) if rows else None
 
 
 def _clock(time_s: float) -> str:

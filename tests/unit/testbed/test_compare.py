@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,18 +57,17 @@ def finding(rule: str, topic: str, partition: int, start: int, end: int, severit
     }
 
 
+def an_operation(kind: str, residual_ms: float | None, arrival_s: float = 170.0) -> Row:
+    times = {"arrival_time": arrival_s, "completed_time": arrival_s + 0.5}
+    row = {"broker_id": 2, "operation": kind, "api": kind.upper(), "succeeded": True, "parked": True, **times}
+    return row | {"class": "unobservable" if residual_ms is None else "explained", "residual_ms": residual_ms}
+
+
 def audited() -> Audited:
     """An audit that is right."""
     node = {"kafka_version": "3.6.2", "mode": "kraft"}
     return Audited(
-        report={
-            "verdict": "violated",
-            "brokers": [{"broker_id": 1, **node}, {"broker_id": 2, **node}],
-            "operations": {
-                "produce": {"within_ms": {"5": 0.999}},
-                "fetch": {"parked": {"within_ms": {"5": 0.99}}},
-            },
-        },
+        brokers=frozenset({1, 2}),
         coverage=({"logger": "kafka.request.logger", "outcome": "typed", "line_count": 1000},),
         findings=(
             finding("committed-data-lost", "orders", 0, 7, 8),
@@ -109,6 +107,7 @@ def audited() -> Audited:
             {"time": 140.5, "event": "reassignment", "subject_broker_id": None, "topic": "scratch", "partition": 0},
             {"time": 300.5, "event": "topic_deleted", "subject_broker_id": None, "topic": "scratch", "partition": None},
         ),
+        operations=(*[an_operation("produce", 0.0)] * 200, *[an_operation("fetch", 4.9)] * 200),
         configs=({"time": 130.2, "scope": "topic", "entity": "orders", "key": "min.insync.replicas", "value": "1"},),
     )
 
@@ -175,9 +174,15 @@ def a_failure(reason: str, strategy: str, time_s: float) -> Row:
         ("findings", finding("hw-regression", "orders", 0, 7, 8, "open"), "accused"),
         ("findings", finding("late-completion", "orders", 0, 7, 8), "accused"),
         ("findings", finding("acked-by-leader-only-lost", "orders", 0, 2, 3, "observation"), "observed"),
-        ("lives", {"broker_id": 2, "time": 250.0, "event": "starting", "kafka_version": "3.6.2"}, "started"),
+        ("lives", {"broker_id": 2, "time": 250.0, "event": "starting", "kafka_version": None, "mode": None}, "started"),
         ("failovers", a_failure("fenced", "offline", 290.0), "failed"),
         ("failovers", a_failure("preferred", "unclean", 170.0), "elected uncleanly"),
+        (
+            "lives",
+            {"broker_id": 1, "time": 250.0, "event": "version", "kafka_version": "3.6.1", "mode": None},
+            "node 1",
+        ),
+        ("lives", {"broker_id": 2, "time": 250.0, "event": "x", "kafka_version": None, "mode": "zookeeper"}, "node 2"),
     ],
 )
 def test_what_is_made_up_is_a_difference(name: str, row: Row, what: str):
@@ -197,25 +202,38 @@ def test_a_late_completion_is_right_where_a_client_waited():
     assert differing(seen, dataclasses.replace(true, produced=(slow, *true.produced[1:]))) == []
 
 
+@pytest.mark.parametrize(("brokers", "what"), [({1}, "node 2"), ({1, 2, 9}, "node 9"), ({1, 2, None}, "node -1")])
+def test_a_node_that_is_missing_or_made_up_is_a_difference(brokers: set[int | None], what: str):
+    assert [check.what for check in differing(dataclasses.replace(audited(), brokers=frozenset(brokers)))] == [what]
+
+
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("kind", "residual_ms", "count", "what"),
     [
-        (lambda report: report.update(verdict="clean"), "records of acks=all"),
-        (lambda report: report["brokers"][0].update(kafka_version="3.6.1"), "node 1"),
-        (lambda report: report["brokers"][1].update(mode="zookeeper"), "node 2"),
-        (lambda report: report["brokers"].append({"broker_id": 9, "kafka_version": None, "mode": None}), "node 9"),
-        (lambda report: report["brokers"].pop(), "node 2"),
-        (lambda report: report["operations"]["produce"]["within_ms"].update({"5": 0.9949}), "produces within 5 ms"),
-        (
-            lambda report: report["operations"]["fetch"]["parked"]["within_ms"].update({"5": None}),
-            "parked fetches within 5 ms",
-        ),
+        ("produce", 5.1, 2, ["produces within 5 ms"]),
+        ("produce", -5.1, 2, ["produces within 5 ms"]),
+        ("produce", None, 2, ["produces within 5 ms"]),
+        ("produce", 5.1, 1, []),
+        ("fetch", 9.0, 4, ["parked fetches within 5 ms"]),
+        ("fetch", 9.0, 3, []),
     ],
 )
-def test_a_report_that_says_otherwise_is_a_difference(change: Callable[[Row], None], what: str):
+def test_predictions_that_are_not_close_are_a_difference(kind: str, residual_ms: float, count: int, what: list[str]):
     seen = audited()
-    change(seen.report)
-    assert [check.what for check in differing(seen)] == [what]
+    far = [an_operation(kind, residual_ms)] * count
+    assert [check.what for check in differing(dataclasses.replace(seen, operations=(*seen.operations, *far)))] == what
+
+
+def test_nobody_expects_a_stopped_leader_to_answer():
+    seen = audited()
+    held_up = [an_operation("fetch", 4000.0, arrival_s=109.8)] * 50
+    assert differing(dataclasses.replace(seen, operations=(*seen.operations, *held_up))) == []
+    another = [row | {"broker_id": 1} for row in held_up]
+    assert len(differing(dataclasses.replace(seen, operations=(*seen.operations, *another)))) == 1
+
+
+def test_no_operations_at_all_are_a_difference():
+    assert len(differing(dataclasses.replace(audited(), operations=()))) == 2
 
 
 def test_unparsed_lines_of_loggers_that_are_read_are_a_difference():
@@ -223,11 +241,12 @@ def test_unparsed_lines_of_loggers_that_are_read_are_a_difference():
     assert [check.what for check in differing(plus("coverage", row))] == ["typed or known"]
 
 
-def test_a_verdict_of_violated_without_a_loss_is_a_difference():
+def test_where_nothing_is_lost_no_finding_is_right():
     true = history()
     kept = dataclasses.replace(true, produced=true.produced[:1], differing={})
-    seen = dataclasses.replace(audited(), findings=())
-    assert [check.what for check in differing(seen, kept)] == ["records of acks=all"]
+    assert differing(dataclasses.replace(audited(), findings=()), kept) == []
+    wrong = [check.what for check in differing(audited(), kept)]
+    assert sorted(wrong) == ["accused", "accused", "observed", "records of acks=all"]
 
 
 def test_a_broker_runs_the_release_of_its_last_start():
