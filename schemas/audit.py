@@ -66,6 +66,7 @@ RULE_RESULTS = TableSpec(
         required("cases", LONG, "Violations that it found, those under other findings included"),
         required("observations", LONG, "Legal but surprising things that it found"),
         required("open_cases", LONG, "Cases that these logs do not decide"),
+        required("left_out", LONG, "Of all these, those beyond the first 1,000, which are counted and not shown"),
         column(
             "reason", STRING, "Why it is inconclusive; null if only the evidence that it needs is not in these logs"
         ),

@@ -17,6 +17,8 @@ ISR_CHANGE: Final = "isr_change"
 PARTITION_STATE: Final = "partition_state"
 #: A record of the KRaft controller's metadata log: exact, and in the order of its offsets.
 METADATA: Final = "metadata"
+#: A controller says that it elected a leader uncleanly: ``name`` says who asked for it, where a request tells.
+ELECTION: Final = "election"
 #: A replica truncated: ``name`` is the source (``silver.truncations``).
 TRUNCATION: Final = "truncation"
 #: An entry of a checkpoint of offsets: ``name`` is its kind.
@@ -52,6 +54,9 @@ MATCHED_APPEND: Final = "the offset is that of an append about then"
 #: What the replay of other lines predicts.
 REPLAYED: Final = "replayed"
 
+#: ``detail`` of a metadata record whose leader recovers from an unclean election (KIP-704).
+RECOVERING: Final = "recovering"
+
 #: Time of what stands in a file that has none: after everything that has one.
 NO_TIME_US: Final = 1 << 60
 
@@ -61,6 +66,7 @@ RANK: Final = {
     LEADERSHIP: 0,
     ISR_CHANGE: 0,
     PARTITION_STATE: 0,
+    ELECTION: 0,
     TRUNCATION: 0,
     CHECKPOINT: 0,
     EPOCH_ENTRY: 0,

@@ -210,7 +210,7 @@ def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tup
         evidence = []
         for ref in one.refs:
             time_us, broker_id = places.get(ref, (one.time_us, None))
-            evidence.append(Evidence(time_us, broker_id, ref.file_id, ref.byte_offset, None, None))
+            evidence.append(Evidence(time_us, broker_id, ref.file_id, ref.byte_offset, None, None, ref.file_id))
         case = Case(
             one.rule_id,
             VIOLATION,

@@ -28,6 +28,7 @@ from pipelines.replay.versions import rules_for
 LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+CLEANUP_POLICY: Final = "cleanup.policy"
 MESSAGE_MAX_BYTES: Final = "message.max.bytes"
 REPLICA_FETCHERS: Final = "num.replica.fetchers"
 PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
@@ -39,6 +40,7 @@ TOPIC_KEYS: Final[Mapping[str, str]] = {
     MIN_ISR: MIN_ISR,
     UNCLEAN_ELECTION: UNCLEAN_ELECTION,
     "max.message.bytes": MESSAGE_MAX_BYTES,
+    CLEANUP_POLICY: "log.cleanup.policy",
 }
 #: Keys that are kept, by the names of the broker's and of the topics' configuration.
 KEYS: Final = frozenset(

@@ -141,6 +141,7 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None) -> RuleResult:
         cases=row["cases"],
         observations=row["observations"],
         open_cases=row["open_cases"],
+        left_out=row["left_out"],
         reason=row["reason"] or (short.reason if short else None),
     )
 
@@ -224,6 +225,9 @@ def _notes(rows: Collected, in_window: bool) -> Iterable[str]:
         return
     if in_window:
         yield _WINDOW
+    for row in rows.rule_results:
+        if row["left_out"]:
+            yield f"{row['rule_id']}: {row['left_out']:,} more findings are counted in its result and shown nowhere."
     shown = Counter(row["severity"] for row in rows.findings)
     totals = {row["severity"]: row["of_severity"] for row in rows.findings}
     for severity, plural in _PLURALS.items():

@@ -111,6 +111,7 @@ class RuleResult(Part):
         cases: violations that it found, those that follow from others included.
         observations: *(extra)* legal but surprising things that it found.
         open_cases: *(extra)* cases that these logs do not decide.
+        left_out: *(extra)* of all these, those that are only counted: the first 1,000 are shown.
         reason: *(extra)* why it is inconclusive.
     """
 
@@ -120,6 +121,7 @@ class RuleResult(Part):
     cases: Count
     observations: Count = 0
     open_cases: Count = 0
+    left_out: Count = 0
     reason: Text | None = None
 
 

@@ -17,7 +17,7 @@ from pipelines.quality.quarantine import quarantined
 from pipelines.replay.context import Contexts
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
-from pipelines.rules.findings import OFF, Found, Result, findings_of, results_of
+from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
@@ -35,10 +35,11 @@ def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> No
     )
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
-    findings = findings_of([*found.cases, *of_controllers], config.severity)
+    findings = findings_of([*found.cases, *of_controllers], config.severity, rules)
     checked = found.checked | controllers.checked
     errors = found.errors | controllers.errors
-    results = results_of(rules, findings, checked, errors, _doubts(lake, contexts, found.named))
+    left_out = counted(found.left_out, config.severity)
+    results = results_of(rules, findings, checked, errors, _doubts(lake, contexts, found.named), left_out)
     lines = lines_of(lake, findings)
 
     def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import md5
+from types import MappingProxyType
 from typing import Any, Final
 
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Ref, Rule, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Ref, Rule, weighed
 
 OFF: Final = "off"
 VIOLATED: Final = "violated"
@@ -44,7 +45,7 @@ class Found:
 
     finding_id: str
     rule_id: str
-    severity: Severity
+    severity: str
     cluster_id: str
     topic: str | None
     partition: int | None
@@ -71,14 +72,26 @@ class Result:
     cases: int
     observations: int
     open_cases: int
+    left_out: int
     reason: str | None
 
 
-def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str]) -> list[Found]:
-    """Findings in order, with the severities that the configuration gives their rules' violations."""
+def findings_of(
+    cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str], rules: Sequence[Rule] = ()
+) -> list[Found]:
+    """Findings in order, with the severities that the configuration gives their rules' violations.
+
+    Args:
+        rules: what they say of witnesses; a violation of any other rule needs `WITNESSES_MIN`.
+    """
+    one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
     found: dict[str, Found] = {}
     for case in cases:
-        severity = case["severity"]
+        weight, message = weighed(
+            case["severity"], case["message"], case["witnesses"], one_suffices.get(case["rule_id"])
+        )
+        case = {**case, "message": message}
+        severity: str = weight
         if severity == VIOLATION:
             severity = severities.get(case["rule_id"], VIOLATION)
         if severity == OFF or severities.get(case["rule_id"]) == OFF:
@@ -141,12 +154,21 @@ def _overlap(one: Found, other: Found) -> bool:
     return one.offset_start < end and other.offset_start < one.offset_end
 
 
+def counted(left_out: Mapping[tuple[str, str], int], severities: Mapping[str, str]) -> dict[tuple[str, str], int]:
+    """Cases that were cut, by rule and by the severity that the configuration gives its rule's violations."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for (rule_id, severity), count in left_out.items():
+        counts[rule_id, severities.get(rule_id, VIOLATION) if severity == VIOLATION else severity] += count
+    return counts
+
+
 def results_of(
     rules: Sequence[Rule],
     findings: Iterable[Found],
     checked: Mapping[str, int],
     errors: Mapping[str, str],
     doubts: Sequence[str],
+    left_out: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> list[Result]:
     """One result per rule.
 
@@ -154,10 +176,13 @@ def results_of(
         checked: facts judged, by rule.
         errors: what a rule raised, by rule: it is inconclusive then, whatever it found elsewhere that is no violation.
         doubts: assumptions that do not hold: no rule is clean then.
+        left_out: cases that were only counted, by rule and severity.
     """
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for finding in findings:
         counts[finding.rule_id, finding.severity] += 1
+    for place, count in left_out.items():
+        counts[place] += count
     made = []
     for rule in rules:
         name = rule.rule_id
@@ -172,7 +197,7 @@ def results_of(
         blind = rule.tier != "T0" and not rule.suspects_only and not checked.get(name, 0)
         verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
         reason = "; ".join(reasons) or None
-        made.append(
-            Result(name, verdict, checked.get(name, 0), violations, counts[name, OBSERVATION], open_cases, reason)
-        )
+        cut = sum(count for (rule_id, _), count in left_out.items() if rule_id == name)
+        found = (violations, counts[name, OBSERVATION], open_cases)
+        made.append(Result(name, verdict, checked.get(name, 0), *found, cut, reason))
     return made

@@ -5,12 +5,13 @@ A rule that fails takes no other with it, and is never silent: what it raised be
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import Case, Checker, Rule, Settings
+from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
 #: The fields from here on say where a fact stands; those before, what it says.
@@ -23,13 +24,15 @@ class RuleOutcome:
 
     Attributes:
         checked: facts that it judged.
-        cases: what it found.
+        cases: what it found, the worst if there is much of it.
+        left_out: by severity, what it found beyond them.
         error: what it raised, if it failed; its cases count as none then.
     """
 
     rule_id: str
     checked: int = 0
     cases: list[Case] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
     error: str | None = None
 
 
@@ -40,6 +43,7 @@ class PartitionAudit:
         self.history = history
         self._settings = settings
         self._rules = rules
+        self._one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
         self._outcomes = {rule.rule_id: RuleOutcome(rule.rule_id) for rule in rules}
         self._checkers: dict[str, Checker] | None = None
         self._of_kind: dict[str, list[str]] = defaultdict(list)
@@ -96,8 +100,10 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         try:
             found: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
-            outcome.cases += [case.settled() for case in found]
+            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in found]
             outcome.checked = checker.checked
+            if len(outcome.cases) >= 2 * CASES_MAX:
+                outcome.left_out.update(cut(outcome.cases, _place))
         except Exception as error:
             self._failed(rule_id, error)
 
@@ -105,6 +111,10 @@ class PartitionAudit:
         """The rule is out of the audit of this partition: what it would have found is unknown."""
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
-        outcome.cases = []
+        outcome.cases, outcome.left_out = [], Counter()
         if self._checkers is not None:
             self._checkers.pop(rule_id, None)
+
+
+def _place(case: Case) -> tuple[str, tuple[object, ...]]:
+    return case.severity, (SEVERITIES[case.severity], case.offset_start or 0, case.time_us or 0, case.message)

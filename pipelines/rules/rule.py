@@ -7,11 +7,12 @@ missing lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Protocol
 
 from pipelines.rules.history import PartitionHistory
+from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 #: A guarantee is broken; something legal that is worth to know; a case that these logs leave open.
@@ -24,10 +25,21 @@ Tier = Literal["T0", "T1", "T2", "T3"]
 
 #: A finding shows at most so many lines.
 EVIDENCE_MAX: Final = 20
+#: So many independent witnesses make a violation, unless the rule says why one suffices.
+WITNESSES_MIN: Final = 2
+
+_REQUESTS: Final = frozenset({a.FETCH, a.READ, a.OPERATION, a.ANSWER})
+#: Kinds whose lines come from several loggers, which their names tell apart.
+_LOGGERS: Final = frozenset({a.TRUNCATION, a.HIGH_WATERMARK, a.CHECKPOINT})
 
 
 class Ref(NamedTuple):
-    """Where a fact stands: a line by file and offset, or a request by broker, connection and correlation id."""
+    """Where a fact stands: a line by file and offset, or a request by broker, connection and correlation id.
+
+    Attributes:
+        source: what kind of fact it is; None where that is not told.
+        derived: how it is known if no line tells it, as `Fact.derived`.
+    """
 
     time_us: int
     broker_id: int | None
@@ -35,11 +47,32 @@ class Ref(NamedTuple):
     byte_offset: int | None
     connection: str | None
     correlation_id: int | None
+    source: str | None = None
+    derived: str | None = None
 
     @classmethod
     def of(cls, fact: Fact) -> Ref:
         """The place of a fact."""
-        return cls(fact.time_us, fact.broker_id, fact.file_id, fact.byte_offset, fact.connection, fact.correlation_id)
+        place = (fact.file_id, fact.byte_offset, fact.connection, fact.correlation_id)
+        source = f"{fact.kind} {fact.name}" if fact.kind in _LOGGERS else fact.kind
+        return cls(fact.time_us, fact.broker_id, *place, source, fact.derived)
+
+    @property
+    def witness(self) -> str | None:
+        """Who says it: None if nobody does, since it is derived.
+
+        Lines of one kind by one broker are one witness, as one grammar read them; so are a broker's entries in files of
+        one kind. A request with its response is one, and another request another.
+        """
+        if self.derived is not None:
+            return None
+        said = f"broker {self.broker_id}, {self.source or 'line'}"
+        return f"{said} {self.connection}#{self.correlation_id}" if self.source in _REQUESTS else said
+
+
+def witnesses_of(refs: Iterable[Ref]) -> tuple[str, ...]:
+    """Who says it, each once, ascending."""
+    return tuple(sorted({name for ref in refs if (name := ref.witness) is not None}))
 
 
 @dataclass(frozen=True)
@@ -58,6 +91,8 @@ class Case:
         known_bug: JIRA of a bug of the running version with this signature.
         cause: short name of the cause, where the rule tells several apart.
         records: records or requests that it is about, where they are counted.
+        witnesses: who says so, independently of each other; once `settled`, of all its evidence if nothing else is
+            given.
     """
 
     rule_id: str
@@ -72,13 +107,36 @@ class Case:
     known_bug: str | None = None
     cause: str | None = None
     records: int | None = None
+    witnesses: tuple[str, ...] = ()
 
-    def settled(self) -> Case:
-        """Evidence once each, in time order, brokers ascending; of more than `EVIDENCE_MAX` lines the first are
-        kept."""
+    def settled(self, one_suffices: str | None = None) -> Case:
+        """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
+        first are kept. A violation without enough witnesses is open."""
         kept = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
         order = sorted(kept, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
-        return replace(self, evidence=tuple(order), brokers=tuple(sorted(set(self.brokers))))
+        witnesses = self.witnesses or witnesses_of(self.evidence)
+        severity, message = weighed(self.severity, self.message, witnesses, one_suffices)
+        return replace(
+            self,
+            severity=severity,
+            message=message,
+            evidence=tuple(order),
+            brokers=tuple(sorted(set(self.brokers))),
+            witnesses=witnesses,
+        )
+
+
+def weighed(
+    severity: Severity, message: str, witnesses: Sequence[str], one_suffices: str | None
+) -> tuple[Severity, str]:
+    """Severity and message of a case: one misread line accuses nobody.
+
+    Args:
+        one_suffices: the rule's reason, if it has one, why a single witness is enough.
+    """
+    if severity != VIOLATION or one_suffices is not None or len(witnesses) >= WITNESSES_MIN:
+        return severity, message
+    return OPEN, f"{message} Open, as a single witness says so."
 
 
 class Checker(Protocol):
@@ -103,12 +161,14 @@ class Settings:
         version: Kafka version of a broker, None where unknown.
         skew_max_us: clocks of two brokers are taken to differ by no more.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
+        compacted: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy.
     """
 
     min_insync_replicas: Callable[[int, int], int | None] = lambda broker_id, time_us: None
     version: Callable[[int], str | None] = lambda broker_id: None
     skew_max_us: int = 1_000_000
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
+    compacted: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +189,7 @@ class Rule:
         example: corpus, and what to look at there; None where no corpus shows it.
         known_bugs: JIRAs with this signature.
         suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
+        one_suffices: why one witness makes a violation; None: it takes `WITNESSES_MIN`.
     """
 
     rule_id: str
@@ -144,6 +205,7 @@ class Rule:
     example: str | None = None
     known_bugs: tuple[str, ...] = ()
     suspects_only: bool = False
+    one_suffices: str | None = None
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import orjson
 from pyspark.sql import Row
@@ -15,9 +15,8 @@ from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
 from pipelines.rules.facts.timeline import facts
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import CASE, NAMED, auditor
+from pipelines.rules.worst import Case, WorstCases
 
-#: Cases of one rule that are kept; beyond it they are only counted. A rule that finds more has found one thing.
-CASES_MAX = 1000
 _OUTPUT = "kind string, rule_id string, row string"
 
 
@@ -28,14 +27,14 @@ class Found(NamedTuple):
         cases: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts.
         checked: facts judged, by rule.
         errors: what a rule raised, by rule.
-        left_out: cases beyond `CASES_MAX`, by rule.
+        left_out: cases beyond `CASES_MAX`, by rule and severity.
         named: brokers that the facts name, by cluster.
     """
 
-    cases: list[dict[str, Any]]
+    cases: list[Case]
     checked: dict[str, int]
     errors: dict[str, str]
-    left_out: dict[str, int]
+    left_out: Mapping[tuple[str, str], int]
     named: dict[str, set[int]]
 
 
@@ -53,32 +52,22 @@ def find_cases(lake: Lake, contexts: Contexts, config: AuditConfig, rules: Seque
 
 
 def _found(rows: Iterable[Row]) -> Found:
-    cases: dict[str, list[dict[str, Any]]] = {}
+    worst = WorstCases()
     checked: dict[str, int] = {}
     errors: dict[str, str] = {}
     named: dict[str, set[int]] = {}
     for row in rows:
         value = orjson.loads(row["row"])
+        rule_id = row["rule_id"]
         if row["kind"] == NAMED:
-            named.setdefault(row["rule_id"], set()).update(value["brokers"])
-            continue
-        if row["kind"] == CASE:
-            cases.setdefault(row["rule_id"], []).append(value)
-            continue
-        checked[row["rule_id"]] = checked.get(row["rule_id"], 0) + value["checked"]
-        if value["error"] is not None:
-            errors.setdefault(row["rule_id"], value["error"])
-    kept, left_out = [], {}
-    for rule_id, found in cases.items():
-        found.sort(key=_place)
-        kept += found[:CASES_MAX]
-        if len(found) > CASES_MAX:
-            left_out[rule_id] = len(found) - CASES_MAX
-    return Found(sorted(kept, key=_place), checked, errors, left_out, named)
-
-
-def _place(case: dict[str, Any]) -> tuple[Any, ...]:
-    """Worst first where only so many are kept, then by place; total, whatever the order of the input."""
-    severity = {"violation": 0, "open": 1, "observation": 2}[case["severity"]]
-    place = (case["rule_id"], case["cluster_id"], case["topic"] or "", case["partition"] or 0)
-    return (severity, *place, case["offset_start"] or 0, case["time_us"] or 0, case["message"])
+            named.setdefault(rule_id, set()).update(value["brokers"])
+        elif row["kind"] == CASE:
+            worst.add(value)
+        else:
+            checked[rule_id] = checked.get(rule_id, 0) + value["checked"]
+            if value["error"] is not None:
+                errors.setdefault(rule_id, value["error"])
+            for severity, count in value["left_out"].items():
+                worst.left_out[rule_id, severity] += count
+    cases = list(worst.ordered())
+    return Found(cases, checked, errors, worst.left_out, named)

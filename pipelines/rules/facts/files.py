@@ -59,6 +59,7 @@ def metadata(lake: Lake) -> list[DataFrame]:
             previous="offset",
             isr="isr",
             replicas="replicas",
+            detail=F.when(F.col("leader_recovery_state") == 1, a.RECOVERING),
             topic_id="topic_id",
             controller_epoch="controller_epoch",
             **_SOURCE,

@@ -76,6 +76,40 @@ def partition_states(lake: Lake) -> list[DataFrame]:
     ]
 
 
+#: A tool's request for an election, and the controller's line of it, are no further apart.
+_ASKED_US = 5_000_000
+
+
+def elections(lake: Lake) -> list[DataFrame]:
+    """Unclean elections as controllers say them; ``name`` is the API of a request for it, which a tool had sent."""
+    rows = rows_of(lake, silver.CONTROLLER_EVENTS)
+    if rows is None:
+        return []
+    rows = rows.where("event = 'unclean_election' AND topic IS NOT NULL AND partition IS NOT NULL")
+    asked_for = F.lit(None).cast("string")
+    requests = rows_of(lake, silver.REQUESTS)
+    if requests is not None:
+        asked = requests.where("api = 'ELECT_LEADERS'").select(
+            F.col("cluster_id").alias("asked_cluster"), micros("arrival_time").alias("asked_us")
+        )
+        near = F.abs(micros("time") - F.col("asked_us")) <= _ASKED_US
+        rows = rows.join(F.broadcast(asked), (F.col("cluster_id") == F.col("asked_cluster")) & near, "left")
+        rows = rows.dropDuplicates(["cluster_id", "topic", "partition", "file_id", "byte_offset"])
+        asked_for = F.when(F.col("asked_us").isNotNull(), "ELECT_LEADERS")
+    return [
+        line_fact(
+            rows,
+            a.ELECTION,
+            name=asked_for,
+            leader="leader",
+            leader_epoch="leader_epoch",
+            isr="isr",
+            controller_epoch="controller_epoch",
+            detail="detail",
+        )
+    ]
+
+
 def truncations(lake: Lake) -> list[DataFrame]:
     """Lines of truncations; and, named ``replayed``, what rule they followed: ``detail``, leader and epoch."""
     made = []

@@ -22,6 +22,7 @@ def facts(lake: Lake, versions: Versions) -> DataFrame:
         *history.leadership(lake),
         *history.isr_changes(lake),
         *history.partition_states(lake),
+        *history.elections(lake),
         *history.truncations(lake),
         *history.isr_replay(lake),
         *files.checkpoints(lake),

@@ -22,14 +22,14 @@ class _Early:
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
-        if fact.name != "contradicted" or fact.error_code:
+        if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
             return
         known = _isr_known(self._history, fact)
         message = (
             f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
             f"as broker {fact.broker_id} led."
         )
-        yield _case(EARLY, VIOLATION if known else OPEN, fact, message, ())
+        yield _case(EARLY, VIOLATION if known else OPEN, fact, message, known or ())
 
     def finish(self) -> Iterable[Case]:
         return ()

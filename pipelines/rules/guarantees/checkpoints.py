@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -27,9 +27,16 @@ class _Checker:
         self.checked = 0
         self._last: dict[int, Fact] = {}
         self._entries: dict[int, dict[str, Fact]] = {}
+        moved: set[int] = set()
         for fact in history.facts[a.CHECKPOINT]:
-            if fact.broker_id is not None and fact.name is not None:
-                self._entries.setdefault(fact.broker_id, {})[fact.name] = fact
+            if fact.broker_id is None or fact.name is None:
+                continue
+            entries = self._entries.setdefault(fact.broker_id, {})
+            # Another log directory, which it was moved from or which failed: which one counts is not known.
+            moved.update({fact.broker_id} if fact.name in entries else ())
+            entries[fact.name] = fact
+        for broker_id in moved:
+            del self._entries[broker_id]
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.broker_id in self._entries:
@@ -63,9 +70,10 @@ class _Checker:
 def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
     return Case(
         RULE_ID,
-        VIOLATION,
+        OPEN,
         f"Broker {broker_id} has checkpointed {entry.offset} as its {_WHAT[name]} but its log ends at "
-        f"{last.end_offset}: what was there is gone, or a segment is missing from these files.",
+        f"{last.end_offset}: what was there is gone, or a segment is missing from these files, or they were copied "
+        "one after the other while the broker ran.",
         (Ref.of(entry), Ref.of(last)),
         offset_start=last.end_offset,
         offset_end=entry.offset,
@@ -85,7 +93,7 @@ RULE = Rule(
     kinds=frozenset({a.BATCH}),
     make=_Checker,
     shows=(
-        (VIOLATION, "a checkpoint beyond the end of the replica's log"),
+        (OPEN, "a checkpoint beyond the end of the replica's log: files do not tell whether they are of one instant"),
         (OBSERVATION, "a log start offset beyond the high watermark"),
     ),
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pipelines.rules.history import Epoch, PartitionHistory
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -138,10 +138,13 @@ class _Checker:
             if known is None:
                 yield _undecided(loss)
             elif known:
-                yield _case(loss, cause_of(self._history, loss.lost_by, loss.offset_start, loss.offset_end))
+                yield _case(loss, self._cause(loss))
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
+
+    def _cause(self, loss: _Loss) -> Cause:
+        return cause_of(self._history, self._settings, loss.lost_by, loss.offset_start, loss.offset_end)
 
     def _add_committed(self) -> None:
         """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""
@@ -174,6 +177,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
     committed = [loss.committed] if loss.committed is not None else []
     chain = [*loss.first[:1], *loss.last[-1:], loss.start_fact, *committed, *cause.facts, *loss.stored]
     facts = [*chain, *loss.first[1:], *loss.last[:-1]]
+    sides = (loss.start_fact, *committed, *loss.first, *loss.last, *loss.stored)
     return Case(
         RULE_ID,
         VIOLATION,
@@ -187,6 +191,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
         known_bug=cause.known_bug,
         cause=cause.name,
         records=loss.answered or None,
+        witnesses=witnesses_of(Ref.of(fact) for fact in sides),
     )
 
 

@@ -1,11 +1,15 @@
-"""Leader epochs as the replicas' files tell them: one epoch starts at one offset, everywhere."""
+"""Leader epochs as the replicas' files tell them: one epoch starts at one offset, everywhere.
+
+But in a compacted log: a follower that copies it after the first records of an epoch were cleaned away notes the first
+one that is left, and so does a replica that rebuilds the file from its segments. There the files prove nothing.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import VIOLATION, Case, Ref, Rule, Settings, of_history
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -13,6 +17,9 @@ RULE_ID = "epoch-history-diverged"
 
 
 def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    if settings.compacted:
+        return 0, []
+    severity: Severity = VIOLATION if settings.compacted is False else OPEN
     by_epoch: dict[int, list[Fact]] = defaultdict(list)
     for entries in _by_broker(history).values():
         # The first entry moves up as the log's start does, and is each replica's own.
@@ -24,7 +31,7 @@ def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Cas
         checked += 1
         starts = {entry.offset: entry for entry in entries}
         if len(starts) > 1:
-            cases.append(_case(number, list(starts.values())))
+            cases.append(_case(number, list(starts.values()), severity))
     return checked, cases
 
 
@@ -38,13 +45,14 @@ def _by_broker(history: PartitionHistory) -> dict[int, list[Fact]]:
     return found
 
 
-def _case(number: int, entries: list[Fact]) -> Case:
+def _case(number: int, entries: list[Fact], severity: Severity) -> Case:
     offsets = sorted(entry.offset for entry in entries if entry.offset is not None)
     told = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
+    unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
     return Case(
         RULE_ID,
-        VIOLATION,
-        f"Leader epoch {number} starts at different offsets in the replicas' files: {told}.",
+        severity,
+        f"Leader epoch {number} starts at different offsets in the replicas' files: {told}{unless}.",
         tuple(Ref.of(entry) for entry in entries),
         leader_epoch=number,
         offset_start=offsets[0],
@@ -60,9 +68,15 @@ RULE = Rule(
     versions="0.11 and later, which keep leader epochs; 0.11 to 1.1 are known to break it (KAFKA-6361)",
     tier="T0",
     needs="leader-epoch-checkpoint files of several replicas",
-    proof="Two files show it; the first entry of each is left out, since it moves with the start of the log.",
+    proof=(
+        "Two files show it; the first entry of each is left out, since it moves with the start of the log, and "
+        "compacted topics are, since an epoch's first records may have been cleaned away before a replica noted it."
+    ),
     kinds=frozenset(),
     make=of_history(_judge),
-    shows=((VIOLATION, "one epoch with two start offsets"),),
+    shows=(
+        (VIOLATION, "one epoch with two start offsets, in a log that is not compacted"),
+        (OPEN, "the same, where no line tells the topic's cleanup.policy"),
+    ),
     known_bugs=("KAFKA-6361",),
 )

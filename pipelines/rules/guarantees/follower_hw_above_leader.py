@@ -60,11 +60,7 @@ class _Checker:
     # ------------------------------------------------------------------ proofs
 
     def _took(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
-        judged = False
-        if fact.offset is not None:
-            judged = True
-            if taken > fact.offset:
-                self._wait(follower, _Candidate(fact, fact.offset, ()))
+        judged = fact.offset is not None
         for stretch in self._stretches.known:
             if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._skew_us):
                 continue
@@ -83,6 +79,9 @@ class _Checker:
             if severity is not None:
                 yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
             break
+        # What the leader said of it is the better witness.
+        if fact.offset is not None and taken > fact.offset:
+            self._wait(follower, _Candidate(fact, fact.offset, ()))
         self.checked += judged
 
     def _wait(self, follower: int, candidate: _Candidate) -> None:

@@ -1,11 +1,17 @@
-"""Leader within ISR, ISR within replicas: what one line shows by itself."""
+"""Leader within ISR, ISR within replicas: what the lines of one state show.
+
+A state is what the lines that name one partition epoch (zkVersion) say; where they name none, what those of one leader
+epoch say. Every broker repeats what the controller tells it, so a state that is really so is on several brokers' lines;
+where they contradict each other one of them was misread, and nothing is proven.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import VIOLATION, Case, Ref, Rule, Settings, of_history
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -14,6 +20,9 @@ ISR_OUTSIDE_REPLICAS = "isr-outside-replicas"
 #: A broker's own start as leader may be logged with the ISR that it was given before it caught up with the newest.
 _STATES = frozenset({"controller", "request", "metadata", "leader_start", "leader_update"})
 
+#: Incarnation, leader epoch, leader, ISR, replicas.
+_State = tuple[int, int | None, int | None, tuple[int, ...], tuple[int, ...] | None]
+
 
 def _states(history: PartitionHistory) -> Iterable[Fact]:
     for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP], *history.facts[a.PARTITION_STATE]):
@@ -21,51 +30,92 @@ def _states(history: PartitionHistory) -> Iterable[Fact]:
             yield fact
 
 
-def _once(cases: list[Case]) -> list[Case]:
-    """One case per epoch and ISR: every broker repeats what the controller tells it."""
-    kept: dict[tuple[int | None, str], Case] = {}
-    for case in cases:
-        known = kept.get((case.leader_epoch, case.message))
-        if known is None:
-            kept[case.leader_epoch, case.message] = case
-    return list(kept.values())
-
-
 def _leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
-    checked, cases = 0, []
+    checked = 0
+    found: dict[_State, list[Fact]] = defaultdict(list)
     for fact in _states(history):
         # An empty ISR is that of a partition whose leader comes from the eligible leader replicas (KIP-966).
         if fact.leader is None or fact.leader < 0 or not fact.isr:
             continue
         checked += 1
         if fact.leader not in fact.isr:
-            message = f"Broker {fact.leader} leads in epoch {fact.leader_epoch} while the ISR is {list(fact.isr)}."
-            cases.append(_case(LEADER_OUTSIDE_ISR, fact, message, (fact.leader, *fact.isr)))
-    return checked, _once(cases)
+            found[history.incarnation(fact.time_us), fact.leader_epoch, fact.leader, _ids(fact.isr), None].append(fact)
+    cases = []
+    for (_, epoch, leader, isr, _), facts in found.items():
+        message = f"Broker {leader} leads in epoch {epoch} while the ISR is {list(isr)}."
+        severity: Severity = OPEN if any(_contradicted(history, fact) for fact in facts) else VIOLATION
+        cases.append(_case(LEADER_OUTSIDE_ISR, severity, facts, message, (leader or 0, *isr)))
+    return checked, cases
 
 
 def _isrs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
-    checked, cases = 0, []
+    checked = 0
+    found: dict[_State, list[Fact]] = defaultdict(list)
+    assigned = _assigned(history)
     for fact in _states(history):
         if not fact.replicas or fact.isr is None:
             continue
         checked += 1
-        strangers = sorted(set(fact.isr) - set(fact.replicas))
-        if strangers:
-            message = f"The ISR {list(fact.isr)} has {strangers}, which the replicas {list(fact.replicas)} have not."
-            cases.append(_case(ISR_OUTSIDE_REPLICAS, fact, message, tuple(strangers)))
-    return checked, _once(cases)
+        incarnation = history.incarnation(fact.time_us)
+        # A replica that a reassignment removes is in the ISR until a later partition epoch takes it out.
+        if set(fact.isr) - set(fact.replicas) - assigned[incarnation]:
+            found[incarnation, fact.leader_epoch, None, _ids(fact.isr), _ids(fact.replicas)].append(fact)
+    cases = []
+    for (incarnation, _, _, isr, replicas), facts in found.items():
+        strangers = set(isr) - set(replicas or ()) - assigned[incarnation]
+        message = f"The ISR {list(isr)} has {sorted(strangers)}, which the replicas {list(replicas or ())} have not."
+        before = [one for fact in facts if (one := _joined(history, fact, strangers)) is not None]
+        first = any(fact.partition_epoch == 0 for fact in facts)
+        contradicted = any(_contradicted(history, fact) for fact in facts)
+        severity: Severity = VIOLATION if (before or first) and not contradicted else OPEN
+        cases.append(_case(ISR_OUTSIDE_REPLICAS, severity, facts, message, tuple(sorted(strangers)), before[:1]))
+    return checked, cases
 
 
-def _case(rule_id: str, fact: Fact, message: str, brokers: tuple[int, ...]) -> Case:
+def _ids(brokers: Iterable[int]) -> tuple[int, ...]:
+    """In one order, whoever printed them."""
+    return tuple(sorted(brokers))
+
+
+def _assigned(history: PartitionHistory) -> dict[int, set[int]]:
+    """Brokers that any line names as replicas, by incarnation."""
+    assigned: dict[int, set[int]] = defaultdict(set)
+    for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP]):
+        assigned[history.incarnation(fact.time_us)] |= set(fact.replicas or ())
+    return assigned
+
+
+def _joined(history: PartitionHistory, fact: Fact, strangers: set[int]) -> Fact | None:
+    """The state directly before, by which the strangers were neither in the ISR nor replicas: they joined as none."""
+    if fact.partition_epoch is None:
+        return None
+    before = history.states.get(history.incarnation(fact.time_us), {}).get(fact.partition_epoch - 1, [])
+    if len(before) != 1 or before[0].fact.replicas is None:
+        return None
+    return None if strangers & (before[0].isr | set(before[0].fact.replicas)) else before[0].fact
+
+
+def _contradicted(history: PartitionHistory, fact: Fact) -> bool:
+    """Another line says otherwise of the same partition epoch."""
+    if fact.partition_epoch is None:
+        return False
+    return len(history.states.get(history.incarnation(fact.time_us), {}).get(fact.partition_epoch, [])) > 1
+
+
+def _case(
+    rule_id: str,
+    severity: Severity,
+    facts: list[Fact],
+    message: str,
+    brokers: tuple[int, ...],
+    before: Iterable[Fact] = (),
+) -> Case:
+    # One line of each broker and kind: they repeat each other.
+    shown = {(fact.broker_id, fact.kind, fact.name): fact for fact in reversed(facts)}
+    refs = tuple(Ref.of(fact) for fact in (*reversed(shown.values()), *before))
+    first = facts[0]
     return Case(
-        rule_id,
-        VIOLATION,
-        message,
-        (Ref.of(fact),),
-        leader_epoch=fact.leader_epoch,
-        time_us=fact.time_us,
-        brokers=brokers,
+        rule_id, severity, message, refs, leader_epoch=first.leader_epoch, time_us=first.time_us, brokers=brokers
     )
 
 
@@ -76,20 +126,30 @@ LEADER_RULE = Rule(
     versions="all",
     tier="T0",
     needs="lines that give leader and ISR: state-change.log, controller.log, or KRaft metadata",
-    proof="One line shows both.",
+    proof="Each line shows both, and no line of the same partition epoch says otherwise.",
     kinds=frozenset(),
     make=of_history(_leaders),
-    shows=((VIOLATION, "a state whose leader its ISR does not name"),),
+    shows=(
+        (VIOLATION, "a state whose leader its ISR does not name"),
+        (OPEN, "the same by a single line, or where lines contradict each other"),
+    ),
 )
 ISR_RULE = Rule(
     rule_id=ISR_OUTSIDE_REPLICAS,
-    guarantee="Members of the ISR are assigned replicas.",
+    guarantee="Nobody joins the ISR who is not an assigned replica.",
     source="Kafka documentation, Replication; ReplicationControlManager.validateAlterPartitionData",
     versions="all",
     tier="T0",
     needs="lines that give ISR and replicas: LeaderAndIsr requests, controller.log, or KRaft metadata",
-    proof="One line shows both.",
+    proof=(
+        "Each line shows both. A broker that any line names as a replica is left aside, since it leaves the ISR after "
+        "it has left the assignment; of another one the first partition epoch, or the state directly before, which "
+        "has it neither in the ISR nor in the replicas, shows that it joined as none. Otherwise the case stays open."
+    ),
     kinds=frozenset(),
     make=of_history(_isrs),
-    shows=((VIOLATION, "an ISR with a broker that is no replica"),),
+    shows=(
+        (VIOLATION, "an ISR with a broker that is no replica and never was one"),
+        (OPEN, "the same by a single line, where lines contradict each other, or with the state before not known"),
+    ),
 )

@@ -9,6 +9,7 @@ than what it was then.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
@@ -16,43 +17,72 @@ from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "read-above-isolation"
+READ_COMMITTED = "read_committed"
+#: Reads that a case shows.
+SHOWN = 4
+
+
+@dataclass
+class _Found:
+    """The first reads of one leader epoch and isolation level beyond the limit, and how many there were."""
+
+    facts: list[Fact]
+    limit: int
+    times: int = 0
 
 
 class _Checker:
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self.checked = 0
+        self._found: dict[tuple[int, int, str], _Found] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         """A fetch at or past what its answer shows; ``previous`` is what a later answer of that epoch shows."""
         if fact.offset is None:
-            return
+            return ()
         self.checked += 1
         later = fact.previous
         if not fact.size_bytes or fact.error_code or later is None or fact.leader_epoch is None:
-            return
-        committed = fact.name == "read_committed"
-        shown = fact.end_offset if committed else fact.high_watermark
-        if fact.offset < max(later, shown if shown is not None else later):
-            return
-        what = "last stable offset" if committed else "high watermark"
-        severity: Severity = VIOLATION if fact.topic_id is not None else OPEN
-        unless = "; open, as no topic id shows that the topic was not created anew between"
-        yield Case(
-            RULE_ID,
-            severity,
-            f"Leader {fact.broker_id} gave {fact.size_bytes} bytes of records from offset {fact.offset} on to client "
-            f"{fact.client}, which reads {fact.name}, while its {what} in epoch {fact.leader_epoch} was at most {later}"
-            f"{unless if severity == OPEN else ''}.",
-            (Ref.of(fact),),
-            leader_epoch=fact.leader_epoch,
-            offset_start=later,
-            offset_end=fact.offset + 1,
-            time_us=fact.time_us,
-            brokers=(fact.broker_id,) if fact.broker_id is not None else (),
-        )
+            return ()
+        shown = fact.end_offset if fact.name == READ_COMMITTED else fact.high_watermark
+        if fact.broker_id is None or fact.offset < max(later, shown if shown is not None else later):
+            return ()
+        found = self._found.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
+        found.times += 1
+        if len(found.facts) < SHOWN:
+            found.facts.append(fact)
+        return ()
 
     def finish(self) -> Iterable[Case]:
-        return ()
+        for (broker_id, epoch, isolation), found in sorted(self._found.items()):
+            yield _case(broker_id, epoch, isolation, found)
+
+
+def _case(broker_id: int, epoch: int, isolation: str, found: _Found) -> Case:
+    fact = found.facts[0]
+    assert fact.offset is not None
+    what = "last stable offset" if isolation == READ_COMMITTED else "high watermark"
+    severity: Severity = VIOLATION if all(one.topic_id is not None for one in found.facts) else OPEN
+    message = (
+        f"Leader {broker_id} gave {fact.size_bytes} bytes of records from offset {fact.offset} on to client "
+        f"{fact.client}, which reads {isolation}, while its {what} in epoch {epoch} was at most {found.limit}"
+    )
+    if found.times > 1:
+        message += f"; {found.times} such answers"
+    if severity == OPEN:
+        message += "; open, as no topic id shows that the topic was not created anew between"
+    return Case(
+        RULE_ID,
+        severity,
+        f"{message}.",
+        tuple(Ref.of(one) for one in found.facts),
+        leader_epoch=epoch,
+        offset_start=found.limit,
+        offset_end=max(fact.offset + 1, found.limit + 1),
+        time_us=fact.time_us,
+        brokers=(broker_id,),
+        records=found.times,
+    )
 
 
 RULE = Rule(
@@ -69,13 +99,13 @@ RULE = Rule(
         "The fetch and its answer are one line: its position, and that bytes were given. A later answer on the same "
         "connection that names the same leader epoch bounds the limit from above, whatever is missing between, for "
         "neither limit goes back within an epoch. Positions alone, which a seek or a rebalance moves, are no case. "
-        "Both answers name one topic id; without one the case is open."
+        "Both answers name one topic id; without one the case is open, and so it is with a single such read."
     ),
     kinds=frozenset({a.READ}),
     make=_Checker,
     shows=(
         (VIOLATION, "records given at or past the limit that the isolation level sets"),
-        (OPEN, "the same, where the topic may have been created anew between"),
+        (OPEN, "the same by a single answer, or where the topic may have been created anew between"),
     ),
     suspects_only=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -22,6 +22,7 @@ class _Checker:
         self.checked = 0
         self._cases = 0
         self._same: list[Fact] = []
+        self._compacted = settings.compacted
         self._committed = {
             fact.broker_id: fact.offset
             for fact in history.facts[a.CHECKPOINT]
@@ -43,11 +44,14 @@ class _Checker:
         self.checked += len(self._same)
         if self._cases >= CASES_MAX:
             return []
-        cases = [_corrupt(fact) for fact in self._same if fact.name == "corrupt"]
-        intact = [fact for fact in self._same if fact.name != "corrupt" and self._is_committed(fact)]
+        whole = [fact for fact in self._same if fact.name != "corrupt"]
+        corrupt = [fact for fact in self._same if fact.name == "corrupt" and self._is_committed(fact)]
+        cases = [_corrupt(fact, whole) for fact in corrupt]
+        intact = [fact for fact in whole if self._is_committed(fact)]
         different = {(fact.checksum, fact.end_offset, fact.leader_epoch): fact for fact in intact}
-        if len(different) > 1:
-            cases.append(_diverged(list(different.values())))
+        # The cleaner rewrites each replica's batches by itself: those that lost records, and those with a tombstone.
+        if len(different) > 1 and not self._compacted:
+            cases.append(_diverged(list(different.values()), VIOLATION if self._compacted is False else OPEN))
         self._cases += len(cases)
         return cases
 
@@ -57,13 +61,14 @@ class _Checker:
         return mark is not None and fact.end_offset is not None and fact.end_offset <= mark
 
 
-def _corrupt(fact: Fact) -> Case:
+def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
+    """A batch below the replica's high watermark; what another replica holds there is the second witness."""
     return Case(
         RULE_ID,
         VIOLATION,
         f"The batch at offset {fact.offset} of broker {fact.broker_id} does not have the checksum that it was stored "
         "with.",
-        (Ref.of(fact),),
+        tuple(Ref.of(one) for one in (fact, *whole)),
         leader_epoch=fact.leader_epoch,
         offset_start=fact.offset,
         offset_end=fact.end_offset,
@@ -72,15 +77,17 @@ def _corrupt(fact: Fact) -> Case:
     )
 
 
-def _diverged(facts: list[Fact]) -> Case:
+def _diverged(facts: list[Fact], severity: Severity) -> Case:
     told = "; ".join(
         f"broker {fact.broker_id}: to {fact.end_offset}, epoch {fact.leader_epoch}, CRC {fact.checksum:08x}"
         for fact in facts
     )
+    unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
     return Case(
         RULE_ID,
-        VIOLATION,
-        f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {told}.",
+        severity,
+        f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {told}"
+        f"{unless}.",
         tuple(Ref.of(fact) for fact in facts),
         leader_epoch=max((fact.leader_epoch or 0) for fact in facts),
         offset_start=facts[0].offset,
@@ -97,8 +104,15 @@ RULE = Rule(
     versions="all",
     tier="T0",
     needs="topic segments and replication-offset-checkpoint of several replicas",
-    proof="Files, not lines, show it. Compacted logs share base offsets only where they share the batch.",
+    proof=(
+        "Files, not lines, show it: two replicas' batches below the high watermark that each has checkpointed. "
+        "Compacted topics are left out, since each replica's cleaner rewrites batches by itself; a wrong checksum "
+        "takes another replica that holds the batch."
+    ),
     kinds=frozenset({a.BATCH}),
     make=_Checker,
-    shows=((VIOLATION, "two replicas with different batches at one offset, or a batch with a wrong checksum"),),
+    shows=(
+        (VIOLATION, "two replicas with different batches at one offset, or a batch with a wrong checksum"),
+        (OPEN, "the same, where no line tells the topic's cleanup.policy, or no other replica has the batch"),
+    ),
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.rules.history import Epoch, PartitionHistory, State
+from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, elected_in_sync, unclean_election
+from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-UNCLEAN_ELECTION = "unclean_election"
 TRUNCATED_TO_HIGH_WATERMARK = "truncated_to_high_watermark"
 TRUNCATED = "truncated"
 SHORTER_LOG = "shorter_log"
@@ -30,7 +31,9 @@ class Cause(NamedTuple):
     known_bug: str | None = None
 
 
-def cause_of(history: PartitionHistory, lost_by: Epoch, offset_start: int, offset_end: int) -> Cause:
+def cause_of(
+    history: PartitionHistory, settings: Settings, lost_by: Epoch, offset_start: int, offset_end: int
+) -> Cause:
     """The cause of a loss.
 
     Args:
@@ -38,15 +41,11 @@ def cause_of(history: PartitionHistory, lost_by: Epoch, offset_start: int, offse
         offset_start: where it starts, as far as known.
         offset_end: end of what is lost, exclusive.
     """
-    elected = elected_outside_isr(history, lost_by)
-    if elected is not None:
-        before, after = elected
-        isr = ", ".join(map(str, sorted(before.isr)))
-        text = (
-            f"Broker {after.leader} was elected in epoch {after.leader_epoch} though the ISR was [{isr}]: an unclean "
-            "election, which the configuration allowed (unclean.leader.election.enable)."
-        )
-        return Cause(UNCLEAN_ELECTION, text, (before.fact, after.fact))
+    unclean = unclean_election(history, lost_by)
+    if unclean is not None:
+        why = unclean.why(settings.unclean_allowed(unclean.leader))
+        text = f"Broker {unclean.leader} was elected in epoch {lost_by.number} {unclean.instead_of}: an unclean "
+        return Cause(UNCLEAN_ELECTION, f"{text}election, {why}.", unclean.facts)
     leader = lost_by.leader
     if leader is None:
         return Cause(SHORTER_LOG, "Why the new leader's log was shorter cannot be shown from these logs.", ())
@@ -55,8 +54,9 @@ def cause_of(history: PartitionHistory, lost_by: Epoch, offset_start: int, offse
     elected_by = (named,) if named is not None else ()
     elected_text = f"; it was elected in epoch {lost_by.number}, at {offset_start}."
     if truncation is None:
-        text = f"Broker {leader}'s log ended at {offset_start}, though it was elected from the ISR."
-        return Cause(SHORTER_LOG, text, elected_by)
+        in_sync = elected_in_sync(history, lost_by)
+        how = "though it was elected from the ISR" if in_sync else "how it was elected cannot be shown from these logs"
+        return Cause(SHORTER_LOG, f"Broker {leader}'s log ended at {offset_start}; {how}.", elected_by)
     epoch = "" if truncation.leader_epoch is None else f" in epoch {truncation.leader_epoch}"
     followed = "" if truncation.leader is None else f", on becoming follower of broker {truncation.leader}{epoch}"
     # The lines of the truncation itself, which the replayed one only explains.
@@ -70,30 +70,6 @@ def cause_of(history: PartitionHistory, lost_by: Epoch, offset_start: int, offse
         return Cause(TRUNCATED_TO_HIGH_WATERMARK, text, (*lines, *elected_by), "KAFKA-1211")
     text = f"Broker {leader} truncated to {truncation.offset}{followed}{elected_text}"
     return Cause(TRUNCATED, text, (*lines, *elected_by))
-
-
-def elected_outside_isr(history: PartitionHistory, epoch: Epoch) -> tuple[State, State] | None:
-    """The step at which the leader of an epoch was elected from outside the ISR, if it was."""
-    for before, after in history.steps():
-        if after.leader_epoch == epoch.number and is_unclean(before, after):
-            return before, after
-    return None
-
-
-def is_unclean(before: State, after: State) -> bool:
-    """A new leader that the ISR of the state directly before does not name.
-
-    Left aside: an empty ISR, since a leader may come from the eligible leader replicas then (KIP-966); and a change of
-    the assigned replicas, since the controller may add a replica to the ISR, complete a reassignment and elect the
-    replica in one change (``PartitionChangeBuilder``, ``PartitionReassignmentReplicas``).
-    """
-    if after.leader is None or after.leader < 0 or after.leader_epoch <= before.leader_epoch:
-        return False
-    replicas = (before.fact.replicas, after.fact.replicas)
-    if None not in replicas and set(replicas[0] or ()) != set(replicas[1] or ()):
-        return False
-    # An unclean leader is alone in its ISR: one that comes with others has joined it in the same change.
-    return bool(before.isr) and after.leader not in before.isr and after.isr == {after.leader}
 
 
 def _truncation(

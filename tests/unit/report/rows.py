@@ -259,7 +259,7 @@ def proof(finding_id: str, position: int) -> Row:
 
 def result(rule_id: str = "committed-data-lost", verdict: str = "clean", **changes: Any) -> Row:
     """A row of gold.rule_results."""
-    counts = dict.fromkeys(("checked", "cases", "observations", "open_cases"), 0)
+    counts = dict.fromkeys(("checked", "cases", "observations", "open_cases", "left_out"), 0)
     return {"rule_id": rule_id, "verdict": verdict, "reason": None} | counts | changes
 
 

@@ -29,6 +29,7 @@ def case(
         "records": None,
         "message": "m",
         "evidence": [],
+        "witnesses": ["broker 1, fetch x#1", "broker 2, leadership"],
     }
 
 

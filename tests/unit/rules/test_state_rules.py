@@ -43,20 +43,48 @@ def test_two_leaders() -> None:
 
 
 def test_membership() -> None:
-    assert [one.rule_id for one in cases(membership.LEADER_RULE, [decided(0, 1, 1, 1, (2, 3))])] == [
-        "leader-outside-isr"
-    ]
+    line = decided(0, 1, 1, 1, (2, 3))
+    assert [one.severity for one in cases(membership.LEADER_RULE, [line, line._replace(broker_id=2)])] == [VIOLATION]
+    # One line may be misread; and where another one contradicts it, one of them is.
+    assert [one.severity for one in cases(membership.LEADER_RULE, [line])] == [OPEN]
+    other = decided(0, 1, 1, 1, (1, 2, 3))._replace(broker_id=3)
+    apart = [line, line._replace(broker_id=2), other]
+    assert [one.severity for one in cases(membership.LEADER_RULE, apart)] == [OPEN]
     assert cases(membership.LEADER_RULE, [decided(0, 1, 1, -1, (2, 3)), decided(0, 2, 2, 1, ())]) == []
-    (case,) = cases(membership.ISR_RULE, [decided(0, 1, 1, 1, (1, 7)), decided(5, 1, 1, 1, (1, 7))])
-    assert case.brokers == (7,)
+    first = [decided(0, 0, 0, 1, (1, 7)), decided(5, 0, 0, 1, (7, 1))._replace(broker_id=1)]
+    (case,) = cases(membership.ISR_RULE, first)
+    assert (case.severity, case.brokers) == (VIOLATION, (7,))
+    # A state before without it: it joined though it was no replica. With the state before missing nothing is proven.
+    later = [decided(0, 1, 1, 1, (1,))._replace(broker_id=1), decided(5, 1, 2, 1, (1, 7))]
+    assert [one.severity for one in cases(membership.ISR_RULE, later)] == [VIOLATION]
+    assert [one.severity for one in cases(membership.ISR_RULE, later[1:])] == [OPEN]
+    # Lines of one partition epoch that contradict each other.
+    apart = [*later, decided(6, 1, 2, 1, (1, 2))]
+    assert [one.severity for one in cases(membership.ISR_RULE, apart)] == [OPEN]
+
+
+def test_a_reassignment_leaves_removed_replicas_in_the_isr() -> None:
+    """ZooKeeper, zk25-rolls: the assignment is [1, 3] while the ISR is [1, 2, 3] still, one leader epoch long."""
+    steps = [
+        decided(0, 0, 0, 1, (1, 2), replicas=(1, 2)),
+        decided(10, 1, 1, 1, (1, 2), replicas=(1, 3, 2)),
+        decided(30, 2, 3, 1, (1, 2, 3), replicas=(1, 3)),
+        decided(31, 3, 4, 1, (1, 3), replicas=(1, 3)),
+    ]
+    for gone in range(len(steps)):
+        facts = [one for at, one in enumerate(steps) if at != gone]
+        assert all(one.severity == OPEN for one in cases(membership.ISR_RULE, facts))
+    assert cases(membership.ISR_RULE, steps) == []
 
 
 def test_truncation_below_the_high_watermark() -> None:
     line = fact(a.TRUNCATION, 5, 2, name="below_high_watermark", offset=10, high_watermark=20)
+    cut = fact(a.TRUNCATION, 5, 2, name="log", offset=10)
     new, old = (Settings(version=lambda _, version=version: version) for version in ("3.9.1", "2.8.2"))
-    assert [(case.severity, case.known_bug) for case in cases(truncation_below_hw.RULE, [line], new)] == [
+    assert [(case.severity, case.known_bug) for case in cases(truncation_below_hw.RULE, [line, cut], new)] == [
         (VIOLATION, None)
     ]
+    assert [one.severity for one in cases(truncation_below_hw.RULE, [line], new)] == [OPEN]
     assert [case.known_bug for case in cases(truncation_below_hw.RULE, [line], old)] == ["KAFKA-14704"]
 
 
@@ -145,7 +173,10 @@ def test_a_checkpoint_beyond_the_log() -> None:
     batches = [_batch(1, 0, 50), _batch(1, 50, 100)]
     ahead = _entry(1, checkpoints.HIGH_WATERMARK, 101)
     (case,) = cases(checkpoints.RULE, [*batches, ahead])
-    assert (case.offset_start, case.offset_end, case.cause) == (100, 101, checkpoints.HIGH_WATERMARK)
+    assert (case.severity, case.offset_start, case.offset_end) == (OPEN, 100, 101)
+    assert case.cause == checkpoints.HIGH_WATERMARK
+    # The partition is in two log directories: one of the entries is left over.
+    assert cases(checkpoints.RULE, [*batches, ahead, _entry(1, checkpoints.HIGH_WATERMARK, 20)]) == []
     assert cases(checkpoints.RULE, [*batches, ahead._replace(offset=100)]) == []
     # Without its segments nothing is known of the log's end.
     assert cases(checkpoints.RULE, [ahead]) == []
@@ -154,18 +185,28 @@ def test_a_checkpoint_beyond_the_log() -> None:
 def test_epochs_that_start_at_two_offsets() -> None:
     same = [_entry(1, "e", 0, 0), _entry(1, "e", 70, 3), _entry(2, "e", 5, 0), _entry(2, "e", 70, 3)]
     assert cases(epoch_history.RULE, same) == []
-    (case,) = cases(epoch_history.RULE, [*same[:3], _entry(2, "e", 75, 3)])
-    assert (case.leader_epoch, case.offset_start, case.offset_end) == (3, 70, 75)
+    moved = [*same[:3], _entry(2, "e", 75, 3)]
+    (case,) = cases(epoch_history.RULE, moved, Settings(compacted=False))
+    assert (case.severity, case.leader_epoch, case.offset_start, case.offset_end) == (VIOLATION, 3, 70, 75)
+    assert [one.severity for one in cases(epoch_history.RULE, moved)] == [OPEN]
+    assert cases(epoch_history.RULE, moved, Settings(compacted=True)) == []
 
 
 def test_replicas_that_hold_other_bytes() -> None:
     marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 100), _entry(2, replica_bytes.HIGH_WATERMARK, 100)]
     one, other = _batch(1, 50, 60), _batch(2, 50, 60, checksum=8)
-    (case,) = cases(replica_bytes.RULE, [*marks, one, other])
-    assert (case.offset_start, case.offset_end, case.brokers) == (50, 60, (1, 2))
+    (case,) = cases(replica_bytes.RULE, [*marks, one, other], Settings(compacted=False))
+    assert (case.severity, case.offset_start, case.offset_end, case.brokers) == (VIOLATION, 50, 60, (1, 2))
+    assert [found.severity for found in cases(replica_bytes.RULE, [*marks, one, other])] == [OPEN]
+    # Cleaners of two replicas rewrite a batch each by itself.
+    assert cases(replica_bytes.RULE, [*marks, one, other], Settings(compacted=True)) == []
     # One of them does not count it as committed: a tail may differ until its leader is heard.
     assert cases(replica_bytes.RULE, [marks[0], _entry(2, replica_bytes.HIGH_WATERMARK, 55), one, other]) == []
-    assert [found.cause for found in cases(replica_bytes.RULE, [_batch(1, 0, 5, name="corrupt")])] == ["corrupt"]
+    torn = _batch(1, 0, 5, name="corrupt")
+    (case,) = cases(replica_bytes.RULE, [*marks, torn, _batch(2, 0, 5)])
+    assert (case.cause, len(case.witnesses)) == ("corrupt", 2)
+    # A tail that was not flushed when the broker was killed is cut as it starts.
+    assert cases(replica_bytes.RULE, [torn]) == []
 
 
 def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:

@@ -1,0 +1,110 @@
+"""Whether the leader of an epoch was elected uncleanly: from outside the ISR, or as the controller itself marks it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipelines.rules.history import Epoch, PartitionHistory, State
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+UNCLEAN_ELECTION = "unclean_election"
+
+
+class Unclean(NamedTuple):
+    """An unclean election.
+
+    Attributes:
+        leader: who was elected.
+        isr: the ISR before; None where only the controller's mark tells.
+        asked_for: a tool's request for an election was answered at that moment.
+        facts: lines and records that show it.
+    """
+
+    leader: int
+    isr: frozenset[int] | None
+    asked_for: bool
+    facts: tuple[Fact, ...]
+
+    @property
+    def instead_of(self) -> str:
+        """Whom it was not elected from."""
+        if self.isr is None:
+            return "though it was not in sync, as the controller says"
+        return f"though the ISR was {sorted(self.isr)}"
+
+    def why(self, allowed: bool | None) -> str:
+        """Who wanted it.
+
+        Args:
+            allowed: unclean.leader.election.enable of the partition, None if no line tells.
+        """
+        if self.asked_for:
+            return "which a tool asked for (ELECT_LEADERS)"
+        if allowed is None:
+            return "by unclean.leader.election.enable or by a tool: no line tells"
+        if allowed:
+            return "which the configuration allowed (unclean.leader.election.enable)"
+        return "by a tool or as the last known leader: unclean.leader.election.enable does not allow it"
+
+
+def unclean_election(history: PartitionHistory, epoch: Epoch) -> Unclean | None:
+    """The unclean election that began an epoch, if one did: by the ISR before, by the controller's mark, or both."""
+    stepped = next(
+        (step for step in history.steps() if step[1].leader_epoch == epoch.number and is_unclean(*step)), None
+    )
+    marks = [
+        fact
+        for fact in (*history.facts[a.METADATA], *history.facts[a.ELECTION])
+        if fact.leader_epoch == epoch.number
+        and fact.leader is not None
+        and (fact.kind == a.ELECTION or _begins_recovery(history, fact))
+        and history.incarnation(fact.time_us) == history.incarnation(epoch.first_us or fact.time_us)
+    ]
+    asked_for = any(fact.kind == a.ELECTION and fact.name is not None for fact in marks)
+    if stepped is not None:
+        before, after = stepped
+        assert after.leader is not None
+        return Unclean(after.leader, before.isr, asked_for, (before.fact, after.fact, *marks[:2]))
+    if not marks:
+        return None
+    assert marks[0].leader is not None
+    return Unclean(marks[0].leader, None, asked_for, tuple(marks[:4]))
+
+
+def _begins_recovery(history: PartitionHistory, fact: Fact) -> bool:
+    """Whether a record marks its leader as recovering (KIP-704), and no record of an earlier epoch did so already."""
+    if fact.detail != a.RECOVERING:
+        return False
+    earlier = [
+        other
+        for other in history.facts[a.METADATA]
+        if (other.partition_epoch or 0) < (fact.partition_epoch or 0)
+        and history.incarnation(other.time_us) == history.incarnation(fact.time_us)
+    ]
+    before = max(earlier, key=lambda other: other.partition_epoch or 0, default=None)
+    return before is None or before.detail != a.RECOVERING
+
+
+def is_unclean(before: State, after: State) -> bool:
+    """A new leader that the ISR of the state directly before does not name.
+
+    Left aside: an empty ISR, since a leader may come from the eligible leader replicas then (KIP-966); and a change of
+    the assigned replicas, since the controller may add a replica to the ISR, complete a reassignment and elect the
+    replica in one change (``PartitionChangeBuilder``, ``PartitionReassignmentReplicas``).
+    """
+    if after.leader is None or after.leader < 0 or after.leader_epoch <= before.leader_epoch:
+        return False
+    replicas = (before.fact.replicas, after.fact.replicas)
+    if None not in replicas and set(replicas[0] or ()) != set(replicas[1] or ()):
+        return False
+    # An unclean leader is alone in its ISR: one that comes with others has joined it in the same change.
+    return bool(before.isr) and after.leader not in before.isr and after.isr == {after.leader}
+
+
+def elected_in_sync(history: PartitionHistory, epoch: Epoch) -> bool:
+    """The ISR directly before the election is known, and names the leader."""
+    return any(
+        after.leader_epoch == epoch.number > before.leader_epoch and after.leader in before.isr
+        for before, after in history.steps()
+    )
