@@ -105,6 +105,7 @@ MUTANTS = (
         "duplicate",
         alter(Where(UPDATED.format("payments-2"), nth=8), r"to \(offset=\d+", "to (offset=1600"),
         BACK,
+        OPEN_TOO,
         partition=2,
     ),
     Mutant(

@@ -7,6 +7,7 @@ from tests.spark.mutants.mutant import LEFT_OPEN, OBSERVED, OPEN_TOO, Mutant
 
 START = r"Leader payments-{} .*starts at leader epoch {} "
 _FETCHER_START = r"Truncating partition transfers-0 to local high watermark 0"
+_LOG_START = r"Log partition=transfers-0, .*Truncating to 0 has no effect"
 _BELOW = (
     r"Truncating partition transfers-0 to local .*",
     "Truncating transfers-0 to offset 20 below high watermark 28",
@@ -81,6 +82,7 @@ MUTANTS = (
         "kraft39",
         alter(_start(2, 1), r"ISR \[3,1\]", "ISR [1,2]"),
         "leader-outside-isr",
+        OPEN_TOO,
         partition=2,
     ),
     Mutant(
@@ -88,6 +90,7 @@ MUTANTS = (
         "zk28",
         alter(Where(r"payments-2 .*LeaderAndIsr\(leader=3, leaderEpoch=0"), r"List\(3, 2, 1\)", "List(2, 1)"),
         "leader-outside-isr",
+        OPEN_TOO,
         partition=2,
     ),
     Mutant(
@@ -95,6 +98,7 @@ MUTANTS = (
         "kip101",
         alter(Where(r"received LeaderAndIsr .*leader=2, leaderEpoch=1.*\[ledger,0\]", 3), r"isr=\[2, 3\]", "isr=[3]"),
         "leader-outside-isr",
+        OPEN_TOO,
         topic="ledger",
         partition=0,
     ),
@@ -103,6 +107,7 @@ MUTANTS = (
         "unclean",
         alter(Where(r"sessions-1 state changed to \(Leader:1,ISR:1,"), r"Leader:1,ISR:1,", "Leader:1,ISR:2,"),
         "leader-outside-isr",
+        OPEN_TOO,
         topic="sessions",
         partition=1,
     ),
@@ -113,6 +118,7 @@ MUTANTS = (
             Where(r"received LeaderAndIsr .*leader=2, leaderEpoch=1.*\[ledger,0\]", 3), r"isr=\[2, 3\]", "isr=[2, 4]"
         ),
         "isr-outside-replicas",
+        OPEN_TOO,
         topic="ledger",
         partition=0,
     ),
@@ -125,6 +131,7 @@ MUTANTS = (
             "isr=[3, 1, 7]",
         ),
         "isr-outside-replicas",
+        OPEN_TOO,
         partition=2,
     ),
     Mutant(
@@ -136,6 +143,7 @@ MUTANTS = (
             "isr=[1, 3]",
         ),
         "isr-outside-replicas",
+        OPEN_TOO,
         topic="sessions",
         partition=1,
     ),
@@ -165,6 +173,7 @@ MUTANTS = (
         "lostwake",
         each(
             also(Where(_FETCHER_START, nth=0), *_BELOW, after_ms=20_000),
+            also(Where(_LOG_START, nth=0), r"Truncating to .*", "Truncating to offset 20", after_ms=20_001),
             alter(Where(r"Kafka version: 2\.8\.2"), r"2\.8\.2", "2.5.1"),
         ),
         "truncation-below-hw",

@@ -111,6 +111,7 @@ def test_a_case_has_its_lines():
     assert (case["rule_id"], case["severity"]) == ("illegal-state-transition", "open")  # a single line may be misread
     assert (case["cluster_id"], case["topic"], case["partition"], case["time_us"]) == ("c", "t", 0, 5000)
     line_of = {"connection": None, "correlation_id": None, "file_id": "file", "byte_offset": 70}
+    line_of |= {"source": "file", "derived": None}
     assert case["evidence"] == [{"time_us": 5000, "broker_id": 1, **line_of}]
 
 
