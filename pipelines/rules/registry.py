@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipelines.rules.guarantees import (
     ack_under_min_isr,
     acked_as_duplicate,
+    acked_by_leader_only,
     acks,
     checkpoints,
     committed_data_lost,
@@ -29,6 +30,7 @@ from pipelines.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
     committed_data_lost.RULE,
+    acked_by_leader_only.RULE,
     acks.EARLY_RULE,
     acked_as_duplicate.RULE,
     ack_under_min_isr.RULE,

@@ -25,5 +25,6 @@ RULE_IDS = frozenset(
         "illegal-state-transition",
         "acked-as-duplicate-of-another-batch",
         "error-yet-committed",
+        "acked-by-leader-only-lost",
     }
 )

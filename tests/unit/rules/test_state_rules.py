@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 from pipelines.rules.guarantees import (
     ack_under_min_isr,
     acked_as_duplicate,
+    acked_by_leader_only,
     acks,
     checkpoints,
     epoch_history,
@@ -15,6 +18,7 @@ from pipelines.rules.guarantees import (
     two_leaders,
     unclean_election,
 )
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -218,3 +222,55 @@ def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
     found = outcome(replace(two_leaders.RULE, make=broken), [leads(1, 1, 0, 0)])  # type: ignore[arg-type]
     assert found.error == "ZeroDivisionError: no"
     assert found.cases == []
+
+
+#: Broker 1 leads, acknowledges with acks=1 what nobody has fetched, and broker 2 begins at 100.
+LEADER_ONLY = [
+    leads(1, 1, 0, 0, topic_id="t"),
+    leads(41, 2, 1, 100, topic_id="t"),
+    follows(60, 1, 1),
+    fact(a.TRUNCATION, 61, 1, name="log", offset=100),
+    *[_answer(20 + n, 1, 95 + n, 100, name="1") for n in range(10)],
+]
+
+
+def test_what_only_the_leader_had_acknowledged_is_cut_off() -> None:
+    (case,) = cases(acked_by_leader_only.RULE, LEADER_ONLY)
+    assert (case.severity, case.offset_start, case.offset_end, case.records) == (OBSERVATION, 100, 105, 5)
+    assert (case.leader_epoch, case.brokers, case.cause) == (0, (1, 2), "acks_1")
+
+
+def test_what_is_not_shown_to_be_cut_off_is_not_lost() -> None:
+    rule = acked_by_leader_only.RULE
+    uncut = [one for one in LEADER_ONLY if one.kind != a.TRUNCATION]
+    assert cases(rule, uncut) == []
+    # It truncated before it acknowledged them; or to beyond them, having led on.
+    assert cases(rule, [*uncut, fact(a.TRUNCATION, 5, 1, name="log", offset=100)]) == []
+    assert cases(rule, [*uncut, fact(a.TRUNCATION, 61, 1, name="log", offset=105)]) == []
+    # The next leader had them: what a follower cuts off it fetches again (before KIP-101).
+    whole = [one for one in LEADER_ONLY if one.broker_id != 2]
+    assert cases(rule, [*whole, leads(41, 2, 1, 105, topic_id="t")]) == []
+    assert cases(rule, whole) == []
+    # acks=all is another rule's.
+    assert cases(rule, [one._replace(name="all") if one.kind == a.ANSWER else one for one in LEADER_ONLY]) == []
+
+
+def test_a_million_answers_take_no_memory() -> None:
+    checker = acked_by_leader_only.RULE.make(_history(LEADER_ONLY[:4]), Settings())
+    answer = _answer(20, 1, 100, 100, name="1")
+    kept = 0
+    for n in range(100_000):
+        assert list(checker.observe(answer._replace(offset=100 + n, time_us=answer.time_us + n))) == []
+        if n == 10:
+            kept = len(pickle.dumps(checker.__dict__ | {"_history": None}))
+    assert len(pickle.dumps(checker.__dict__ | {"_history": None})) <= kept + 50
+    (case,) = checker.finish()
+    assert (case.offset_start, case.offset_end, case.records) == (100, 100_100, 100_000)
+
+
+def _history(facts: list[Fact]) -> PartitionHistory:
+    history = PartitionHistory("c", "t", 0)
+    for one in facts:
+        history.add(one)
+    history.close()
+    return history

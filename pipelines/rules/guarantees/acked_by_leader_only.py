@@ -1,0 +1,127 @@
+"""Records that were acknowledged with acks=1 and then truncated: legal, and the first thing a user suspects Kafka of.
+
+acks=1 is answered by the leader alone. If another replica is elected before it has fetched the records, the former
+leader cuts them off as it becomes its follower.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID = "acked-by-leader-only-lost"
+#: Lines by which a log says that it cut itself off.
+_CUTS = frozenset({"log", "fetcher"})
+
+
+@dataclass
+class _Lost:
+    """What one former leader cut off that a later epoch does not have: the first and the last answer, and how many."""
+
+    epoch: int
+    lost_by: Epoch
+    start_fact: Fact
+    cut: Fact
+    first: Fact
+    last: Fact
+    answered: int = 0
+
+
+class _Checker:
+    """Answers come in the order of their offsets. Kept are a few facts per leader and later epoch, none per answer."""
+
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._lost: dict[tuple[int, int, int, int], _Lost] = {}
+        self._cuts: dict[int, list[Fact]] = defaultdict(list)
+        for fact in history.facts[a.TRUNCATION]:
+            if fact.name in _CUTS and fact.broker_id is not None and fact.offset is not None:
+                self._cuts[fact.broker_id].append(fact)
+        for cuts in self._cuts.values():
+            cuts.sort(key=lambda fact: fact.time_us)
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.name != "1" or fact.error_code or fact.broker_id is None or fact.offset is None:
+            return ()
+        self.checked += 1
+        if fact.broker_id not in self._cuts:
+            return ()
+        tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
+        cut = self._cut(fact.broker_id, fact.latest_us or fact.time_us, fact.offset)
+        if tenure is None or not tenure.certain or cut is None:
+            return ()
+        for later in self._history.later(tenure.epoch, fact.time_us):
+            bound = later.bound
+            if bound is None or bound[0] > fact.offset:
+                continue
+            key = (self._history.incarnation(fact.time_us), fact.broker_id, tenure.epoch, later.number)
+            lost = self._lost.setdefault(key, _Lost(tenure.epoch, later, bound[1], cut, fact, fact))
+            lost.last = fact
+            lost.answered += 1
+            break
+        return ()
+
+    def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
+        """The first line after an instant of the broker's clock by which it cut off an offset."""
+        cuts = self._cuts[broker_id]
+        at = bisect_right(cuts, time_us, key=lambda fact: fact.time_us)
+        return next((fact for fact in cuts[at:] if fact.offset is not None and fact.offset <= offset), None)
+
+    def finish(self) -> Iterable[Case]:
+        for _, lost in sorted(self._lost.items(), key=lambda item: item[0]):
+            if self._history.one_life(lost.epoch, lost.lost_by.number, lost.start_fact.time_us):
+                yield _case(lost)
+
+
+def _case(lost: _Lost) -> Case:
+    first, last = lost.first, lost.last
+    assert first.offset is not None
+    assert last.offset is not None
+    times = f"{lost.answered} produce{'s' if lost.answered > 1 else ''}"
+    whose = f" of client {first.client}" if first.client is not None and first.client == last.client else ""
+    message = (
+        f"{times}{whose} that broker {first.broker_id}, the leader of epoch {lost.epoch}, had acknowledged with acks=1 "
+        f"from offset {first.offset} to {last.offset} are lost: epoch {lost.lost_by.number} started without them, and "
+        f"the broker truncated to {lost.cut.offset} as its follower. That is legal: acks=1 waits for the leader alone."
+    )
+    return Case(
+        RULE_ID,
+        OBSERVATION,
+        message,
+        tuple(Ref.of(fact) for fact in (first, last, lost.start_fact, lost.cut)),
+        leader_epoch=lost.epoch,
+        offset_start=first.offset,
+        offset_end=max(last.offset + 1, lost.cut.end_offset or 0),
+        time_us=lost.cut.time_us,
+        brokers=tuple({fact.broker_id for fact in (first, lost.start_fact) if fact.broker_id is not None}),
+        cause="acks_1",
+        records=lost.answered,
+    )
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee="None: acks=1 promises that the leader has the records, not that the next one has them.",
+    source="Kafka documentation, producer configuration acks; KIP-101",
+    versions="all, whose request logs have responses: 0.10.1 and later; of 0.11 to 2.x at the level that prints them",
+    tier="T1",
+    needs="the request log with responses (base offsets of produces), starts of leader epochs, truncations",
+    proof=(
+        "The leader's answer names an offset; a later epoch starts at or below it, or has its own records there; and "
+        "the broker that had answered cut the offset off afterwards, on its own clock. In which epoch it answered is "
+        "certain by its lines before and after, and that the topic is the same by its id or by every partition epoch "
+        "between; otherwise nothing is said."
+    ),
+    kinds=frozenset({a.ANSWER}),
+    make=_Checker,
+    shows=((OBSERVATION, "a range of offsets that was acknowledged with acks=1 and is gone"),),
+    example="zk11-faults: clicks-0 577 to 1000; net39: quotes-1 1025 to 1053",
+)
