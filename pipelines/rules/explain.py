@@ -11,9 +11,16 @@ from typing import Any
 import orjson
 
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
-from pipelines.rules.rule import Rule
+from pipelines.rules.legal import ways
+from pipelines.rules.legal.silence import SILENT
+from pipelines.rules.rule import WITNESSES_MIN, Rule
 
 WIDTH = 100
+#: What a violation takes, where the rule does not say why one witness suffices.
+WITNESSES = (
+    f"{WITNESSES_MIN} that are independent: lines of two brokers, or of two kinds; a line and a file; two requests "
+    "with their responses. With fewer it is open: one misread line accuses nobody."
+)
 #: Findings of real corpora, made by ``python -m bench.rule_examples``.
 EXAMPLES = "examples.json"
 
@@ -39,6 +46,10 @@ def _lines(rule: Rule) -> Iterator[str]:
     yield "cases:"
     for severity, text in rule.shows:
         yield from _hanging(f"  {severity}: ", text)
+    yield ""
+    yield "silent, though it looks alike:"
+    for way_id, reason in SILENT[rule.rule_id].items():
+        yield from _hanging(f"  {way_id}: ", reason)
     bugs = known_bugs(rule)
     if bugs:
         yield ""
@@ -56,6 +67,7 @@ def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
         ("versions", rule.versions),
         ("evidence", f"{rule.tier}: {rule.needs}"),
         ("why missing lines cannot make it", rule.proof),
+        ("witnesses", rule.one_suffices or WITNESSES),
     )
 
 
@@ -110,6 +122,15 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
     yield "|---|---|---|"
     for rule in rules:
         yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.tier} | {rule.guarantee} |"
+    yield ""
+    yield "## Legal ways"
+    yield ""
+    yield "What Kafka does of itself, or is told to do, that looks like a fault; each rule says why it is silent then."
+    yield ""
+    yield "| way | what happens | source |"
+    yield "|---|---|---|"
+    for way in ways.WAYS:
+        yield f"| {way.way_id} | {way.what} | {way.source} |"
     for rule in rules:
         yield ""
         yield f"## {rule.rule_id}"
@@ -119,6 +140,11 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
         yield ""
         for severity, text in rule.shows:
             yield f"- *{severity}*: {text}"
+        yield ""
+        yield "Silent, though it looks alike:"
+        yield ""
+        for way_id, reason in SILENT[rule.rule_id].items():
+            yield f"- [{way_id}](#legal-ways): {reason}"
         bugs = known_bugs(rule)
         if bugs:
             yield ""

@@ -25,6 +25,7 @@ IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
         "ack-before-commit",
         "epoch-history-diverged",
         "replica-bytes-diverged",
+        "acked-by-leader-only-lost",
     ),
     "acked-as-duplicate-of-another-batch": ("error-yet-committed",),
     "two-leaders-one-epoch": ("stale-epoch-accepted", "illegal-state-transition"),

@@ -129,7 +129,8 @@ def operations(lake: Lake) -> list[DataFrame]:
     """Partitions of acks=all appends as replayed.
 
     ``latest_us`` is when the request had been handled, ``log_append_time_us`` when it was answered, ``end_offset`` the
-    required offset if the broker logged it: one that is derived proves nothing. ``derived`` says how the place of the
+    required offset if the broker logged it: one that is derived proves nothing. ``isr`` is null where no line told it
+    to the replay, which then took those who fetched for its members. ``derived`` says how the place of the
     records is known where no answer told it.
     """
     rows = rows_of(lake, gold.DELAYED_OPERATIONS)
@@ -147,7 +148,7 @@ def operations(lake: Lake) -> list[DataFrame]:
             offset=F.when(F.col("part.base_offset") >= 0, F.col("part.base_offset")),
             end_offset="part.required_offset_logged",
             replica_id="closing_replica",
-            isr="part.isr",
+            isr=F.when(~F.col("part.isr_inferred"), F.col("part.isr")),
             error_code="part.error_code",
             earliest_us=micros("part.lowest_time"),
             latest_us=micros("handled_time"),

@@ -43,8 +43,8 @@ class _Late:
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
-        if fact.name != "late" or fact.error_code:
-            return
+        if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
+            return  # Whom it waited for was guessed, or where its records went: then nothing was due.
         reason, bug, api = (fact.detail or "||").split("|")
         if reason != "lost_wake_up":
             return
@@ -121,7 +121,7 @@ LATE_RULE = Rule(
     proof=(
         "What is missing makes the predicted instant later, not earlier, but for changes of the ISR: their versions "
         "have to follow each other from before the wait to after it, otherwise the case stays open. A leader that "
-        "answered nothing meanwhile is no case."
+        "answered nothing meanwhile is no case, nor is a prediction from an ISR that no line told."
     ),
     kinds=frozenset({a.OPERATION}),
     make=_Late,

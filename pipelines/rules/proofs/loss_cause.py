@@ -55,8 +55,8 @@ def cause_of(
     elected_text = f"; it was elected in epoch {lost_by.number}, at {offset_start}."
     if truncation is None:
         in_sync = elected_in_sync(history, lost_by)
-        how = "though it was elected from the ISR" if in_sync else "how it was elected cannot be shown from these logs"
-        return Cause(SHORTER_LOG, f"Broker {leader}'s log ended at {offset_start}; {how}.", elected_by)
+        how = ", though it was elected from the ISR" if in_sync else "; how it was elected cannot be shown"
+        return Cause(SHORTER_LOG, f"Broker {leader}'s log ended at {offset_start}{how}.", elected_by)
     epoch = "" if truncation.leader_epoch is None else f" in epoch {truncation.leader_epoch}"
     followed = "" if truncation.leader is None else f", on becoming follower of broker {truncation.leader}{epoch}"
     # The lines of the truncation itself, which the replayed one only explains.

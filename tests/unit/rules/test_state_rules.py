@@ -147,7 +147,8 @@ def test_an_answer_under_min_isr() -> None:
 
 
 def test_late_and_early_acknowledgements() -> None:
-    late = acked(20, 1, 7, name="late", detail="lost_wake_up|KAFKA-13091|PRODUCE", previous=5000, latest_us=14 * SECOND)
+    told = {"detail": "lost_wake_up|KAFKA-13091|PRODUCE", "previous": 5000, "latest_us": 14 * SECOND, "isr": (1,)}
+    late = acked(20, 1, 7, name="late", **told)
     known = [_isr(1, 4, (1, 2)), _isr(15, 5, (1,)), _isr(30, 6, (1, 2))]
     old = Settings(version=lambda _: "2.8.2")
     (case,) = cases(acks.LATE_RULE, [*known, late], old)
@@ -158,6 +159,10 @@ def test_late_and_early_acknowledgements() -> None:
     ]
     # A version is missing: another replica may have been in the ISR.
     assert [one.severity for one in cases(acks.LATE_RULE, [known[0], known[2], late], old)] == [OPEN]
+    # zk25-rolls: no line had told the replay the ISR of a new leader, and it took who fetched for its members.
+    assert cases(acks.LATE_RULE, [*known, late._replace(isr=None)], old) == []
+    # A coordinator's record: where it lies is counted.
+    assert cases(acks.LATE_RULE, [*known, late._replace(derived=a.COMPUTED_PARTITION)], old) == []
     stalled = late._replace(detail="leader_stalled||PRODUCE")
     assert cases(acks.LATE_RULE, [*known, stalled]) == []
     early = acked(20, 1, 7, name="contradicted", latest_us=14 * SECOND)
