@@ -136,6 +136,8 @@ def _satisfy(
         operation.closing_replica = held[0] if held else None
         operation.highest_us += CLOCK_TICK_US
         operation.without_closing_us = max(operation.handled_us, reached[-1][0] if reached else 0)
+        if event.controller is False and not leadership.rules.logs_isr_commits:
+            operation.missing = o.ISR_NOT_LOGGED  # the line says what is asked of ZooKeeper, not when it was done
     elif reached:
         closed_us, operation.closing_replica, operation.closing = reached[-1]
         operation.cause = o.HIGH_WATERMARK if closed_us > operation.handled_us else o.AT_ONCE

@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -100,7 +101,7 @@ class Contexts:
 
     def of(self, cluster_id: str, broker_id: int, topic: str) -> Context:
         """Context of a topic's partitions on a broker."""
-        rules = rules_for(self.versions.get((cluster_id, broker_id)))
+        rules = rules_for(self.likely_versions.get((cluster_id, broker_id)))
         lag = self.lag_times_max_us(cluster_id, broker_id)
         return Context(
             broker_id=broker_id,
@@ -109,6 +110,16 @@ class Contexts:
             min_insync_replicas=tuple(_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
             settle_us=self.settle_us,
         )
+
+    @cached_property
+    def likely_versions(self) -> dict[tuple[str, int], str]:
+        """Kafka version by (cluster, broker), to predict with; where no line tells it, that of the protocol.
+
+        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not tell it. inter.broker.protocol.version is
+        that of the release unless it is being upgraded.
+        """
+        spoken = {broker: told[0][1] for broker, told in self.settings(PROTOCOL_VERSION).items() if told}
+        return spoken | dict(self.versions)
 
     def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
         """A topic's value as time goes, as a broker knew it: its override where it has one, else the broker's value.

@@ -38,12 +38,14 @@ class Follower:
         caught_up_us: latest instant at which it can last have been caught up.
         eligible: False while the controller certainly keeps it out of the ISR, None while that is open.
         proposed: the leader may have proposed it for the ISR.
+        shrunk: the leader took it out of the ISR, and it has not fetched since.
     """
 
     end_offset: int | None = None
     caught_up_us: int = 0
     eligible: bool | None = True
     proposed: bool = False
+    shrunk: bool = False
     chain: str | None = None
     sequence: int = -1
     chain_end_us: int = 0
@@ -142,6 +144,10 @@ class Leadership:
         for replica_id in removed:
             follower = self.follower(replica_id)
             follower.proposed = False
+            if event.controller is False:
+                # A leader takes out who was last caught up too long ago (``Partition.getOutOfSyncReplicas``).
+                follower.shrunk = True
+                follower.caught_up_us = min(follower.caught_up_us, event.earliest_us - self.lag_time_max_us)
             if event.controller:
                 # The controller takes a replica out because it is fenced or shuts down. Who fetched a moment ago is
                 # not fenced: it shuts down, and stays out until it comes back on a new connection.
@@ -163,6 +169,7 @@ class Leadership:
             follower.chain = event.chain
         follower.chain_end_us = event.chain_end_us or event.time_us
         follower.fetched_this_epoch = True
+        follower.shrunk = False
         if follower.eligible is False and event.chain != follower.leaving_chain:
             follower.eligible = None
         offset = event.offset if event.offset is not None else follower.end_offset
@@ -193,7 +200,7 @@ class Leadership:
     def appended(self, base_offset: int, event: Event) -> None:
         """Records were appended at a base offset."""
         for follower in self.followers.values():
-            if not follower.fetched_this_epoch or follower.end_offset is None:
+            if not follower.fetched_this_epoch or follower.end_offset is None or follower.shrunk:
                 continue
             if self.end_offset <= follower.end_offset <= base_offset:
                 # It was caught up until now; an incremental session does not show the fetches that proved it.

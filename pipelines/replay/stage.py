@@ -121,7 +121,7 @@ def replay_partitions(
 ) -> DataFrame:
     """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
     partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    events = timeline(lake, tier_max, contexts.versions, window)
+    events = timeline(lake, tier_max, contexts.likely_versions, window)
     isr_lines = isr_events(lake, tier_max, window)
     if isr_lines is not None:
         events = events.unionByName(isr_lines)
@@ -218,7 +218,7 @@ def _produces(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
     joined = requests.join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
-    return joined.mapInArrow(_operations(limits, dict(contexts.versions)), gold.DELAYED_OPERATIONS.worker_schema)
+    return joined.mapInArrow(_operations(limits, contexts.likely_versions), gold.DELAYED_OPERATIONS.worker_schema)
 
 
 def _sessions(
@@ -230,14 +230,14 @@ def _sessions(
     seals: Mapping[Broker, Seal],
 ) -> DataFrame | None:
     """Rows of `FETCH_SCHEMA`; None where there are no fetches."""
-    events = fetches.fetch_timeline(lake, wakes_of(partitions, window), contexts.versions, window)
+    events = fetches.fetch_timeline(lake, wakes_of(partitions, window), contexts.likely_versions, window)
     if events is None:
         return None
     number = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
     ordered = events.repartition(number, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     return ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
-        SessionReplay(limits, dict(contexts.versions), sealed_us), FETCH_SCHEMA, outputMode="append", timeMode="none"
+        SessionReplay(limits, contexts.likely_versions, sealed_us), FETCH_SCHEMA, outputMode="append", timeMode="none"
     )
 
 

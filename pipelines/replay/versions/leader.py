@@ -116,6 +116,14 @@ class LeaderRules(Versioned):
         return (2, 7, 0) <= self.version < (3, 1, 0)
 
     @cached_property
+    def logs_isr_commits(self) -> bool:
+        """A leader says at INFO that a change of its ISR was made.
+
+        Since 2.4 (``Partition.updateIsr``); before at TRACE, and at INFO only what it is about to do.
+        """
+        return self.version >= (2, 4, 0)
+
+    @cached_property
     def partition_epoch_gates_state(self) -> bool:
         """A leader takes newer state within its epoch, and resets its followers' positions with a new epoch only.
 

@@ -144,3 +144,11 @@ def test_settings_are_the_last_values_told():
     assert contexts.setting("c", 1, REPLICA_FETCHERS) == "4"
     assert contexts.setting("c", 1, PROTOCOL_VERSION) is None
     assert contexts.settings(REPLICA_FETCHERS) == {("c", 1): ((0, "1"), (9, "4"))}
+
+
+def test_where_no_line_tells_the_version_that_of_the_protocol_is_predicted_with():
+    dump = ConfigLine(5, BROKER, None, {PROTOCOL_VERSION: "0.10.0-IV1"})
+    contexts = contexts_of({("c", 2): "0.10.2.2"}, {("c", 1): [dump], ("c", 2): [dump]}, 0)
+    assert contexts.likely_versions == {("c", 1): "0.10.0-IV1", ("c", 2): "0.10.2.2"}
+    assert contexts.of("c", 1, "t").rules.version == (0, 10, 0)
+    assert ("c", 1) not in contexts.versions

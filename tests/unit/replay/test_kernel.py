@@ -112,6 +112,26 @@ def test_a_replica_outside_the_isr_that_lags_is_not_waited_for():
     assert done["r1"].closing_replica == 2
 
 
+def test_whom_the_leader_took_out_was_last_caught_up_too_long_ago_whatever_its_session_hides():
+    """Partition.getOutOfSyncReplicas: a paused follower at the end of the log left before 0 was written."""
+    history = [
+        leader_start(0, [1, 2, 3]),
+        fetch(5, 3, 0, chain_end_ms=60_000),  # the session goes on after the pause
+        isr_update(7_000, [1, 2]),
+        produce(7_008, 0),
+        fetch(7_010, 2, 1),
+        fetch(15_000, 3, 0, chain_end_ms=60_000),
+    ]
+    done = fold(history, context("1.1.1"))["r0"]
+    assert (done.closing_replica, done.highest_us) == (2, 7_010_000)
+
+
+def test_the_line_of_a_change_that_is_not_logged_when_it_is_done_says_so():
+    history = [leader_start(0, [1, 2]), produce(10, 0), isr_update(4_000, [1])]
+    assert fold(history, context("2.3.1"))["r0"].missing == o.ISR_NOT_LOGGED
+    assert fold(history, context("2.4.0"))["r0"].missing is None
+
+
 def test_a_replica_that_the_controller_took_out_and_that_is_gone_is_not_waited_for_since_36():
     """KAFKA-15021: neither fenced nor shutting-down replicas hold the high watermark back."""
     history = [
