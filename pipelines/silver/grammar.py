@@ -40,6 +40,7 @@ class Context(NamedTuple):
         leader: broker that a fetcher fetches from.
         fetcher_id: its thread.
         text: the prefix as logged, without brackets.
+        is_read: False if it names something that was not read: such a line has no facts.
     """
 
     topic: str | None = None
@@ -49,6 +50,7 @@ class Context(NamedTuple):
     leader: int | None = None
     fetcher_id: int | None = None
     text: str = ""
+    is_read: bool = True
 
     def owner(self) -> tuple[str, int]:
         """The partition that the prefix names; ValueError where it names none."""
@@ -114,17 +116,20 @@ def literal_prefix(pattern: str) -> str:
     return "".join(prefix)
 
 
+#: What a prefix has that names anything, or lacks what it named.
+_VALUE = re.compile(r"[=\d]| $", re.ASCII)
+
 _PARTITION_CONTEXT = re.compile(r"Partition (\S+-\d+) broker=(-?\d+)", re.ASCII)
 _LOG_CONTEXT = re.compile(r"(?:\w*Log|LogLoader) partition=(\S+-\d+), dir=.*", re.ASCII)
 _NAMED_PARTITION_CONTEXT = re.compile(
     r"(?:LeaderEpochCache |ProducerStateManager partition=|RaftLog partition=)(\S+-\d+)", re.ASCII
 )
-_FETCHER_CONTEXT = re.compile(r"ReplicaFetcher\S* replicaId=(-?\d+), leaderId=(-?\d+), fetcherId=(\d+)", re.ASCII)
-_OLD_FETCHER_CONTEXT = re.compile(r"ReplicaFetcherThread-(\d+)-(-?\d+)", re.ASCII)
+_FETCHER_CONTEXT = re.compile(r"ReplicaFetcher\S* replicaId=(\d+), leaderId=(\d+), fetcherId=(\d+)", re.ASCII)
+_OLD_FETCHER_CONTEXT = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)", re.ASCII)
 _NODE_CONTEXT = re.compile(
-    r"(?:.* )?(?:id=|brokerId=|controllerId=|nodeId=|broker=|on [Cc]ontroller |on [Bb]roker |on |Controller |Kafka "
-    r"Server )"
-    r"(-?\d+)(?: epoch=(-?\d+))?(?:[, ].*)?",
+    r"(?:[A-Za-z]+ )+(?:(?:id|brokerId|controllerId|nodeId|broker)=(-?\d+)(?: epoch=(-?\d+))?(?: name=\S+)?"
+    r"|on(?: [Cc]ontroller| [Bb]roker)? (-?\d+))|(?:[A-Za-z]+ )*(?:Controller|Kafka Server|Deletion Manager) (-?\d+)"
+    r"|delete-topics-thread-(-?\d+)",
     re.ASCII,
 )
 
@@ -151,10 +156,11 @@ def context_of(text: str) -> Context:
         if match := _OLD_FETCHER_CONTEXT.fullmatch(text):
             return Context(leader=i32(match[2]), fetcher_id=i32(match[1]), text=text)
         if match := _NODE_CONTEXT.fullmatch(text):
-            return Context(node=i32(match[1]), epoch=i32(match[2]) if match[2] else None, text=text)
+            node = match[1] or match[3] or match[4] or match[5]
+            return Context(node=i32(node), epoch=i32(match[2]) if match[2] else None, text=text)
     except ValueError:
-        pass  # a number beyond its type: the line keeps its prefix as text, and its facts miss what it names
-    return Context(text=text)
+        pass  # a number beyond its type
+    return Context(text=text, is_read=_VALUE.search(text) is None)
 
 
 def bare_context(message: str) -> tuple[Context, int]:
@@ -236,6 +242,8 @@ class Grammar:
                 continue
             if facts is None:
                 return known
+            if not context.is_read:
+                return Parsed("", UNPARSED, (), "no_grammar", f"{known.template}: prefix {context.text[:80]}")
             try:
                 rows = facts(match, context, record)
             except Exception as error:  # a line from anywhere must not stop the run: it is kept, with the reason

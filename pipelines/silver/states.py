@@ -24,6 +24,7 @@ _STATE_INFO = re.compile(
     r"(?P<replicas>\d+(?:,\d+)*)\)",
     re.ASCII,
 )
+_QUOTED_TOPIC = re.compile(r"'([\w.-]+)'", re.ASCII)
 _COLON_STATE = re.compile(_STATE, re.ASCII)
 
 
@@ -87,7 +88,10 @@ def state_of(text: str, name: str | None) -> dict[str, Any]:
     names = [] if name is None else [partition_of(name)]
     if "(topicName=" in text:
         values = fields(text, STATES)
-        names.append((values["topicName"].strip("'"), i32(values["partitionIndex"])))
+        topic = _QUOTED_TOPIC.fullmatch(values["topicName"])
+        if topic is None:
+            raise ValueError(f"no topic: {values['topicName'][:80]}")
+        names.append((topic[1], i32(values["partitionIndex"])))
     if len(set(names)) != 1:
         raise ValueError(f"not one partition: {text[:80]}")
     row["topic"], row["partition"] = names[0]

@@ -44,7 +44,7 @@ _IDS = r"(?:\d+(?:, ?\d+)*)?"
 #: ``[1, 2]``, ``Set(1, 2)``, ``HashSet()``, or nothing at all.
 INT_LIST = rf"(?:\[{_IDS}\]|(?:{'|'.join(COLLECTION_NAMES)})\({_IDS}\)|\d+(?:,\d+)*|)"
 
-_PARTITION = re.compile(PARTITION, re.ASCII)
+_NAME = re.compile(r"(?:(?:[\w-]{22}|null):)?(?:([\w.-]+)-(\d+)|\[([\w.-]+),\s?(\d+)\])", re.ASCII)
 _INT = re.compile(r"-?\d+", re.ASCII)
 _INT_LIST = re.compile(INT_LIST, re.ASCII)
 _TOPIC_ID = re.compile(r"[\w-]{22}", re.ASCII)
@@ -89,19 +89,10 @@ def partition_of(text: str) -> tuple[str, int]:
     found = _partitions.get(text)
     if found is not None:
         return found
-    name = text.rpartition(":")[2]
-    if name.startswith("["):
-        topic, comma, index = name[1:-1].rpartition(",")
-        if not comma:
-            raise ValueError(f"no partition: {text[:80]}")
-        found = topic, i32(index)
-    else:
-        topic, dash, index = name.rpartition("-")
-        if not dash or not topic:
-            raise ValueError(f"no partition: {text[:80]}")
-        found = topic, i32(index)
-    if found[1] < 0:
-        raise ValueError(f"negative partition: {text[:80]}")
+    match = _NAME.fullmatch(text)
+    if match is None:
+        raise ValueError(f"no partition: {text[:80]}")
+    found = match[1] or match[3], i32(match[2] or match[4])
     if len(_partitions) < _MAX_CACHED:
         _partitions[text] = found
     return found

@@ -21,6 +21,8 @@ _PUBLISHER = ("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManag
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.
 _PAIR = re.compile(r"(?:^|, ?)([a-z][\w.]*)(?: -> |=)", re.ASCII)
+#: A value: no blank, no equals sign, so that no other pair can pass for a part of it.
+_VALUE = re.compile(r'"[^"]*"|\[[\w, ]*\]|(?:[^\s=>,()"\[\]{}]+(?:,[^\s=>,()"\[\]{}]+)*)?', re.ASCII)
 _ARROW_PAIR = re.compile(r"[a-z][\w.]* -> ", re.ASCII)
 
 #: Keys by which a dump says whose it is: KRaft's first.
@@ -35,12 +37,17 @@ def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None
 
 def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
     found = list(_PAIR.finditer(text))
+    if text and (not found or found[0].start()):
+        raise ValueError(f"no values: {text[:80]}")
+    keys = [match[1] for match in found]
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"a key twice: {text[:80]}")
     stops = [*(match.start() for match in found[1:]), len(text)]
     for match, stop in zip(found, stops, strict=False):
-        value = text[match.end() : stop].strip()
-        if len(value) >= 2 and value[0] == value[-1] == '"':
-            value = value[1:-1]
-        yield match[1], value
+        value = text[match.end() : stop]
+        if _VALUE.fullmatch(value) is None:
+            raise ValueError(f"no value of {match[1]}: {value[:80]}")
+        yield match[1], value[1:-1] if value.startswith('"') else value
 
 
 def _overrides(scope: str, entity: str, text: str) -> tuple[Fact, ...]:
@@ -81,6 +88,8 @@ def _topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact
 
 def _override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     kind = match["kind"]
+    if kind in ("topics", "brokers") and "/" in match["entity"]:
+        raise ValueError(f"no entity: {match['entity'][:80]}")
     if kind == "topics":
         return _overrides("topic", match["entity"], match["values"])
     if kind == "brokers":
@@ -106,6 +115,8 @@ def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[F
     kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
     if kind not in ("TOPIC", "BROKER"):
         return ()
+    if kind == "TOPIC" and not entity:
+        raise ValueError("a topic without name")
     topic = entity if kind == "TOPIC" else None
     row = {
         "scope": "topic_record" if kind == "TOPIC" else "broker_record",
@@ -150,7 +161,7 @@ TEMPLATES = (
     Template(
         "configs.log_manager",
         ("LogManager",),
-        r"(?:Reconfigure .* from .* to .*|.*message\.format\.version.*)",
+        r"(?:Reconfigure .* from .* to .*|(?!Created log).*message\.format\.version.*)",
         "LogManager, message format versions to 3.x",
     ),
     Template(
@@ -164,7 +175,7 @@ TEMPLATES = (
     Template(
         "configs.override",
         _HANDLERS,
-        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: (?:\w*\("
+        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: (?:(?:Map|HashMap)\("
         r"|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
         _override,
@@ -214,14 +225,14 @@ TEMPLATES = (
         "configs.replayed",
         ("ConfigurationControlManager",),
         r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
-        r"set configuration (?P<key>\S+) to (?P<value>.*)",
+        r"set configuration (?P<key>\S+) to (?P<value>(?:\S.*)?)",
         "ConfigurationControlManager.replay(ConfigRecord)",
         _replayed,
     ),
     Template(
         "configs.validation_error",
         ("ConfigurationControlManager",),
-        r"(?:Unknown server error validating Alter Configs|.*min\.insync\.replicas.*)",
+        r"(?:Unknown server error validating Alter Configs|(?!Replayed|ConfigResource).*min\.insync\.replicas.*)",
         "ConfigurationControlManager.validateAlterConfig",
     ),
     Template(

@@ -10,7 +10,6 @@ from pipelines.silver.values import PARTITION, i32, i64, partition_of
 
 _THREAD = ("ReplicaFetcherThread",)
 _MAX_DETAIL = 500
-_EPOCH_END = re.compile(r"leaderEpoch=(-?\d+)|leader epoch (-?\d+)", re.ASCII)
 
 
 def _truncation(partition: tuple[str, int], source: str, **columns: object) -> tuple[Fact, ...]:
@@ -31,13 +30,12 @@ def _to_high_watermark(match: re.Match[str], context: Context, record: Record) -
 
 
 def _to_leader_epoch(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    epoch = _EPOCH_END.search(match["reply"])
     return _truncation(
         partition_of(match["tp"]),
         "fetcher",
         offset=i64(match["offset"]),
         reason="leader_epoch",
-        leader_epoch=None if epoch is None else i32(epoch[1] or epoch[2]),
+        leader_epoch=i32(match["epoch"]),
         detail=match[0][:_MAX_DETAIL],
     )
 
@@ -102,7 +100,8 @@ TEMPLATES = (
     Template(
         "fetcher.truncate_to_leader_epoch",
         _THREAD,
-        rf"Truncating partition {_TP} with {_TRUNCATION_STATE} due to leader epoch and offset (?P<reply>.*)",
+        rf"Truncating partition {_TP} with {_TRUNCATION_STATE} due to leader epoch and offset "
+        r"EpochEndOffset\(errorCode=-?\d+, partition=\d+, leaderEpoch=(?P<epoch>-?\d+), endOffset=-?\d+\)",
         "AbstractFetcherThread.maybeTruncateToEpochEndOffsets, 3.1 and later; before, only the log layer's line",
         _to_leader_epoch,
     ),

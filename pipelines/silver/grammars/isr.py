@@ -95,9 +95,11 @@ def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
     if sent is not None:
         columns.update(_sent_state(sent))
     elif kind == "expand":
-        columns["isr"] = [*previous, i32(state["newInSyncReplicaId"])]
+        columns["isr"] = ints(",".join(map(str, (*previous, i32(state["newInSyncReplicaId"])))))
     else:
         leaving = ints(state["outOfSyncReplicaIds"])
+        if not leaving or not set(leaving) <= set(previous):
+            raise ValueError(f"nothing leaves the ISR: {text[:80]}")
         columns["isr"] = [replica for replica in previous if replica not in leaving]
     return kind, columns
 

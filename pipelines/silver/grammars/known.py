@@ -176,6 +176,11 @@ LOGGERS = (
         "known.fetch_session",
         "sessions are followed in the request log",
     ),
+    KnownLogger(
+        "org.apache.kafka.storage.internals.log.RemoteIndexCache",
+        "known.tiered_storage",
+        "tiered storage is not audited",
+    ),
     KnownLogger("kafka.log.remote.", "known.tiered_storage", "tiered storage is not audited"),
     KnownLogger("org.apache.kafka.server.log.remote.", "known.tiered_storage", "tiered storage is not audited"),
     KnownLogger("org.apache.kafka.common.utils.", "known.plumbing", _PLUMBING),

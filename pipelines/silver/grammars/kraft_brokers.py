@@ -45,16 +45,16 @@ def _shutdown(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 def _registration_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """``fenced``: 1 fence, -1 unfence, 0 no change; ``inControlledShutdown``: 1 entered."""
-    if not match["record"].startswith("BrokerRegistrationChangeRecord("):
-        return _broker(match, "other")
     values = fields(match["record"], BROKER_CHANGE)
     if i32(values["brokerId"]) != i32(match["broker"]):
         raise ValueError(f"not broker {match['broker']}: {match['record'][:80]}")
-    if values["fenced"] == "1":
-        return _broker(match, "broker_fenced")
-    if values["fenced"] == "-1":
-        return _broker(match, "broker_unfenced")
-    if values.get("inControlledShutdown") == "1":
+    fenced = i32(values["fenced"])
+    shutting_down = i32(values.get("inControlledShutdown", "0"))
+    if fenced not in (-1, 0, 1) or shutting_down not in (0, 1):
+        raise ValueError(f"no change of a broker: {match['record'][:80]}")
+    if fenced:
+        return _broker(match, "broker_fenced" if fenced == 1 else "broker_unfenced")
+    if shutting_down:
         return _broker(match, "controlled_shutdown")
     return _broker(match, "other")
 
@@ -107,7 +107,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.registration_changed",
         _CLUSTER,
-        r"Replayed \w+ modifying the registration for broker (?P<broker>-?\d+): (?P<record>\w+\(.*\))",
+        r"Replayed BrokerRegistrationChangeRecord modifying the registration for broker (?P<broker>-?\d+): "
+        r"(?P<record>BrokerRegistrationChangeRecord\(.*\))",
         "ClusterControlManager.replayRegistrationChange, 3.6 and later",
         _registration_changed,
     ),

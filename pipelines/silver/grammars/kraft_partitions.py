@@ -10,17 +10,36 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
-from pipelines.silver.printed import PARTITION_CHANGE, fields
+from pipelines.silver.printed import PARTITION_CHANGE, fields, split
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import equals_state, topic_fact
 from pipelines.silver.values import PARTITION, i32, ints, optional_i32, optional_ints, partition_of, topic_id_of
 
 _REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
 _MAX_DETAIL = 500
-_CREATED_TOPIC = re.compile(r"CreatableTopic\(name='([\w.-]+)'.*?\): SUCCESS", re.ASCII)
-_DELETED_TOPIC = re.compile(r"\{id: ([\w-]{22}), name: ([\w.-]+), result: SUCCESS\}", re.ASCII)
-_ARROW = re.compile(r"(\w+): (\[[-\d, ]*\]|-?\d+|\w+) -> (\[[-\d, ]*\]|-?\d+|\w+)", re.ASCII)
-_AFTER = re.compile(r"(\w+): (?:(?:\[[-\d, ]*\]|-?\d+) -> )?(\[[-\d, ]*\]|-?\d+)", re.ASCII)
+_ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
+
+#: What `PartitionRegistration.diff` prints, in this order, if it changed.
+_DIFF = (
+    "replicas",
+    "directories",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "leader",
+    "leaderRecoveryState",
+    "leaderEpoch",
+    "elr",
+    "lastKnownElr",
+    "partitionEpoch",
+)
+
+_LIST = r"\[[\d, ]*\]"
+#: The state after a change; 4.1 and later, in 4.3 beside the one before it.
+_AFTER = (
+    rf"isr: (?:{_LIST} -> )?(?P<isr>{_LIST}), replicaSet: (?:{_LIST} -> )?(?P<replicas>{_LIST}), partitionEpoch: "
+    r"(?:-?\d+ -> )?(?P<partition_epoch>-?\d+), leaderEpoch: (?:-?\d+ -> )?(?P<leader_epoch>-?\d+)"
+)
 
 
 def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
@@ -29,33 +48,6 @@ def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
 
 def _directories_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return (_event(match, "log_dir_failed", subject_broker_id=i32(match["broker"])),)
-
-
-def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, topic_id = match["topic"], topic_id_of(match["id"])
-    return _event(match, "topic_created", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
-
-
-def _topic_removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, topic_id = match["topic"], topic_id_of(match["id"])
-    return _event(match, "topic_deleted", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
-
-
-def _topics_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return tuple(
-        Fact("controller_events", {"event": "topic_created", "topic": topic})
-        for topic in _CREATED_TOPIC.findall(match[0])
-    )
-
-
-def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    facts: list[Fact] = []
-    for topic_id, topic in _DELETED_TOPIC.findall(match[0]):
-        facts.append(
-            Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id_of(topic_id)})
-        )
-        facts.extend(topic_fact(topic, topic_id_of(topic_id)))
-    return tuple(facts)
 
 
 def _partition_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -88,7 +80,15 @@ def _partition_created(match: re.Match[str], context: Context, record: Record) -
 
 def _arrows(text: str) -> dict[str, str]:
     """Values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
-    return {name: after for name, _, after in _ARROW.findall(text)}
+    after: dict[str, str] = {}
+    for part in split(text):
+        match = _ARROW.fullmatch(part)
+        if match is None:
+            raise ValueError(f"no change: {part[:80]}")
+        after[match[1]] = match[3]
+    if list(after) != [name for name in _DIFF if name in after]:
+        raise ValueError(f"no changes of a partition: {text[:80]}")
+    return after
 
 
 def _partition_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -123,21 +123,24 @@ def _assignment_changed(match: re.Match[str], context: Context, record: Record) 
     Since 4.1 the line ends with the ISR and the epochs after the change.
     """
     values = fields(match["record"], PARTITION_CHANGE)
+    if any(not values[name] for name in ("isr", "replicas", "removingReplicas", "addingReplicas")):
+        raise ValueError(f"no list: {match['record'][:80]}")
     topic = match["topic"]
     topic_id = topic_id_of(values.get("topicId"))
     partition = i32(values["partitionId"])
     leader = optional_i32(values.get("leader"))
-    after = dict(_AFTER.findall(match["after"] or ""))
+    if leader is not None and leader < -2:
+        raise ValueError(f"no leader: {leader}")
     row = {
         "topic": topic,
         "partition": partition,
         "role": "controller",
         "topic_id": topic_id,
         "leader": None if leader == -2 else leader,
-        "leader_epoch": optional_i32(after.get("leaderEpoch")),
-        "partition_epoch": optional_i32(after.get("partitionEpoch")),
-        "isr": optional_ints(after.get("isr", values.get("isr"))),
-        "replicas": optional_ints(after.get("replicaSet", values.get("replicas"))),
+        "leader_epoch": optional_i32(match["leader_epoch"]),
+        "partition_epoch": optional_i32(match["partition_epoch"]),
+        "isr": optional_ints(match["isr"] or values.get("isr")),
+        "replicas": optional_ints(match["replicas"] or values.get("replicas")),
         "adding_replicas": optional_ints(values.get("addingReplicas")),
         "removing_replicas": optional_ints(values.get("removingReplicas")),
         "controller_id": context.node,
@@ -155,7 +158,6 @@ def _about_partition(match: re.Match[str], context: Context, record: Record) -> 
 def _reassigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """An AlterPartition that ends a step of a reassignment; 4.1 and later print the state after it."""
     topic, partition = partition_of(match["tp"])
-    after = _arrows(match["rest"])
     return (
         _event(
             match,
@@ -163,9 +165,9 @@ def _reassigned(match: re.Match[str], context: Context, record: Record) -> tuple
             topic=topic,
             partition=partition,
             subject_broker_id=i32(match["node"]),
-            leader_epoch=optional_i32(after.get("leaderEpoch")),
-            isr=optional_ints(after.get("isr")),
-            replicas=optional_ints(after.get("replicaSet")),
+            leader_epoch=optional_i32(match["leader_epoch"]),
+            isr=optional_ints(match["isr"]),
+            replicas=optional_ints(match["replicas"]),
         ),
     )
 
@@ -234,7 +236,7 @@ TEMPLATES = (
         "controller_kraft.assignment_changed",
         _REPLICATION,
         r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic "
-        r"(?P<topic>[\w.-]+?)(?:\. \((?P<after>.*)\))?\.?",
+        rf"(?P<topic>[\w.-]+?)(?:\. \({_AFTER}\))?\.?",
         "ReplicationControlManager.replay(PartitionChangeRecord), 3.0 and later",
         _assignment_changed,
     ),
@@ -243,40 +245,6 @@ TEMPLATES = (
         _REPLICATION,
         r"Replayed partition change .* for topic .*",
         "ReplicationControlManager.replay(PartitionChangeRecord); DEBUG: 'partition change for' has the values",
-    ),
-    Template(
-        "controller_kraft.topic_created",
-        _REPLICATION,
-        r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<id>[\w-]+)\.",
-        "ReplicationControlManager.replay(TopicRecord)",
-        _topic_created,
-    ),
-    Template(
-        "controller_kraft.topic_removed",
-        _REPLICATION,
-        r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<id>[\w-]+)\.",
-        "ReplicationControlManager.replay(RemoveTopicRecord)",
-        _topic_removed,
-    ),
-    Template(
-        "controller_kraft.topics_created",
-        _REPLICATION,
-        r"[cC]reateTopics result\(s\): .*",
-        "ReplicationControlManager.createTopics",
-        _topics_created,
-    ),
-    Template(
-        "controller_kraft.topics_validated",
-        _REPLICATION,
-        r"Validate-only CreateTopics result\(s\): .*",
-        "ReplicationControlManager.createTopics, 3.1 and later",
-    ),
-    Template(
-        "controller_kraft.topics_deleted",
-        _REPLICATION,
-        r"DeleteTopics result\(s\): .*",
-        "ReplicationControlManager.deleteTopics, 4.1 and later",
-        _topics_deleted,
     ),
     Template(
         "controller_kraft.alter_partition_rejected",
@@ -301,7 +269,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.reassigned",
         _REPLICATION,
-        rf"{_REQUEST} request from {_NODE} for {_TP} completed the ongoing partition reassignment(?P<rest>.*)",
+        rf"{_REQUEST} request from {_NODE} for {_TP} completed the ongoing partition reassignment"
+        rf"(?: and triggered a leadership change)?\.?(?: {_AFTER}\.?)?(?: Returning NEW_LEADER_ELECTED\.)?",
         "ReplicationControlManager.alterPartition",
         _reassigned,
     ),
@@ -375,7 +344,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.directories",
         _REPLICATION,
-        r"(?:Director(?:y|ies) .* in broker .*|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned partition "
+        r"(?:Director(?:y|ies) .* in broker .*(?<!\])|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
+        r"partition "
         r".*)",
         "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",
     ),

@@ -54,7 +54,7 @@ TEMPLATES = (
     Template(
         "controller_kraft.new_leader",
         _QUORUM,
-        r"In the new epoch (?P<epoch>\d+), the leader is (?P<leader>.*?)\.",
+        r"In the new epoch (?P<epoch>\d+), the leader is (?P<leader>-?\d+|\(none\))\.",
         "QuorumController.handleLeaderChange, 3.3 and later",
         _new_leader,
     ),

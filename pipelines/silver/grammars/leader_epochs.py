@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import items
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import PARTITION, i32, i64, partition_of
 
@@ -12,6 +13,17 @@ _EPOCHS = ("LeaderEpochFileCache",)
 _MAX_DETAIL = 500
 _EPOCH_ENTRY = re.compile(r"EpochEntry\(epoch=(-?\d+), startOffset=(-?\d+)\)", re.ASCII)
 _OLD_EPOCH = re.compile(r"\{epoch:(-?\d+), offset:(-?\d+)\}", re.ASCII)
+
+
+def _entries(text: str) -> list[tuple[str, str]]:
+    """Epochs and start offsets of entries: one, or a collection."""
+    entries = []
+    for item in [text] if text.startswith("EpochEntry(") else items(text):
+        match = _EPOCH_ENTRY.fullmatch(item)
+        if match is None:
+            raise ValueError(f"no epoch entry: {item[:80]}")
+        entries.append((match[1], match[2]))
+    return entries
 
 
 def _epoch_rows(context: Context, action: str, text: str, detail: str) -> list[Fact]:
@@ -28,7 +40,7 @@ def _epoch_rows(context: Context, action: str, text: str, detail: str) -> list[F
                 "detail": detail[:_MAX_DETAIL],
             },
         )
-        for epoch, offset in _EPOCH_ENTRY.findall(text)
+        for epoch, offset in _entries(text)
     ]
 
 
@@ -46,7 +58,7 @@ def _epochs_truncated(match: re.Match[str], context: Context, record: Record) ->
 
 
 def _epoch_assigned_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    new = _OLD_EPOCH.search(match[1])
+    new = _OLD_EPOCH.fullmatch(match[1])
     if new is None:
         raise ValueError("no epoch")
     topic, partition = partition_of(match[2])

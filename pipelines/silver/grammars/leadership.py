@@ -7,6 +7,7 @@ requests is in `leadership_requests`, the controller's own share of the log in `
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
@@ -81,12 +82,14 @@ def _leader_update(match: re.Match[str], context: Context, record: Record) -> tu
     is taken, whose order is the controller's. The high watermark is the one before it is recomputed for that ISR.
     """
     topic_id = topic_id_of(match["id"])
-    row = {
+    row: dict[str, Any] = {
         "role": "leader_update",
         "topic_id": topic_id,
         **state_of(match["state"], match["tp"]),
         "high_watermark": i64(match["hw"]),
     }
+    if set(ints(match["isr"])) != set(row["isr"]) or i32(match["epoch"]) != row["leader_epoch"]:
+        raise ValueError("two states in one line")
     return Fact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
 
 
@@ -134,8 +137,8 @@ TEMPLATES = (
         "leadership.leader_update",
         _LOGGERS,
         rf"Skipped the become-leader state change for (?P<tp>{PARTITION}) with topic id (?P<id>{_ID}),? (?:and "
-        rf")?{_STATE} since it is already the leader with leader epoch -?\d+\. Current high watermark (?P<hw>-?\d+), "
-        rf"ISR {INT_LIST}, adding replicas {INT_LIST} and removing replicas {INT_LIST}\.",
+        rf")?{_STATE} since it is already the leader with leader epoch (?P<epoch>-?\d+)\. Current high watermark "
+        rf"(?P<hw>-?\d+), ISR (?P<isr>{INT_LIST}), adding replicas {INT_LIST} and removing replicas {INT_LIST}\.",
         "Partition.makeLeader, 3.3 and later; a PartitionRegistration in place of the state since 4.1",
         _leader_update,
     ),

@@ -203,7 +203,7 @@ TEMPLATES = (
     Template(
         "leadership.fetchers_stopped",
         _LOGGERS,
-        r"[Ss]topped fetchers as part of .*(?:for \d+ partitions|for partition .*)",
+        r"[Ss]topped fetchers as part of (?:become-|LeaderAndIsr ).*(?:for \d+ partitions|for partition .*)",
         "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta: the fetcher manager names the partitions",
     ),
     Template(

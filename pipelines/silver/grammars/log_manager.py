@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import Forms, fields
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import PARTITION, i32, i64, optional_i64, partition_of, topic_id_of
+from pipelines.silver.values import PARTITION, i64, optional_i64, partition_of, topic_id_of
 
 _MANAGER = ("LogManager",)
 _MAX_DETAIL = 500
 
-_LOADED_LOG = re.compile(
-    r"dir=(?P<dir>.*?)(?:, topicId=(?P<id>[\w-]+))?, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+), "
-    r".*logEndOffset=(?P<end>-?\d+)\)",
-    re.ASCII,
+#: ``Log.toString``; the topic id since 3.0.
+_LOG: Forms = dict.fromkeys(
+    ("Log", "UnifiedLog"),
+    (
+        "dir topic partition highWatermark lastStableOffset logStartOffset logEndOffset",
+        "dir topicId topic partition highWatermark lastStableOffset logStartOffset logEndOffset",
+    ),
 )
 
 #: Directories of logs that are no replica any more, or not yet.
-_NO_REPLICA_DIR = re.compile(r"-(?:delete|stray|future)$", re.ASCII)
+_NO_REPLICA_DIR = re.compile(r".*\.[0-9a-f]{32}-(?:delete|stray|future)", re.ASCII)
 
 
 def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -27,18 +31,19 @@ def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
     directory that ends in -delete, -stray or -future holds no replica of this broker.
     """
-    log = _LOADED_LOG.search(match[1])
-    if log is None:
-        raise ValueError("no log")
-    topic = log["topic"]
-    topic_id = topic_id_of(log["id"])
+    log = fields(match[1], _LOG)
+    topic, partition = partition_of(f"{log['topic']}-{log['partition']}")
+    topic_id = topic_id_of(log.get("topicId"))
     facts: list[Fact] = []
-    if not _NO_REPLICA_DIR.search(log["dir"]):
+    folder = log["dir"].rpartition("/")[2]
+    if _NO_REPLICA_DIR.fullmatch(folder) is None:
+        if folder != f"{topic}-{partition}":
+            raise ValueError(f"not the folder of {topic}-{partition}: {log['dir'][:80]}")
         row = {
             "topic": topic,
-            "partition": i32(log["partition"]),
+            "partition": partition,
             "source": "loaded",
-            "log_end_offset": i64(log["end"]),
+            "log_end_offset": i64(log["logEndOffset"]),
         }
         facts.append(Fact("high_watermarks", row))
     if topic_id is not None:

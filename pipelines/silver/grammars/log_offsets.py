@@ -12,7 +12,10 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import OFFSET, PARTITION, i64, partition_of
 
 _LOG = ("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader")
-_SIZE = re.compile(r"MemoryRecords\(size=(\d+)", re.ASCII)
+#: Records: as a buffer since 2.0 (a message format of its own), as a list of messages before.
+_RECORDS = (
+    r"(?:MemoryRecords\(size=(\d+), buffer=[\w.]+\[pos=\d+ lim=\d+ cap=\d+\]\)|\[.*\]|ByteBufferMessageSet\(.*\))"
+)
 
 
 def _set(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -39,8 +42,8 @@ def _non_monotonic(match: re.Match[str], context: Context, record: Record) -> tu
 
 def _appended(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     topic, partition = context.owner()
-    last, first, records = match.groups()
-    size = _SIZE.match(records)
+    last, metadata, number, size = match.groups()
+    first = metadata or number
     return (
         Fact(
             "appends",
@@ -50,7 +53,7 @@ def _appended(match: re.Match[str], context: Context, record: Record) -> tuple[F
                 "source": "log",
                 "first_offset": None if first is None else i64(first),
                 "last_offset": i64(last),
-                "size_bytes": None if size is None else i64(size[1]),
+                "size_bytes": None if size is None else i64(size),
             },
         ),
     )
@@ -58,7 +61,6 @@ def _appended(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 def _appended_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     topic, partition = partition_of(match[1])
-    size = _SIZE.match(match[4])
     return (
         Fact(
             "appends",
@@ -68,7 +70,7 @@ def _appended_old(match: re.Match[str], context: Context, record: Record) -> tup
                 "source": "log",
                 "first_offset": i64(match[2]),
                 "last_offset": i64(match[3]) - 1,
-                "size_bytes": None if size is None else i64(size[1]),
+                "size_bytes": None if match[4] is None else i64(match[4]),
             },
         ),
     )
@@ -134,8 +136,9 @@ TEMPLATES = (
     Template(
         "log.appended",
         _LOG,
-        r"Appended message set with last offset: (-?\d+), first offset: (?:Some\("
-        r"|Optional\[)?\(?(?:offset=)?(-?\d+)?.*?, next offset: -?\d+, and messages: (.*)",
+        r"Appended message set with last offset: (-?\d+), first offset: "
+        rf"(?:(?:Some\(|Optional\[)?(?:{OFFSET}|(-?\d+))[)\]]?"
+        rf"|None|Optional\.empty), next offset: -?\d+, and messages: {_RECORDS}",
         "Log.append, 2.0 and later; TRACE",
         _appended,
     ),
@@ -143,7 +146,7 @@ TEMPLATES = (
         "log.appended",
         _LOG,
         rf"Appended message set to log ({PARTITION}) (?:with (?:last offset [-\d]+ )?first offset:?|with last offset "
-        r"-?\d+ first offset:?) (-?\d+),? next offset: (-?\d+),? (?:and )?messages: (.*)",
+        rf"-?\d+ first offset:?) (-?\d+),? next offset: (-?\d+),? (?:and )?messages: {_RECORDS}",
         "Log.append, up to 1.1; TRACE",
         _appended_old,
     ),

@@ -5,18 +5,29 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.printed import items
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, i64, optional_i64, partition_of
 
 _LOGGERS = ("Partition",)
-_REPLICA_OFFSET = re.compile(r"(?:replica|broker) (-?\d+): \(?(?:offset=)?(-?\d+)", re.ASCII)
+#: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
+_REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)
+
+#: Up to 1.1, without the replicas' ids: of no use.
+_BARE_OFFSETS = re.compile(rf"{OFFSET}(?:,{OFFSET})*", re.ASCII)
 
 
 def _replicas(text: str) -> list[dict[str, int]]:
     """``replica 2: (offset=-1 ...), broker 1: 5``: replicas with their log end offsets, -1 where unknown."""
-    return [
-        {"replica_id": i32(replica), "log_end_offset": i64(offset)} for replica, offset in _REPLICA_OFFSET.findall(text)
-    ]
+    if _BARE_OFFSETS.fullmatch(text):
+        return []
+    replicas = []
+    for item in items(text):
+        match = _REPLICA_OFFSET.fullmatch(item)
+        if match is None:
+            raise ValueError(f"no replica with its offset: {item[:80]}")
+        replicas.append({"replica_id": i32(match[1]), "log_end_offset": i64(match[2] or match[3])})
+    return replicas
 
 
 def _recorded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -200,7 +211,7 @@ TEMPLATES = (
     Template(
         "partition.produce_progress",
         _LOGGERS,
-        r"Progress awaiting ISR acks for offset (-?\d+): acked: \w*[\[(](.*?)[\])], awaiting \w*[\[(](.*)[\])]",
+        r"Progress awaiting ISR acks for offset (-?\d+): acked: (\w*[\[(].*?[\])]), awaiting (\w*[\[(].*[\])])",
         "Partition.checkEnoughReplicasReachOffset, 2.0 and later",
         _progress,
     ),

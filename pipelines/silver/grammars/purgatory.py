@@ -10,7 +10,7 @@ import re
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import ID_PARTITION, i32, i64, partition_of
+from pipelines.silver.values import ID_PARTITION, flag, i32, i64, partition_of
 
 _PRODUCE = ("DelayedProduce",)
 _FETCH = ("DelayedFetch",)
@@ -34,7 +34,7 @@ def _status(match: re.Match[str], step: str) -> tuple[Fact, ...]:
                 "partition": partition,
                 "operation": "produce",
                 "step": step,
-                "acks_pending": match["pending"] == "true",
+                "acks_pending": flag(match["pending"]),
                 "error_code": i32(match["error"]),
                 "start_offset": i64(match["start"]),
                 "required_offset": i64(match["required"]),
@@ -178,7 +178,9 @@ TEMPLATES = (
     Template(
         "purgatory.unblocked_other",
         _PURGATORY,
-        r"Request key .* unblocked \d+ \w+ operations",
+        r"Request key .* unblocked \d+ "
+        r"(?:DeleteRecords|ElectLeader|ElectPreferredLeader|RemoteFetch|RemoteListOffsets"
+        r"|ShareFetch|Heartbeat|Rebalance|topic|AlterAcls) operations",
         "DelayedOperationPurgatory.checkAndComplete: deletes, heartbeats, rebalances, topics; DEBUG",
     ),
     Template(

@@ -58,6 +58,8 @@ def _brokers_changed(match: re.Match[str], context: Context, record: Record) -> 
 
 def _several(match: re.Match[str], event: str, text: str) -> tuple[Fact, ...]:
     brokers = ints(text)
+    if not brokers:
+        raise ValueError("no broker")
     return (_event(match, event, brokers=brokers, subject_broker_id=brokers[0] if len(brokers) == 1 else None),)
 
 

@@ -40,7 +40,10 @@ def _topics_changed(match: re.Match[str], context: Context, record: Record) -> t
     """Topics that appeared, with ids where the version has them, and the assignment of their partitions."""
     ids, assigned = _assignments(match["assignment"])
     facts: list[Fact] = []
-    for topic in _names(match["new"]):
+    new = _names(match["new"])
+    if not {topic for topic, _ in assigned} | ids.keys() <= set(new):
+        raise ValueError("partitions of topics that are not new")
+    for topic in new:
         topic_id = ids.get(topic)
         facts.append(Fact("controller_events", {"event": "topic_created", "topic": topic, "topic_id": topic_id}))
         facts.extend(topic_fact(topic, topic_id))

@@ -1,0 +1,122 @@
+"""What releases can log, beside the grammars: which of their templates reads a text that a release has compiled in.
+
+``tests/data/templates.tsv.gz`` has the texts; a class logs under its own name, under those of its subclasses and
+listeners, or in the state change log.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.overlap import can_match, constants
+from pipelines.silver.grammar import Template, literal_prefix, simple_name
+from pipelines.silver.grammars.known import SHARED, known_logger
+from pipelines.silver.text_log import TEMPLATES
+
+TABLE = Path(__file__).resolve().parent.parent / "tests" / "data" / "templates.tsv.gz"
+
+#: Loggers under which a class logs, beside its own name: subclasses, and classes that took its place.
+_ALSO = {
+    "AbstractFetcherThread": ("ReplicaFetcherThread",),
+    "AbstractFetcherManager": ("ReplicaFetcherManager",),
+    "ReplicaFetcherManager": ("ReplicaFetcherThread",),
+    "AbstractControllerBrokerRequestBatch": ("ControllerBrokerRequestBatch",),
+    "DelayedOperation": ("DelayedProduce", "DelayedFetch"),
+    "AbstractIndex": ("OffsetIndex", "TimeIndex"),
+    "LogManager": ("LogCleaner",),
+    "LogCleaner": ("Cleaner", "CleanerThread"),
+    "LogCleanerManager": ("LogCleaner",),
+    "Cleaner": ("LogCleaner",),
+    "UnifiedLog": ("Log", "LogLoader", "LocalLog"),
+    "Log": ("UnifiedLog", "LogLoader"),
+    "LogLoader": ("UnifiedLog", "Log"),
+    "LocalLog": ("UnifiedLog", "Log"),
+    "PartitionRegistration": ("ReplicationControlManager",),
+}
+
+_STATE_CHANGE = frozenset(
+    [
+        "Partition",
+        "ReplicaManager",
+        "MetadataCache",
+        "ZkMetadataCache",
+        "KafkaController",
+        "PartitionStateMachine",
+        "ZkPartitionStateMachine",
+        "ReplicaStateMachine",
+        "ZkReplicaStateMachine",
+        "ControllerBrokerRequestBatch",
+        "AbstractControllerBrokerRequestBatch",
+        "RequestSendThread",
+        "ControllerChannelManager",
+        "TopicDeletionManager",
+    ]
+)
+
+#: Prefixes that are part of the text where a release has no ``logIdent``.
+_PREFIX = re.compile(
+    r"\[[^\]]*\][:,]? |Controller (?:%d|\{\}) epoch (?:%d|\{\}) |Broker (?:%d|\{\}) (?=[a-z])"
+    r"|Partition (?:\[%s,%d\]|\{\}) on broker (?:%d|\{\}): "
+)
+
+
+class Logged(NamedTuple):
+    """One text of a class.
+
+    Attributes:
+        logger: the class, with its package.
+        first: first release that has it.
+        last: last one.
+        releases: how many of the releases that were looked at.
+        level: levels, between slashes.
+        text: with ``{}`` or a directive for what is filled in.
+    """
+
+    logger: str
+    first: str
+    last: str
+    releases: int
+    level: str
+    text: str
+
+
+def logged() -> Iterator[Logged]:
+    """Texts of all releases."""
+    for line in gzip.decompress(TABLE.read_bytes()).decode().splitlines():
+        logger, first, last, releases, level, text = line.split("\t")
+        plain = text.replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\")
+        yield Logged(logger, first, last, int(releases), level, plain)
+
+
+@cache
+def _candidates(name: str) -> tuple[Template, ...]:
+    outer = name.partition("$")[0]
+    names = {name, outer, *_ALSO.get(outer, ())}
+    if outer in _STATE_CHANGE:
+        names.add("state.change.logger")
+    return (
+        tuple(
+            template
+            for template in TEMPLATES
+            if any(logger in names or logger.partition("$")[0] == outer for logger in template.loggers)
+        )
+        + SHARED
+    )
+
+
+def reader_of(entry: Logged) -> str | None:
+    """Id of the template that reads a text, or of the logger that is known as a whole; None if nothing knows it."""
+    first_line = entry.text.partition("\n")[0]
+    for text in dict.fromkeys((first_line, _PREFIX.sub("", first_line, count=1))):
+        beginning = constants(text)[0].strip()
+        for template in _candidates(simple_name(entry.logger)):
+            prefix = literal_prefix(template.pattern)
+            length = min(len(beginning), len(prefix))
+            if beginning[:length] == prefix[:length] and can_match(template.pattern, text):
+                return template.id
+    return known_logger(entry.logger)
