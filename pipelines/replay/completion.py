@@ -192,7 +192,7 @@ def _name_missing_replica(state: State, operation: PartitionOutcome) -> None:
         if replica_id != leadership.broker_id and held_back(leadership, replica_id, operation.base_offset)
     ]
     operation.closing_replica = behind[0] if len(behind) == 1 else None
-    operation.missing = broken_chain(leadership, operation, behind)
+    operation.missing = broken_chain(leadership, operation, behind) or operation.missing
 
 
 def close(state: State, operation: PartitionOutcome, event: Event, cause: str, error_code: int) -> None:

@@ -140,8 +140,12 @@ def _fetch(state: State, event: Event) -> None:
     if event.diverging and not state.context.rules.counts_diverging_fetches:
         return
     state.log.fetched(event)
-    if current_leadership(state).fetched(event):
+    leadership = current_leadership(state)
+    outside = leadership.isr is not None and event.replica_id not in leadership.isr
+    if leadership.fetched(event):
         note_replicas(state)
+        if outside and leadership.rules.waits_for_caught_up_replicas and event.offset is not None:
+            state.decided.doubt(event.earliest_us, event.offset)
         advance(state, event)
 
 
@@ -188,6 +192,8 @@ def _produce(state: State, event: Event) -> None:
         partitions=event.partitions or 1,
         timeout_ms=event.timeout_ms,
     )
+    if counted:
+        operation.missing = o.NO_BASE_OFFSET  # where it was put tells when it may be answered, not when it must
     if state.leadership is not None:
         operation.leader_epoch = state.leadership.leader_epoch
     if operation.base_offset is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
+from pipelines.replay import outcome as o
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
 
@@ -30,6 +31,16 @@ class Settling:
     def add(self, operation: PartitionOutcome) -> None:
         """An operation is decided."""
         self._push(operation.highest_us or operation.completed_us, operation)
+
+    def doubt(self, since_us: int, offset: int) -> None:
+        """A replica outside the ISR was at an offset, some time since an instant: if counted, it held these back.
+
+        Its fetch is placed at the latest instant that fits it; what was decided before can have come after it.
+        """
+        for _, _, operation in self._due:
+            decided_us, base_offset = operation.highest_us, operation.base_offset
+            if decided_us is not None and decided_us >= since_us and base_offset is not None and base_offset >= offset:
+                operation.missing = operation.missing or o.LATE_LOG_LINE
 
     def release(
         self, before_us: int, settle_us: int, required: RequiredOffsets, oldest_waiting: int | None

@@ -126,6 +126,22 @@ def test_whom_the_leader_took_out_was_last_caught_up_too_long_ago_whatever_its_s
     assert (done.closing_replica, done.highest_us) == (2, 7_010_000)
 
 
+def test_a_fetch_from_outside_the_isr_that_may_have_come_before_leaves_the_answer_open():
+    """Partition.maybeIncrementLeaderHW: once caught up it is waited for."""
+    history = [
+        leader_start(0, [1, 2]),
+        produce(10_000, 0),
+        fetch(10_002, 2, 1),
+        fetch(10_050, 3, 0),
+        produce(10_200, 1),
+        fetch(10_202, 2, 2),
+        fetch(10_230, 3, 1, took_ms=60),
+    ]
+    done = fold(history, context("2.5.1", lag_ms=1_000))
+    assert (done["r0"].missing, done["r1"].missing) == (None, o.LATE_LOG_LINE)
+    assert done["r1"].highest_us == 10_202_000
+
+
 def test_the_line_of_a_change_that_is_not_logged_when_it_is_done_says_so():
     history = [leader_start(0, [1, 2]), produce(10, 0), isr_update(4_000, [1])]
     assert fold(history, context("2.3.1"))["r0"].missing == o.ISR_NOT_LOGGED
