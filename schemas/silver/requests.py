@@ -109,7 +109,9 @@ REQUESTS = silver_table(
     *REQUEST_HEADER,
     column("is_forwarded", BOOLEAN, "Forwarded to the controller in an envelope"),
     column(
-        "error_codes", INTS, "Distinct error codes found in the response, ascending; null where the log has no response"
+        "error_codes",
+        INTS,
+        "Distinct error codes found in the response, ascending; null where the log has none, or the API's is not read",
     ),
     column("group_id", STRING, "Group whose coordinator was asked, or that a transaction adds (AddOffsetsToTxn)"),
     column("transactional_id", STRING, "Transactional id; null if AddPartitionsToTxn is about several transactions"),
