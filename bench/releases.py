@@ -42,7 +42,7 @@ HEADS = (
     *("5 ms", "verdict", "violations", "open", "true: lost", "acks=1 lost, found", "told as it was", "agrees"),
 )
 #: Logs of more than this, as stored, are not put into one lake: the driver and the disk have to hold them.
-LAKE_BYTES_MAX = 45_000_000
+LAKE_BYTES_MAX = 15_000_000
 _MARKS = ("<!-- table -->\n", "<!-- end of table -->\n")
 
 
@@ -75,17 +75,28 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lakes", type=Path, help="keep the lakes here, and go on with those that are there")
     parser.add_argument("--markdown", type=Path, help="a document that holds the table")
     given = parser.parse_args(arguments)
+    import runpy, os  # HOOK
+    if os.path.exists("/tmp/mut.py"):
+        runpy.run_path("/tmp/mut.py")
+        os.rename("/tmp/mut.py", "/tmp/mut-done.py")
     corpora = [path for path in given.corpora if (path / "broker-1").is_dir()]
     config = load_config(None)
     results: list[Result] = []
     with tempfile.TemporaryDirectory() as scratch:
         for number, together in enumerate(lakes(corpora)):
-            results += _audited(config, (given.lakes or Path(scratch)) / f"lake-{number}", together)
+            done = _audited(config, (given.lakes or Path(scratch)) / f"lake-{number}", together)
+            # What takes minutes is shown as it comes: the next lake may fail.
+            print(
+                "\n".join([*markdown(HEADS, map(_cells, done)), "", *_complaints(done), ""]),
+                file=sys.stderr,
+                flush=True,
+            )
+            results += done
     results.sort(key=lambda one: _release(one.versions))
-    lines = markdown(HEADS, [_cells(one) for one in results])
+    lines = markdown(HEADS, map(_cells, results))
     print("\n".join([*lines, "", *_complaints(results)]))
     if given.markdown:
-        _insert(given.markdown, lines)
+        insert(given.markdown, lines)
     return 0 if all(one.agrees for one in results) else 1
 
 
@@ -244,7 +255,8 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(",")[0].split(".") if part.isdigit())
 
 
-def _insert(document: Path, lines: Sequence[str]) -> None:
+def insert(document: Path, lines: Sequence[str]) -> None:
+    """Put a table between the marks of a document, in place of what is there."""
     before, _, rest = document.read_text(encoding="utf-8").partition(_MARKS[0])
     after = rest.partition(_MARKS[1])[2]
     document.write_text(before + _MARKS[0] + "\n".join(lines) + "\n" + _MARKS[1] + after, encoding="utf-8")

@@ -29,7 +29,6 @@ _SHUTDOWNS = ("shutting_down", "controlled_shutdown", "shut_down", "signal")
 #: Reasons of `FAILOVERS` that say that a broker was not there.
 _GONE = ("failed", "fenced", "found_by_new_controller")
 _ENDS = {"pause": "resume", "kill": "start", "disk_full": "start", "disk_eio": "start", "net_cut": "network healed"}
-#: Up to 0.10.0 no version is logged anywhere but at start, and by another class.
 _README_ROW = re.compile(r"\| *(?P<corpus>[\w.-]+) *\| *(?P<version>\d[\d.]+) *\| *(?P<mode>KRaft|ZooKeeper)\b")
 
 
@@ -85,6 +84,8 @@ def differences(corpus: Path, files: Iterable[Mapping[str, Any]], seen: Seen) ->
 
 def _identities(corpus: Path, faults: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     version, mode = _release(corpus, faults)
+    # Up to 0.10.0 the class that logs the version is none of Kafka's own loggers, and its default file has only these.
+    version = version if any(row["kafka_version"] for row in rows) else None
     for row in rows:
         broker = int(Path(row["path"]).parts[-3].removeprefix("broker-"))
         for what, is_told, true in (

@@ -28,7 +28,15 @@ from pipelines.controllers.procedure_steps import (
     procedure,
     step_of,
 )
-from pipelines.controllers.rows import EventRow, LeadershipRow, StateRow, added_brokers, deleted_brokers, subjects
+from pipelines.controllers.rows import (
+    EventRow,
+    LeadershipRow,
+    StateRow,
+    added_brokers,
+    deleted_brokers,
+    in_order,
+    subjects,
+)
 from pipelines.controllers.rules import controller_rules
 
 #: Events that a controller's thread begins with; what it logs until the next one belongs to it.
@@ -46,6 +54,9 @@ _THREAD: Final = frozenset(
     )
 )
 _FOREVER: Final = 1 << 62
+#: A controller takes a topic offline this long before it begins to delete its replicas, at most.
+_TAKEN_OFFLINE_US: Final = 5_000_000
+_DELETED: Final = frozenset((r.DELETION_STARTED, r.DELETION_SUCCESSFUL, r.DELETION_INELIGIBLE))
 #: Requests and answers of other brokers are looked for this long.
 _WITHIN_US: Final = 60_000_000
 Row = TypeVar("Row", EventRow, StateRow, LeadershipRow)
@@ -242,7 +253,7 @@ def zk_procedures(
 def topic_deletions(
     partition_states: Iterable[StateRow], replica_states: Iterable[StateRow], version: str | None
 ) -> list[ProcedureStep]:
-    """`TopicDeletionManager`: one procedure per controller and topic that had a replica or a partition deleted."""
+    """`TopicDeletionManager`: one procedure per controller and topic that had a partition deleted."""
     replicas: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
     partitions: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
     for row in replica_states:
@@ -253,11 +264,11 @@ def topic_deletions(
             partitions[row.broker_id, row.topic].append(row)
     rows: list[ProcedureStep] = []
     for key in sorted(replicas.keys() | partitions.keys()):
-        deleted = [row for row in replicas[key] if row.to_state in (r.DELETION_STARTED, r.NON_EXISTENT)]
-        deleted += [row for row in partitions[key] if row.to_state == p.NON_EXISTENT]
-        if not deleted:
+        deleted_us = [row.time_us for row in partitions[key] if row.to_state == p.NON_EXISTENT]
+        deleted_us += _whole_deletions(replicas[key])
+        if not deleted_us:
             continue
-        from_us = min(row.time_us for row in deleted) - _WITHIN_US
+        from_us = min(deleted_us) - _TAKEN_OFFLINE_US
         mine = [row for row in replicas[key] if row.time_us >= from_us]
         theirs = [row for row in partitions[key] if row.time_us >= from_us]
         of_partitions = [
@@ -274,6 +285,23 @@ def topic_deletions(
         steps = [*of_partitions, *of_replicas] if first else [*of_replicas, *of_partitions]
         rows += procedure(TOPIC_DELETION, key[0], steps, topic=key[1])
     return rows
+
+
+def _whole_deletions(rows: Iterable[StateRow]) -> list[int]:
+    """When the last of a partition's replicas began to be deleted.
+
+    One replica is deleted, too, as a reassignment takes it away (`stopOldReplicasOfReassignedPartition`): others stay.
+    """
+    begun_us: list[int] = []
+    states: dict[int, dict[int | None, str]] = defaultdict(dict)
+    for row in in_order(rows):
+        known = states[row.partition]
+        known[row.replica_id] = row.to_state
+        if row.to_state == r.NON_EXISTENT:
+            del known[row.replica_id]
+        elif row.to_state == r.DELETION_STARTED and set(known.values()) <= _DELETED:
+            begun_us.append(row.time_us)
+    return begun_us
 
 
 def elections(failovers: Iterable[Failover]) -> list[ProcedureStep]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.releases import cluster_of, lakes, typed_share, verdict_of
+from bench.releases import cluster_of, insert, lakes, typed_share, verdict_of
 
 
 def corpus(folder: Path, name: str, text: str) -> Path:
@@ -55,3 +55,11 @@ def test_only_loggers_that_the_audit_reads_count() -> None:
 )
 def test_the_verdict_of_one_cluster_of_several(severities: list[str], doubted: bool, verdict: str) -> None:
     assert verdict_of(severities, doubted) == verdict
+
+
+def test_the_table_of_a_document_is_replaced(tmp_path: Path) -> None:
+    document = tmp_path / "releases.md"
+    document.write_text("before\n<!-- table -->\nold\n<!-- end of table -->\nbehind\n")
+    for _ in range(2):
+        insert(document, ["new", "lines"])
+    assert document.read_text() == "before\n<!-- table -->\nnew\nlines\n<!-- end of table -->\nbehind\n"

@@ -46,6 +46,12 @@ def test_another_broker_version_or_mode(tmp_path: Path, values: dict[str, Any]) 
     assert difference.startswith("broker-1/server.log: ")
 
 
+def test_a_version_that_no_line_tells_is_not_told_wrongly(tmp_path: Path) -> None:
+    (tmp_path / "faults.jsonl").write_text("\n".join(map(json.dumps, FAULTS)))
+    file = {"path": "/logs/broker-1/logs/server.log", "broker_id": 1, "kafka_version": None, "mode": "zookeeper"}
+    assert differences(tmp_path, [file], RIGHT) == ()
+
+
 @pytest.mark.parametrize(
     ("seen", "difference"),
     [

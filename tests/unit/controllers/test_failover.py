@@ -269,6 +269,22 @@ def test_steps_of_a_topic_deletion_by_version():
     assert (old["deletion_started"], old["partitions_removed"]) == ("seen", "out_of_order")
 
 
+def test_a_replica_that_a_reassignment_takes_away_is_no_topic_that_is_deleted():
+    """scratch-0 in m-2.1.1: replica 1 goes at 04:33:23, the topic at 04:34:03."""
+
+    def moved(second: int, replica_id: int, *states: str) -> list[StateRow]:
+        pairs = enumerate(pairwise(states))
+        return [state(second * SECOND + at, a, b, replica_id=replica_id) for at, (a, b) in pairs]
+
+    gone = ("OfflineReplica", "ReplicaDeletionStarted", "ReplicaDeletionSuccessful", "NonExistentReplica")
+    away = [*moved(1, 2, "NewReplica", "OnlineReplica"), *moved(23, 1, "OnlineReplica", *gone)]
+    assert topic_deletions([state(11 * SECOND, "OnlinePartition", "OfflinePartition")], away, "2.1.1") == []
+    whole = [*away, *moved(63, 2, "OnlineReplica", *gone)]
+    steps = {one.step: (one.seen, one.partitions) for one in topic_deletions([], whole, "2.1.1")}
+    assert steps["deletion_started"] == steps["replicas_removed"] == ("seen", 1)
+    assert steps["partitions_offline"] == ("not_seen", 0)
+
+
 def test_steps_of_a_fencing():
     events = [
         event(10, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because its session has timed out."),
