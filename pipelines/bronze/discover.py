@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from pipelines.bronze.bundles import is_bundle
 from pipelines.errors import InputError
 
 #: `server.log`, `server.log.2026-11-20-14`, `server.log.1.gz`, `server-2026-11-20-1.log.gz`, `kafkaServer.out`,
-#: `server.log-20261120.gz`. Other compressions are taken along so that they are reported, not overlooked.
+#: `server.log-20261120.gz`.
 _LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]*?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
 #: A segment of a partition or of a snapshot: `00000000000000000000.log`, also with its suffixes.
 _SEGMENT = re.compile(r"\d{20}(?:-\d+)?\..*")
@@ -20,7 +21,8 @@ _GC = re.compile(r"(?:.*[-_.])?gc\.log.*|hs_err_.*", re.IGNORECASE)
 ANYTHING = "*"
 
 EXPECTED = (
-    "expected files such as server.log, state-change.log, controller.log or kafka-request.log, also rotated or gzipped"
+    "expected files such as server.log, state-change.log, controller.log or kafka-request.log, also rotated or "
+    "compressed, or bundles of them (.tar, .tgz, .zip)"
 )
 
 
@@ -42,7 +44,7 @@ class Found:
 def discover(
     inputs: Sequence[str | os.PathLike[str]], include: Sequence[str] = (ANYTHING,), exclude: Sequence[str] = ()
 ) -> Found:
-    """Find the log files in files and folders.
+    """Find the log files, and bundles of them, in files and folders.
 
     A file that is given by its own name is taken, whatever the name. In folders a file is taken if its name looks
     like a log's, or matches a pattern of ``include`` other than ``*``, and no pattern of ``exclude``.
@@ -97,12 +99,20 @@ def _walk(root: str, unreadable: list[tuple[str, str]]) -> Iterator[str]:
             yield os.path.join(folder, name)
 
 
-def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Whether a file of a folder or a bundle is taken for a log, by its name and the patterns of `discover`."""
     if _SEGMENT.fullmatch(name) or any(fnmatchcase(name, pattern) for pattern in exclude):
         return False
     if any(fnmatchcase(name, pattern) for pattern in include if pattern != ANYTHING):
         return True
     return ANYTHING in include and bool(_LOG_NAME.fullmatch(name)) and not _GC.fullmatch(name)
+
+
+def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    if is_log(name, include, exclude):
+        return True
+    excluded = any(fnmatchcase(name, pattern) for pattern in exclude)
+    return ANYTHING in include and is_bundle(name) and not excluded
 
 
 def _readable(paths: Iterable[str], unreadable: list[tuple[str, str]]) -> Iterator[str]:

@@ -36,10 +36,11 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import broadcast, col
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from pipelines.bronze.contents import HowRead, Unread, batches, profiles
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
-from pipelines.bronze.profile import Profile, known_files, profile, stored_sha256
-from pipelines.bronze.rows import CHANGED, Reading, rows
+from pipelines.bronze.profile import Profile, known_files
+from pipelines.bronze.rows import CHANGED, Reading
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -76,7 +77,7 @@ class IngestSummary:
 
     Attributes:
         run_id: as given.
-        files_found: log files in the input.
+        files_found: log files in the input, those in bundles counted one by one.
         files_new: of them, files whose content was not in the lake.
         files_known: of them, files whose content was, or that equal another one of the run.
         files_skipped: files that were passed over as no logs, and those that cannot be read.
@@ -101,15 +102,6 @@ class IngestSummary:
     brokers: tuple[Broker, ...]
 
 
-@dataclass(frozen=True)
-class _Unread:
-    """A file that could not be profiled, or needs not be: its bytes are in the lake."""
-
-    path: str
-    sha256: str | None
-    problem: str | None
-
-
 def ingest(
     spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig, run_id: str
 ) -> IngestSummary:
@@ -123,16 +115,18 @@ def ingest(
     lake.create([LOG_FILES, LOG_LINES])
     # The first read of a session costs seconds.
     register = lake.read(LOG_FILES).collect() if lake.has_rows(LOG_FILES) else []
-    profiles, unread = _profile(spark, found.files, register, config)
+    profiled, unread = _profile(spark, found.files, register, config)
 
-    known_ids = {row["file_id"] for row in register}
-    new: dict[str, Profile] = {}
-    for item in profiles:  # sorted by path: of equal files the first is taken
-        if item.content_id not in known_ids:
-            new.setdefault(item.content_id, item)
+    sha_of = {row["file_id"]: row["sha256"] for row in register}
     known = [item for item in unread if item.problem is None]
-    if not known and not any(item.readable for item in profiles):
-        raise _nothing_readable(paths, profiles)
+    new: dict[str, Profile] = {}
+    for item in profiled:  # sorted by path: of equal files the first is taken
+        if item.content_id in sha_of:
+            known.append(Unread(item.path, sha_of[item.content_id], None))
+        else:
+            new.setdefault(item.content_id, item)
+    if not known and not any(item.readable for item in profiled):
+        raise _nothing_readable(paths, profiled)
 
     identities, changes = _identify(list(new.values()), known, register)
     readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
@@ -146,9 +140,9 @@ def ingest(
     said = [(row["path"], row["problem"]) for row in files if row["problem"]]
     return IngestSummary(
         run_id=run_id,
-        files_found=len(found.files),
+        files_found=len(profiled) + len(unread),
         files_new=len(new),
-        files_known=len(found.files) - len(new) - sum(1 for item in unread if item.problem),
+        files_known=len(profiled) + sum(1 for item in unread if not item.problem) - len(new),
         files_skipped=found.skipped + len(cannot),
         lines=sum(item.line_count for item in new.values()),
         records=sum(item.record_count for item in new.values()),
@@ -161,39 +155,27 @@ def ingest(
 
 def _profile(
     spark: SparkSession, files: Sequence[str], register: Sequence[Row], config: IngestConfig
-) -> tuple[list[Profile], list[_Unread]]:
+) -> tuple[list[Profile], list[Unread]]:
     """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
     sized = [(path, _size(path)) for path in files]
     hashed = known_files(files, known) if sum(size for _, size in sized) <= HASHED_HERE_BYTES_MAX else {}
-    told = [_Unread(path, sha, None) for path, sha in hashed.items()]
+    told = [Unread(path, sha, None) for path, sha in hashed.items()]
     if len(told) == len(files):
         return [], told
     marks = _marks(register)
     plan = balance([item for item in sized if item[0] not in hashed], spark.sparkContext.defaultParallelism)
-    zone, record_bytes_max = config.timezone, config.record_bytes_max
+    how = _how(config)
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
-        item = _profile_one(path, known, marks.get(str(PurePath(path).parent), []), zone, record_bytes_max)
-        yield pa.record_batch([pa.array([pickle.dumps(item)], pa.binary())], schema=_PROFILE_ARROW)
+        for item in profiles(path, known, marks, how):
+            yield pa.record_batch([pa.array([pickle.dumps(item)], pa.binary())], schema=_PROFILE_ARROW)
 
     done = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), _PROFILE_SCHEMA)
-    items: list[Profile | _Unread] = [*told, *(pickle.loads(row["profile"]) for row in done.collect())]
+    items: list[Profile | Unread] = [*told, *(pickle.loads(row["profile"]) for row in done.collect())]
     items.sort(key=lambda item: item.path)
-    unread = [item for item in items if isinstance(item, _Unread)]
+    unread = [item for item in items if isinstance(item, Unread)]
     return [item for item in items if isinstance(item, Profile)], unread
-
-
-def _profile_one(
-    path: str, known: frozenset[str], marks: Sequence[tuple[int, str]], zone: str, record_bytes_max: int
-) -> Profile | _Unread:
-    try:
-        # Hashing the stored bytes is cheap beside reading records, so a known file costs little.
-        if known and (sha := stored_sha256(path)) in known:
-            return _Unread(path, sha, None)
-        return profile(path, zone, record_bytes_max, marks)
-    except OSError as error:
-        return _Unread(path, None, f"cannot be read ({error.strerror}): copy the file again")
 
 
 def _marks(register: Iterable[Row]) -> dict[str, list[tuple[int, str]]]:
@@ -245,7 +227,7 @@ def _over(plan: list[list[T]], work: Callable[[T], Batches]) -> Callable[[Batche
 
 
 def _identify(
-    new: Sequence[Profile], known: Sequence[_Unread], register: Sequence[Row]
+    new: Sequence[Profile], known: Sequence[Unread], register: Sequence[Row]
 ) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
     """Identities of the new files, and what the new files tell about files that are already in the lake."""
     by_sha = {row["sha256"]: row for row in register}
@@ -313,7 +295,12 @@ def _reading(item: Profile, identity: Identity) -> Reading:
         kind=item.kind,
         cluster_id=identity.cluster_id,
         broker_id=identity.broker_id,
+        bundle=item.bundle,
     )
+
+
+def _how(config: IngestConfig) -> HowRead:
+    return HowRead(config.timezone, config.record_bytes_max, tuple(config.include), tuple(config.exclude))
 
 
 def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], config: IngestConfig) -> None:
@@ -322,12 +309,15 @@ def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], c
     todo = [item for item in readings if item.file_id not in present]
     if not todo:
         return
-    zone, record_bytes_max = config.timezone, config.record_bytes_max
-    sized = [(item, item.content_bytes - item.start_offset) for item in todo]
+    how = _how(config)
+    units: dict[str, list[Reading]] = defaultdict(list)
+    for item in todo:
+        units[item.bundle or item.path].append(item)
+    sized = [(unit, sum(item.content_bytes - item.start_offset for item in unit)) for unit in units.values()]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
-    def work(item: Reading) -> Batches:
-        return rows(item, zone, record_bytes_max)
+    def work(unit: list[Reading]) -> Batches:
+        return batches(unit, how)
 
     lines = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), LOG_LINES.schema)
     contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
@@ -385,7 +375,7 @@ def _nothing_readable(paths: Sequence[str | os.PathLike[str]], profiles: Sequenc
     return InputError(where, f"none of {len(profiles)} files is a log{example}", "name the folder of a broker's logs")
 
 
-def _brokers(identities: Iterable[Identity], known: Sequence[_Unread], register: Sequence[Row]) -> tuple[Broker, ...]:
+def _brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Sequence[Row]) -> tuple[Broker, ...]:
     """Brokers of the new and the known files; of several versions the highest as text."""
     by_sha = {row["sha256"]: row for row in register}
     found = [(item.cluster_id, item.broker_id, item.kafka_version, item.mode) for item in identities]

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
 from pipelines.bronze.identity import NEEDLES, Hints, kind_of
 from pipelines.bronze.layout import BY_NAME, Parser
 from pipelines.bronze.reader import RawRecord
-from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Source, not_text
+from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import recognise
 
@@ -32,7 +31,7 @@ class Profile:
         content_id: of its decompressed content, the ``file_id`` of bronze.
         size_bytes: as stored.
         content_bytes: decompressed.
-        compressed: stored as gzip.
+        compressed: stored compressed.
         kind: kind of file, by name and content.
         layout: name of its layout; None if none is known.
         line_count: physical lines.
@@ -45,6 +44,7 @@ class Profile:
         start_offset: first byte that no known file has; start of a line.
         start_line: number of that line.
         readable: it is text, and has at least one line.
+        bundle: the file that it is a member of, if it is one.
     """
 
     path: str
@@ -65,6 +65,7 @@ class Profile:
     start_offset: int = 0
     start_line: int = 1
     readable: bool = True
+    bundle: str | None = None
 
 
 def stored_sha256(path: str) -> str:
@@ -96,15 +97,11 @@ def profile(path: str, zone: str, record_bytes_max: int, marks: Sequence[tuple[i
         OSError: the file cannot be read.
     """
     with open(path, "rb") as file:
-        found = profile_stream(path, file, zone, record_bytes_max, marks)
-    if found.grown_from is None:
-        return found
-    offset, line = _line_start(path, next(length for length, name in marks if name == found.grown_from))
-    return replace(found, start_offset=offset, start_line=line)
+        return profile_stream(path, file, zone, record_bytes_max, marks)
 
 
 def profile_stream(
-    path: str, file: BinaryIO, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()
+    path: str, file: Readable, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()
 ) -> Profile:
     """`profile` of an open file."""
     source = Source(file, marks)
@@ -128,6 +125,8 @@ def profile_stream(
     else:
         for _ in blocks:
             pass
+    grown = source.grown_from is not None and why is None
+    offset, line = source.grown_line if grown else (0, 1)
     kind = "other" if why else kind_of(path, counted.hints.kinds)
     return Profile(
         path=path,
@@ -144,7 +143,9 @@ def profile_stream(
         last_us=counted.last_us(),
         problem=_problem(source, why, layout is None),
         hints=counted.hints,
-        grown_from=source.grown_from[1] if source.grown_from and not why else None,
+        grown_from=source.grown_from[1] if source.grown_from and grown else None,
+        start_offset=offset,
+        start_line=line,
         readable=why is None and counted.lines > 0,
     )
 
@@ -209,15 +210,3 @@ class _Counted:
 def _tells(tail: bytes, block: bytes) -> bool:
     seam = tail + block[:NEEDLE_BYTES_MAX]
     return any(needle in block or needle in seam for needle in NEEDLES)
-
-
-def _line_start(path: str, length: int) -> tuple[int, int]:
-    """Offset and number of the line that a content of this length ends in, or that would follow it."""
-    offset = seen = newlines = 0
-    with open(path, "rb") as file:
-        for block in Source(file).blocks(length):
-            last = block.rfind(b"\n")
-            offset = seen + last + 1 if last >= 0 else offset
-            newlines += block.count(b"\n")
-            seen += len(block)
-    return offset, newlines + 1

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pipelines.bronze.layout import Parser
 from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
-from pipelines.bronze.source import Source
+from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import layout_named
 from schemas.bronze import LOG_LINES
@@ -36,6 +36,7 @@ class Reading:
         kind: kind of file.
         cluster_id: cluster it belongs to.
         broker_id: broker that wrote it.
+        bundle: the file that it is a member of, if it is one.
     """
 
     path: str
@@ -47,6 +48,7 @@ class Reading:
     kind: str
     cluster_id: str
     broker_id: int | None
+    bundle: str | None = None
 
 
 class FileChangedError(Exception):
@@ -63,17 +65,22 @@ def rows(reading: Reading, zone: str, record_bytes_max: int) -> Iterator[pa.Reco
         FileChangedError: at the end of the file, when its content is not the one that was profiled.
         OSError: the file cannot be read.
     """
-    layout = layout_named(reading.layout) if reading.layout else None
-    batch = _Batch(reading, layout.parser(ZoneInfo(zone)) if layout else None)
     if not os.path.exists(reading.path):
         raise FileChangedError(reading.path)
     with open(reading.path, "rb") as file:
-        source = Source(file)
-        blocks = _from(source.blocks(reading.content_bytes), reading.start_offset)
-        for record in log_records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
-            batch.add(record)
-            if batch.bytes >= BATCH_BYTES or len(batch.offsets) >= BATCH_ROWS:
-                yield batch.flush()
+        yield from stream_rows(reading, file, zone, record_bytes_max)
+
+
+def stream_rows(reading: Reading, file: Readable, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """`rows` of an open file."""
+    layout = layout_named(reading.layout) if reading.layout else None
+    batch = _Batch(reading, layout.parser(ZoneInfo(zone)) if layout else None)
+    source = Source(file)
+    blocks = _from(source.blocks(reading.content_bytes), reading.start_offset)
+    for record in log_records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
+        batch.add(record)
+        if batch.bytes >= BATCH_BYTES or len(batch.offsets) >= BATCH_ROWS:
+            yield batch.flush()
     if source.content_id != reading.file_id:
         raise FileChangedError(reading.path)
     if batch.offsets:

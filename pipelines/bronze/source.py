@@ -1,30 +1,25 @@
-"""The bytes of a log file: plain or gzipped, told by its first bytes, read in blocks, hashed on the way.
+"""The bytes of a log file: plain or compressed, told by its first bytes, read in blocks, hashed on the way.
 
-Damage does not lose what comes before it: a cut or corrupt gzip yields everything up to the damage, and
+Damage does not lose what comes before it: a cut or corrupt file yields everything up to the damage, and
 `Source.problem` says what happened. Memory is bounded by the block size, whatever the file is.
 """
 
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import Protocol
+
+from pipelines.bronze.decompress import COMPRESSED_BLOCK_BYTES, DamagedError, codec_of, inflate
 
 BLOCK_BYTES = 1 << 20
-COMPRESSED_BLOCK_BYTES = 1 << 16
 SAMPLE_BYTES = 1 << 17
 CONTENT_ID_DIGITS = 32
 
-GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 #: First bytes of what a log folder may hold and this reader does not read: what it is, and what to do.
 OTHER_FORMATS = (
-    (b"BZh", "a bzip2 archive: decompress it first"),
-    (b"\xfd7zXZ\x00", "an xz archive: decompress it first"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive: decompress it first"),
-    (b"\x04\x22\x4d\x18", "an lz4 archive: decompress it first"),
-    (b"PK\x03\x04", "a zip archive: unpack it first"),
+    (b"PK\x03\x04", "a zip archive: give it a name that ends with .zip"),
     (b"\x89PNG", "a PNG image: leave it out"),
     (b"\xff\xd8\xff", "a JPEG image: leave it out"),
     (b"GIF8", "a GIF image: leave it out"),
@@ -32,8 +27,17 @@ OTHER_FORMATS = (
     (b"\xff\xfe", "UTF-16 text: convert it to UTF-8"),
     (b"\xfe\xff", "UTF-16 text: convert it to UTF-8"),
 )
+_TAR = b"ustar"
+_TAR_AT = 257
 #: Text may hold this share of bytes that are no UTF-8, e.g. a client id in another encoding.
 BAD_SHARE_MAX = 0.1
+
+
+class Readable(Protocol):
+    """A file, or a member of a bundle: that one may have an attribute ``problem`` when it has been read."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, up to ``size``; none at the end."""
 
 
 class Source:
@@ -42,16 +46,17 @@ class Source:
     Iterate `blocks` once; the attributes are complete after that.
 
     Attributes:
-        compressed: the file starts like a gzip file.
+        compressed: the file starts like a compressed one.
         stored_bytes: bytes read from the file.
         content_bytes: bytes after decompression.
         stored_sha256: SHA-256 of the file as stored, in hex.
         content_id: first 32 hex digits of the SHA-256 of the content.
         problem: what is wrong with the compression, and what to do.
         grown_from: the longest of ``marks`` that this content starts with.
+        grown_line: offset and number of the line that this mark ends in, or that would follow it.
     """
 
-    def __init__(self, file: BinaryIO, marks: Sequence[tuple[int, str]] = (), block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, file: Readable, marks: Sequence[tuple[int, str]] = (), block_bytes: int = BLOCK_BYTES) -> None:
         """
         Args:
             file: opened for reading bytes, at its start.
@@ -68,6 +73,8 @@ class Source:
         self.content_bytes = 0
         self.problem: str | None = None
         self.grown_from: tuple[int, str] | None = None
+        self.grown_line = (0, 1)
+        self._line = (0, 1)
 
     @property
     def stored_sha256(self) -> str:
@@ -100,90 +107,60 @@ class Source:
             length, content_id = self._marks.pop(0)
             cut = length - self.content_bytes
             self._content.update(block[start:cut])
+            self._count_lines(block, start, cut)
             start = cut
             if self.content_id == content_id:
                 self.grown_from = (length, content_id)
+                self.grown_line = self._line
+        if self._marks:
+            self._count_lines(block, start, len(block))
         self._content.update(block[start:] if start else block)
         self.content_bytes += len(block)
 
+    def _count_lines(self, block: bytes, start: int, end: int) -> None:
+        last = block.rfind(b"\n", start, end)
+        if last >= 0:
+            self._line = (self.content_bytes + last + 1, self._line[1] + block.count(b"\n", start, end))
+
     def _content_blocks(self) -> Iterator[bytes]:
         first = self._file.read(COMPRESSED_BLOCK_BYTES)
-        if first[:2] != GZIP:
-            while first:
-                self.stored_bytes += len(first)
-                yield first
-                first = self._file.read(self._block_bytes)
-            return
-        self.compressed = True
-        yield from self._inflate(first)
+        codec = codec_of(first)
+        if codec is not None:
+            self.compressed = True
+            yield from self._inflate(codec, first)
+        while not self.compressed and first:
+            self.stored_bytes += len(first)
+            yield first
+            first = self._file.read(self._block_bytes)
+        self.problem = self.problem or getattr(self._file, "problem", None)
 
-    def _inflate(self, data: bytes) -> Iterator[bytes]:
-        """Decompress one or more gzip members; stops at the first damage, but hashes the rest of the file."""
-        inflater = zlib.decompressobj(wbits=31)
-        produced = 0
-        while data:
+    def _inflate(self, codec: str, first: bytes) -> Iterator[bytes]:
+        """Decompress; stops at the first damage, but hashes the rest of the file."""
+        ahead = [first]
+
+        def read(size: int) -> bytes:
+            data = ahead.pop() if ahead else self._file.read(size)
             self._stored.update(data)
             self.stored_bytes += len(data)
-            while data:
-                if inflater.eof:
-                    data = data.lstrip(b"\0")  # tape and block devices pad with zeros
-                    if not data:
-                        break
-                    inflater = zlib.decompressobj(wbits=31)
-                # zlib drops what it decompressed in a call that fails: keep the state before it.
-                before = inflater.copy()
-                try:
-                    block = inflater.decompress(data, self._block_bytes)
-                except zlib.error:
-                    for block in _salvage(before, data, self._block_bytes):
-                        produced += len(block)
-                        yield block
-                    self._drain()
-                    self.problem = f"corrupt gzip after {produced} bytes of content: copy the file again"
-                    return
-                data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
-                if block:
-                    produced += len(block)
-                    yield block
-            data = self._file.read(COMPRESSED_BLOCK_BYTES)
-        while not inflater.eof:
-            # Whether all input was used says nothing about output still held back.
-            block = inflater.decompress(b"", self._block_bytes)
-            if not block:
-                self.problem = f"truncated gzip after {produced} bytes of content: copy the file again"
-                return
-            produced += len(block)
-            yield block
+            return data
 
-    def _drain(self) -> None:
-        while data := self._file.read(COMPRESSED_BLOCK_BYTES):
-            self._stored.update(data)
-            self.stored_bytes += len(data)
-
-
-def _salvage(inflater: zlib._Decompress, data: bytes, block_bytes: int) -> Iterator[bytes]:
-    """What ``data`` decompresses to before its damage, byte by byte."""
-    held: list[bytes] = []
-    size = 0
-    for position in range(len(data)):
-        piece = data[position : position + 1]
+        given = 0
         try:
-            while piece:
-                block = inflater.decompress(piece, block_bytes)
-                piece = inflater.unconsumed_tail
-                held.append(block)
-                size += len(block)
-        except zlib.error:
-            break
-        if size >= block_bytes:
-            yield b"".join(held)
-            held, size = [], 0
-    if size:
-        yield b"".join(held)
+            for block in inflate(codec, read, self._block_bytes):
+                given += len(block)
+                yield block
+        except DamagedError as damage:
+            self.problem = damage.told(codec, given)
+            while read(COMPRESSED_BLOCK_BYTES):
+                pass
 
 
 def not_text(sample: bytes) -> str | None:
     """Why the beginning of a file is no text, with a remedy; None if it is text."""
+    if codec := codec_of(sample):
+        return f"not text: {codec} within compression: decompress it once"
+    if sample.startswith(_TAR, _TAR_AT):
+        return "not text: a tar archive: give it a name that ends with .tar, or .tar.gz and the like"
     for magic, what in OTHER_FORMATS:
         if sample.startswith(magic):
             return f"not text: {what}"

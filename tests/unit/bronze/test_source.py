@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import random
 import zlib
 
+import pyarrow as pa
 import pytest
 
+from pipelines.bronze import decompress
 from pipelines.bronze.source import Source, not_text
 
 random.seed(7)
@@ -97,3 +101,59 @@ def test_what_is_no_text() -> None:
     assert "UTF-16" in (not_text("\ufeffhello".encode("utf-16")) or "")
     assert "no UTF-8" in (not_text(bytes(range(128, 256)) * 10) or "")
     assert "decompress" in (not_text(b"\x28\xb5\x2f\xfd....") or "")
+
+
+def _zstd(data: bytes, codec: str = "zstd") -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(data)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+CODECS = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": _zstd,
+    "lz4": lambda data: _zstd(data, "lz4"),
+}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_compression_reads_like_the_plain_file(codec: str) -> None:
+    packed = CODECS[codec](CONTENT) + CODECS[codec](b"more\n")
+    content, source = read(packed)
+    assert content == CONTENT + b"more\n"
+    assert (source.problem, source.compressed) == (None, True)
+    assert source.stored_sha256 == hashlib.sha256(packed).hexdigest()
+    assert source.content_id == hashlib.sha256(content).hexdigest()[:32]
+    assert max(map(len, Source(io.BytesIO(packed)).blocks())) <= 1 << 20
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_compression_keeps_what_comes_before_its_damage(codec: str) -> None:
+    packed = CODECS[codec](CONTENT)
+    for cut in (10, len(packed) // 2, len(packed) - 1):
+        content, source = read(packed[:cut])
+        assert CONTENT.startswith(content)
+        assert source.problem == f"truncated {codec} after {len(content)} bytes of content: copy the file again"
+        assert source.stored_sha256 == hashlib.sha256(packed[:cut]).hexdigest()
+    broken = packed[: len(packed) * 3 // 4] + b"\xff" * 400 + packed[len(packed) * 3 // 4 :]
+    content, source = read(broken)
+    assert len(content) > len(CONTENT) // 4
+    assert source.problem == f"corrupt {codec} after {len(content)} bytes of content: copy the file again"
+    assert source.stored_sha256 == hashlib.sha256(broken).hexdigest()
+
+
+@pytest.mark.parametrize("codec", ["bzip2", "xz", "zstd"])
+def test_a_bomb_is_not_read_to_its_end(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompress, "RATIO_ASKED_BYTES", 1 << 22)
+    bomb = CODECS[codec](bytes(1 << 26))
+    content, source = read(bomb)
+    assert len(content) < 1 << 26
+    assert "more than 1000 times its size" in (source.problem or "")
+
+
+def test_compression_within_compression_and_tars_are_named() -> None:
+    assert "decompress it once" in (not_text(PACKED[:5000]) or "")
+    assert "tar" in (not_text(b"server.log".ljust(257, b"\0") + b"ustar\x0000" + bytes(300)) or "")

@@ -1,0 +1,241 @@
+"""Bundles of logs (tar, compressed tar, zip), read as they are: members stream past, and nothing is unpacked to disk.
+
+A member is addressed as ``bundle!/member``; one of a tar within it as ``bundle!/inner.tgz!/member``. Its name is a
+label and never a path to open, so that a name that climbs out of its folder leads nowhere. Links, devices and sparse
+files are passed over. What a member may cost is bounded: compression by `pipelines.bronze.decompress`, names and
+headers here.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from pipelines.bronze.decompress import (
+    COMPRESSED_BLOCK_BYTES,
+    CORRUPT,
+    RATIO_ASKED_BYTES,
+    RATIO_MAX,
+    TRUNCATED,
+    DamagedError,
+    codec_of,
+    inflate,
+)
+from pipelines.bronze.source import BLOCK_BYTES, Readable
+
+MEMBER = "!/"
+#: Bundles within bundles are opened so deep.
+DEPTH_MAX = 3
+MEMBERS_MAX = 100_000
+#: Names longer than a path can be, and other headers that tarfile would hold in memory.
+_HEADER_BYTES_MAX = 1 << 16
+#: What is lost before damage, at most: a read that fails gives nothing.
+_PIECE_BYTES = 1 << 14
+_HELD = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+_NAME = re.compile(r".+\.(?:tar(?:\.(?:gz|bz2|xz|zst|lz4))?|tgz|tbz2?|txz|tzst|zip)", re.IGNORECASE)
+_ZIP = re.compile(r".+\.zip", re.IGNORECASE)
+#: What tarfile, zipfile and the compressions raise where bytes are not what they should be.
+_DAMAGE = (DamagedError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RecursionError)
+
+
+class Entry(NamedTuple):
+    """A file of a bundle, or what is wrong with the bundle.
+
+    Attributes:
+        path: its address.
+        stream: to be read before the next entry is asked for; None with a problem.
+        problem: what is wrong, and what to do.
+    """
+
+    path: str
+    stream: Readable | None
+    problem: str | None = None
+
+
+def is_bundle(name: str) -> bool:
+    """Whether a file is a bundle, by its name."""
+    return _NAME.fullmatch(name) is not None
+
+
+def entries(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterator[Entry]:
+    """The logs of a bundle, in the order in which they stand in it.
+
+    Args:
+        path: of the bundle.
+        file: the bundle, opened for reading bytes.
+        is_log: whether a member is taken, by the last part of its name.
+    """
+    members = _zip_members(path, file) if _ZIP.fullmatch(path) else _tar_members(path, file)
+    yield from _logs(path, members, is_log, Counter(), 1)
+
+
+def _logs(
+    path: str, members: Iterator[Entry], is_log: Callable[[str], bool], names: Counter[str], depth: int
+) -> Iterator[Entry]:
+    for entry in members:
+        name = PurePosixPath(entry.path).name
+        if entry.path == path:
+            yield entry  # the bundle's own problem
+        elif is_bundle(name):
+            if _ZIP.fullmatch(name) or depth == DEPTH_MAX:
+                yield Entry(entry.path, None, "a bundle within a bundle, which is not opened: unpack it first")
+            elif entry.stream is not None:
+                inner = _tar_members(entry.path, entry.stream)
+                yield from _logs(entry.path, inner, is_log, names, depth + 1)
+        elif is_log(name):
+            names[entry.path] += 1
+            again = names[entry.path]
+            yield entry if again == 1 else entry._replace(path=f"{entry.path}#{again}")
+
+
+class _Member:
+    """A member that ends where it is damaged, and says so, as a file does that was cut."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.problem: str | None = None
+
+    def read(self, size: int, /) -> bytes:
+        pieces = []
+        while size > 0 and self.problem is None:
+            try:
+                piece = self._file.read(min(size, _PIECE_BYTES))
+            except _DAMAGE as damage:
+                self.problem = _told(damage)
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+
+def _told(damage: Exception) -> str:
+    if isinstance(damage, tarfile.ReadError) and "unexpected end" in str(damage):
+        damage = DamagedError(TRUNCATED)
+    if not isinstance(damage, DamagedError):
+        return f"{CORRUPT} bundle ({damage}): copy the file again"
+    if damage.what in (TRUNCATED, CORRUPT):
+        return f"{damage.what} bundle: copy the file again"
+    return f"a bundle of more than {RATIO_MAX} times its size, which no log is: not read to its end"
+
+
+def _label(path: str, name: str) -> str:
+    """The address of a member: no part of it leads out of the bundle, and a terminal shows it as it is."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    plain = "/".join(parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return path + MEMBER + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
+
+
+class _Inflated:
+    """The content of a compressed file as a file."""
+
+    def __init__(self, file: Readable) -> None:
+        first = file.read(COMPRESSED_BLOCK_BYTES)
+        ahead = [first]
+        codec = codec_of(first)
+
+        def read(size: int) -> bytes:
+            return ahead.pop() if ahead else file.read(size)
+
+        self._blocks = inflate(codec, read, BLOCK_BYTES) if codec else iter(lambda: read(BLOCK_BYTES), b"")
+        self._held = memoryview(b"")
+        self._damage: DamagedError | None = None
+
+    def read(self, size: int) -> bytes:
+        if self._damage is not None:
+            raise self._damage
+        if not self._held:
+            try:
+                self._held = memoryview(next(self._blocks, b""))
+            except DamagedError as damage:
+                self._damage = damage
+                raise
+        data, self._held = self._held[:size], self._held[size:]
+        return data.tobytes()
+
+
+class _Header(tarfile.TarInfo):
+    """A header that must be right: tarfile ends an archive silently at one that is not."""
+
+    @classmethod
+    def frombuf(cls, buf: Any, encoding: str, errors: str) -> Any:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise DamagedError(TRUNCATED if len(buf) < tarfile.BLOCKSIZE else CORRUPT) from error
+
+    def _proc_member(self, archive: Any) -> Any:
+        """What tarfile does with a header, which may ask it to hold as much as it likes. Made to be overridden."""
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            self._sparse()
+        if self.type in _HELD and self.size > _HEADER_BYTES_MAX:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return super()._proc_member(archive)  # type: ignore[misc]
+
+    def _sparse(self, *_: Any) -> None:
+        raise tarfile.ReadError(f"a sparse file, {self.name!r}: pack it without --sparse")
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _sparse
+
+
+def _tar_members(path: str, file: Readable) -> Iterator[Entry]:
+    try:
+        with tarfile.open(
+            fileobj=_Inflated(file),  # type: ignore[call-overload]
+            mode="r|",
+            bufsize=tarfile.RECORDSIZE,
+            tarinfo=_Header,
+            errors="surrogateescape",
+        ) as archive:
+            for number, info in enumerate(archive):
+                if number == MEMBERS_MAX:
+                    raise tarfile.ReadError(f"more than {MEMBERS_MAX} members")
+                archive.members = []  # it would keep them all
+                if info.isreg() and not info.issparse():
+                    yield Entry(_label(path, info.name), _Member(archive.extractfile(info)))
+    except _DAMAGE as damage:
+        yield Entry(path, None, _told(damage))
+
+
+def _zip_members(path: str, file: BinaryIO) -> Iterator[Entry]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            infos = archive.infolist()
+            size = file.seek(0, 2)
+            # Members that share their bytes are how a small archive becomes an endless one.
+            if len(infos) > MEMBERS_MAX or sum(info.compress_size for info in infos) > size:
+                raise zipfile.BadZipFile("members overlap, or are too many")
+            for info in infos:
+                if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
+                    continue
+                label = _label(path, info.filename)
+                why = _unreadable(info)
+                yield Entry(label, None, why) if why else Entry(label, _Member(archive.open(info)))
+    except _DAMAGE as damage:
+        yield Entry(path, None, _told(damage))
+
+
+def _unreadable(info: zipfile.ZipInfo) -> str | None:
+    if info.flag_bits & 1:
+        return "is encrypted: unpack it first"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return f"is compressed in a way that is not read in a zip ({info.compress_type}): unpack it first"
+    if info.file_size > RATIO_ASKED_BYTES and info.file_size > RATIO_MAX * info.compress_size:
+        return f"of more than {RATIO_MAX} times its size, which no log is: leave it out"
+    return None

@@ -1,0 +1,221 @@
+"""Compressed bytes to blocks of content: gzip, bzip2, xz, zstd and lz4, told by their first bytes.
+
+All of them stream: memory is bounded by the block size and by what the format itself has to keep (at most some 128 MiB,
+for zstd's and xz's largest settings). What comes before damage is given.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+COMPRESSED_BLOCK_BYTES = 1 << 16
+
+#: Logs shrink to a thirtieth, repetitive ones to a hundredth. Beyond these, a file is there to do harm.
+RATIO_MAX = 1000
+RATIO_ASKED_BYTES = 1 << 28
+
+_XZ_MEMORY_BYTES_MAX = 1 << 28
+#: So much of what stands before damage may be lost: Arrow says only that a read failed.
+_ARROW_READ_BYTES = 1 << 14
+
+Read = Callable[[int], bytes]
+
+
+class DamagedError(Exception):
+    """The content ends here, though not at its end.
+
+    Attributes:
+        what: truncated, corrupt, or blown up.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def told(self, codec: str, given: int) -> str:
+        """What is wrong and what to do."""
+        if self.what == BLOWN_UP:
+            return f"{codec} of more than {RATIO_MAX} times its size, which no log is: not read beyond {given} bytes"
+        return f"{self.what} {codec} after {given} bytes of content: copy the file again"
+
+
+TRUNCATED, CORRUPT, BLOWN_UP = "truncated", "corrupt", "blown up"
+
+
+def codec_of(beginning: bytes) -> str | None:
+    """The compression of a file that begins like this."""
+    for magic, codec in _MAGIC:
+        if beginning.startswith(magic):
+            return codec
+    return None
+
+
+def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
+    """The content in blocks.
+
+    Args:
+        read: gives the next compressed bytes, up to as many as it is asked for, and none at the end.
+
+    Raises:
+        DamagedError: after all that could be read.
+    """
+    taken = given = 0
+
+    def counted(size: int) -> bytes:
+        nonlocal taken
+        data = read(size)
+        taken += len(data)
+        return data
+
+    for block in _CODECS[codec](counted, block_bytes):
+        given += len(block)
+        if given > RATIO_ASKED_BYTES and given > RATIO_MAX * taken:
+            raise DamagedError(BLOWN_UP)
+        yield block
+
+
+def _gzip(read: Read, block_bytes: int) -> Iterator[bytes]:
+    """One or more gzip members."""
+    inflater = zlib.decompressobj(wbits=31)
+    while data := read(COMPRESSED_BLOCK_BYTES):
+        while data:
+            if inflater.eof:
+                data = data.lstrip(b"\0")  # tape and block devices pad with zeros
+                if not data:
+                    break
+                inflater = zlib.decompressobj(wbits=31)
+            # zlib drops what it decompressed in a call that fails: keep the state before it.
+            before = inflater.copy()
+            try:
+                block = inflater.decompress(data, block_bytes)
+            except zlib.error:
+                yield from _salvage(before, data, block_bytes)
+                raise DamagedError(CORRUPT) from None
+            data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            if block:
+                yield block
+    while not inflater.eof:
+        # Whether all input was used says nothing about output still held back.
+        block = inflater.decompress(b"", block_bytes)
+        if not block:
+            raise DamagedError(TRUNCATED)
+        yield block
+
+
+def _salvage(inflater: zlib._Decompress, data: bytes, block_bytes: int) -> Iterator[bytes]:
+    """What ``data`` decompresses to before its damage, byte by byte."""
+    held: list[bytes] = []
+    size = 0
+    for position in range(len(data)):
+        piece = data[position : position + 1]
+        try:
+            while piece:
+                block = inflater.decompress(piece, block_bytes)
+                piece = inflater.unconsumed_tail
+                held.append(block)
+                size += len(block)
+        except zlib.error:
+            break
+        if size >= block_bytes:
+            yield b"".join(held)
+            held, size = [], 0
+    if size:
+        yield b"".join(held)
+
+
+def _streams(make: Callable[[], Any], read: Read, block_bytes: int) -> Iterator[bytes]:
+    """One or more streams of bzip2 or xz."""
+    inflater = make()
+    while data := read(COMPRESSED_BLOCK_BYTES):
+        while data or not (inflater.eof or inflater.needs_input):
+            if inflater.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                inflater = make()
+            try:
+                block = inflater.decompress(data, block_bytes)
+            except (OSError, lzma.LZMAError):
+                raise DamagedError(CORRUPT) from None
+            data = inflater.unused_data if inflater.eof else b""
+            if block:
+                yield block
+    if not inflater.eof:
+        raise DamagedError(TRUNCATED)
+
+
+def _bzip2(read: Read, block_bytes: int) -> Iterator[bytes]:
+    return _streams(bz2.BZ2Decompressor, read, block_bytes)
+
+
+def _xz(read: Read, block_bytes: int) -> Iterator[bytes]:
+    return _streams(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES_MAX), read, block_bytes)
+
+
+class _Input:
+    """What Arrow asks of a file."""
+
+    closed = False
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _arrow(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
+    """One or more frames of a codec that Arrow has."""
+    stream = pa.CompressedInputStream(pa.PythonFile(_Input(read), mode="r"), codec)
+    held: list[bytes] = []
+    size = 0
+    damage: DamagedError | None = None
+    while damage is None:
+        try:
+            piece = stream.read(min(block_bytes, _ARROW_READ_BYTES))
+        except OSError as error:
+            if error.errno is not None:
+                raise  # of the file itself
+            damage = DamagedError(TRUNCATED if "runcated" in str(error) else CORRUPT)
+            break
+        if not piece:
+            break
+        held.append(piece)
+        size += len(piece)
+        if size >= min(block_bytes, COMPRESSED_BLOCK_BYTES):
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
+    if damage is not None:
+        raise damage
+
+
+def _zstd(read: Read, block_bytes: int) -> Iterator[bytes]:
+    return _arrow("zstd", read, block_bytes)
+
+
+def _lz4(read: Read, block_bytes: int) -> Iterator[bytes]:
+    return _arrow("lz4", read, block_bytes)
+
+
+_CODECS: dict[str, Callable[[Read, int], Iterator[bytes]]] = {
+    "gzip": _gzip,
+    "bzip2": _bzip2,
+    "xz": _xz,
+    "zstd": _zstd,
+    "lz4": _lz4,
+}
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+)
