@@ -6,16 +6,22 @@ A bundle is gone through from its beginning to its end in either pass, by one ta
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import Any
 
 import pyarrow as pa
 
 from pipelines.bronze.bundles import entries, is_bundle
 from pipelines.bronze.discover import is_log
+from pipelines.bronze.identity import OTHER
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
 from pipelines.bronze.rows import FileChangedError, Reading, rows, stream_rows
+from pipelines.errors import InputError
+
+#: With less of the records than this Kafka's, the input is something else.
+KAFKA_SHARE_MIN = 0.01
 
 Marks = Mapping[str, Sequence[tuple[int, str]]]
 
@@ -84,6 +90,47 @@ def batches(readings: Sequence[Reading], how: HowRead) -> Iterator[pa.RecordBatc
                 if not wanted:
                     return
     raise FileChangedError(next(iter(wanted)))
+
+
+def nothing_readable(paths: Sequence[str | os.PathLike[str]], items: Sequence[Profile | Unread]) -> InputError:
+    """The error of an input without any text."""
+    where = Path(paths[0])
+    if len(items) == 1:
+        return InputError(items[0].path, "is no log", items[0].problem or "name a log file")
+    example = f", such as {PurePath(items[0].path).name} ({items[0].problem})" if items else ""
+    return InputError(where, f"none of {len(items)} files is a log{example}", "name the folder of a broker's logs")
+
+
+def require_kafka(
+    paths: Sequence[str | os.PathLike[str]],
+    profiles: Sequence[Profile],
+    register: Iterable[Any],
+    known: Collection[str | None],
+) -> None:
+    """See that there is something to judge: nobody is helped by a verdict over logs of something else.
+
+    Args:
+        paths: as the user gave them.
+        profiles: of the files that were looked at.
+        register: rows of ``bronze.log_files``.
+        known: hashes of those of them that are in the input, too; they count by what they were taken for.
+
+    Raises:
+        InputError: hardly any record of the input is Kafka's.
+    """
+    records = sum(item.record_count for item in profiles)
+    kafka = sum(item.kafka_records for item in profiles)
+    for row in register:
+        if row["sha256"] in known:
+            records += row["record_count"]
+            kafka += row["record_count"] if row["layout"] is not None and row["kind"] != OTHER else 0
+    if not profiles or kafka >= KAFKA_SHARE_MIN * records:
+        return
+    foreign = max(profiles, key=lambda item: item.record_count - item.kafka_records)
+    where = Path(foreign.path if len(profiles) == 1 else paths[0])
+    example = f"; {PurePath(foreign.path).name}: {foreign.problem}" if foreign.problem else ""
+    remedy = "name the files or the folder of the brokers' logs"
+    raise InputError(where, f"hardly anything is Kafka's, {kafka} of {records} records{example}", remedy)
 
 
 def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:

@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import broadcast, col
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pipelines.bronze.contents import HowRead, Unread, batches, profiles
+from pipelines.bronze.contents import HowRead, Unread, batches, nothing_readable, profiles, require_kafka
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
 from pipelines.bronze.profile import Profile, known_files
@@ -108,8 +108,8 @@ def ingest(
     """Read log files into the lake.
 
     Raises:
-        InputError: an input is missing, holds no logs, no file of it is a log, or one was rotated while it was read.
-            Nothing is stored then.
+        InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, or a file
+            was rotated while it was read. Nothing is stored then.
     """
     found = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES])
@@ -126,7 +126,8 @@ def ingest(
         else:
             new.setdefault(item.content_id, item)
     if not known and not any(item.readable for item in profiled):
-        raise _nothing_readable(paths, profiled)
+        raise nothing_readable(paths, [*profiled, *unread])
+    require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
     identities, changes = _identify(list(new.values()), known, register)
     readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
@@ -365,14 +366,6 @@ def _file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
         "problem": "; ".join(problem for problem in problems if problem) or None,
         "run_id": run_id,
     }
-
-
-def _nothing_readable(paths: Sequence[str | os.PathLike[str]], profiles: Sequence[Profile]) -> InputError:
-    where = Path(paths[0])
-    if len(profiles) == 1:
-        return InputError(profiles[0].path, "is no log", profiles[0].problem or "name a log file")
-    example = f", such as {PurePath(profiles[0].path).name} ({profiles[0].problem})" if profiles else ""
-    return InputError(where, f"none of {len(profiles)} files is a log{example}", "name the folder of a broker's logs")
 
 
 def _brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Sequence[Row]) -> tuple[Broker, ...]:

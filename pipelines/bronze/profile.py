@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 from zoneinfo import ZoneInfo
 
-from pipelines.bronze.identity import NEEDLES, Hints, kind_of
-from pipelines.bronze.layout import BY_NAME, Parser
+from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
+from pipelines.bronze.layout import Layout, Parser
 from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.wrapped import log_records
@@ -19,6 +19,11 @@ from pipelines.bronze.wrappers import recognise
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
 ASKED_PER_BLOCK = 20
 NEEDLE_BYTES_MAX = max(map(len, NEEDLES))
+_SHOWN_CHARS = 100
+EXPECTED_LINES = (
+    "expected lines such as [2026-11-20 15:33:21,101] INFO ... (kafka.server.KafkaServer), in this or another layout "
+    "with time, level and full logger name, bare or as containers and system logs wrap them (docs/inputs.md)"
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Profile:
         start_line: number of that line.
         readable: it is text, and has at least one line.
         bundle: the file that it is a member of, if it is one.
+        kafka_records: about how many of the records Kafka's loggers wrote, by those that were asked.
     """
 
     path: str
@@ -66,6 +72,7 @@ class Profile:
     start_line: int = 1
     readable: bool = True
     bundle: str | None = None
+    kafka_records: int = 0
 
 
 def stored_sha256(path: str) -> str:
@@ -127,6 +134,7 @@ def profile_stream(
             pass
     grown = source.grown_from is not None and why is None
     offset, line = source.grown_line if grown else (0, 1)
+    kafka_records = counted.kafka_records()
     kind = "other" if why else kind_of(path, counted.hints.kinds)
     return Profile(
         path=path,
@@ -141,22 +149,35 @@ def profile_stream(
         record_count=counted.records,
         first_us=counted.first_us,
         last_us=counted.last_us(),
-        problem=_problem(source, why, layout is None),
+        problem=_problem(source, why, layout, kafka_records, lines),
         hints=counted.hints,
         grown_from=source.grown_from[1] if source.grown_from and grown else None,
         start_offset=offset,
         start_line=line,
         readable=why is None and counted.lines > 0,
+        kafka_records=kafka_records,
     )
 
 
-def _problem(source: Source, why: str | None, unknown: bool) -> str | None:
+def _problem(
+    source: Source, why: str | None, layout: Layout | None, kafka_records: int, lines: Sequence[bytes]
+) -> str | None:
     if source.content_bytes == 0:
         return source.problem or "empty file"
     if why or source.problem:
         return why or source.problem
-    known = ", ".join(BY_NAME)
-    return f"no known log layout ({known}): its lines are kept but not understood" if unknown else None
+    if layout is not None and kafka_records:
+        return None
+    what = "no known log layout" if layout is None else f"nothing of it is Kafka's (layout {layout.name})"
+    return f"{what}: it begins with {_shown(lines)}; {EXPECTED_LINES}"
+
+
+def _shown(lines: Sequence[bytes]) -> str:
+    """The first line that says anything, as a terminal may show it."""
+    first = next((line for line in lines if line.strip()), b"")
+    text = first[: _SHOWN_CHARS * 4].decode(errors="backslashreplace").strip()
+    plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return f'"{plain[:_SHOWN_CHARS]}{"…" if len(plain) > _SHOWN_CHARS else ""}"'
 
 
 class _Counted:
@@ -167,6 +188,7 @@ class _Counted:
         self.lines = 0
         self.records = 0
         self.first_us: int | None = None
+        self._good = 0
         self._parse = parse
         self._last: RawRecord | None = None
         self._to_ask: float = 0
@@ -194,12 +216,19 @@ class _Counted:
         if record.problem is not None or self._parse is None:
             return
         self._last = record
+        self._good += 1
         if self._to_ask > 0 or self.first_us is None:
             self._to_ask -= 1
             head = self._parse(record.text)
             if head is not None:
                 self.hints.observe(head)
                 self.first_us = head.time_us if self.first_us is None else self.first_us
+
+    def kafka_records(self) -> int:
+        """Records of Kafka's loggers, one at least if any that was asked is."""
+        asked = sum(self.hints.kinds.values())
+        kafka = asked - self.hints.kinds[OTHER]
+        return max(1, self._good * kafka // asked) if kafka else 0
 
     def last_us(self) -> int | None:
         """Time of the last whole record."""

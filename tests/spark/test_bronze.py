@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,62 @@ def test_a_file_rotated_between_the_passes_stores_nothing(
             run(spark, lake, root)
     assert lines(lake) == []
     assert files(lake) == {}
+
+
+def test_bundles_and_wrapped_logs_are_the_logs_in_them(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    plain = cluster(tmp_path / "plain")
+    run(spark, lake, plain)
+    expected = {row["file_id"]: row for row in files(lake).values()}
+    bundles = tmp_path / "bundles"
+    bundles.mkdir()
+    for broker in ("b1", "b2", "b3"):
+        if (plain / broker).is_dir():
+            with tarfile.open(bundles / f"{broker}.tgz", "w:gz") as archive:
+                archive.add(plain / broker, broker)
+    other = Lake(spark, tmp_path / "other")
+    summary = run(spark, other, bundles)
+    assert summary.problems == ()
+    found = {row["file_id"]: row for row in files(other).values()}
+    assert set(found) == set(expected)
+    for file_id, row in found.items():
+        same = (
+            "kind",
+            "layout",
+            "cluster_id",
+            "broker_id",
+            "kafka_version",
+            "mode",
+            "record_count",
+            "sha256",
+            "problem",
+        )
+        assert [row[name] for name in same] == [expected[file_id][name] for name in same]
+        assert ".tgz!/b" in row["path"]
+    columns = list(LOG_LINES.column_names)
+    assert sorted(map(str, other.read(LOG_LINES).select(columns).collect())) == sorted(
+        map(str, lake.read(LOG_LINES).select(columns).collect())
+    )
+    again = run(spark, other, bundles)
+    assert (again.files_new, again.files_known, again.brokers) == (0, len(expected), summary.brokers)
+
+
+def test_input_of_which_hardly_anything_is_kafkas_is_refused(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    foreign = b"Nov 20 15:29:54 host sshd[1]: Accepted \x1b[31m publickey\n" * 2000
+    app = b"[2026-11-20 15:33:21,101] INFO started (com.example.Main)\n" * 2000
+    write(tmp_path, {"x/messages.log": foreign})
+    with pytest.raises(InputError) as refused:
+        run(spark, lake, tmp_path / "x")
+    said = str(refused.value)
+    assert "messages.log: hardly anything is Kafka's, 0 of 2000 records" in said
+    assert (
+        'begins with "Nov 20 15:29:54 host sshd[1]: Accepted \\x1b[31m publickey"; expected lines such as [2026' in said
+    )
+    write(tmp_path, {"x/app.log": app, "x/server.log": CLEANER})
+    with pytest.raises(InputError, match="hardly anything is Kafka's, 1 of 4001 records"):
+        run(spark, lake, tmp_path / "x")
+    assert files(lake) == {}
+    write(tmp_path, {"x/server.log": CLEANER * 100})
+    summary = run(spark, lake, tmp_path / "x")
+    problems = {Path(path).name: problem for path, problem in summary.problems}
+    assert problems["app.log"].startswith("nothing of it is Kafka's (layout kafka): it begins with \"[2026-11-20")
+    assert problems["messages.log"].startswith("no known log layout: it begins with")
