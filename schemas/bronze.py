@@ -10,11 +10,19 @@ LOG_FILES = TableSpec(
     comment="One row per distinct log file content that was read.",
     columns=(
         required("file_id", STRING, "First 32 hex digits of the SHA-256 of the decompressed content"),
-        required("path", STRING, "Path as it was found, the first name under which this content appeared"),
+        required(
+            "path",
+            STRING,
+            "Path as it was found, first name under which this content appeared; in a bundle: logs.tgz!/b1/server.log",
+        ),
         required("sha256", STRING, "SHA-256 of the file's bytes as stored (compressed if it was)"),
         required("size_bytes", LONG, "Size as stored, in bytes"),
         required("kind", STRING, "server, state-change, controller, kafka-request, log-cleaner, other"),
-        column("layout", STRING, "Name of the log4j layout that was recognised"),
+        column(
+            "layout",
+            STRING,
+            "Name of the log4j layout that was recognised, behind its wrapper's if it has one: kafka, cri/kafka",
+        ),
         column("cluster_id", STRING, "Cluster the file belongs to; 'unknown' where no line says it"),
         column("broker_id", INT, "Broker (node) that wrote the file; null if nothing tells"),
         column("broker_id_source", STRING, "content, listener, folder: what told the broker id"),

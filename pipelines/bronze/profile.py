@@ -225,8 +225,10 @@ class _Counted:
                 self.first_us = head.time_us if self.first_us is None else self.first_us
 
     def kafka_records(self) -> int:
-        """Records of Kafka's loggers, one at least if any that was asked is."""
+        """Records of Kafka's loggers, one at least if any that was asked is; all if none could be asked."""
         asked = sum(self.hints.kinds.values())
+        if not asked:
+            return self.records if self._parse is not None else 0
         kafka = asked - self.hints.kinds[OTHER]
         return max(1, self._good * kafka // asked) if kafka else 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.discover import discover
+from pipelines.bronze.discover import discover, is_log
 from pipelines.errors import InputError
 
 
@@ -51,6 +51,14 @@ def test_rotated_and_gzipped_logs_but_no_data_files(tmp_path: Path) -> None:
     tree(tmp_path, *logs, *others)
     assert names(tmp_path) == logs
     assert discover([tmp_path]).skipped == len(others)
+
+
+def test_bundles_are_taken_and_data_in_them_is_not(tmp_path: Path) -> None:
+    bundles = ["broker-1.tar", "broker-2.tar.zst", "logs.TGZ", "server.log.zip"]
+    tree(tmp_path, *bundles, "kafka.jar", "backup.7z", "zookeeper.tgz")
+    assert names(tmp_path, exclude=["zookeeper*"]) == bundles
+    assert names(tmp_path, include=["*.7z"]) == ["backup.7z"]
+    assert [name for name in bundles if is_log(name, ["*"], [])] == ["server.log.zip"]
 
 
 def test_patterns_add_and_remove(tmp_path: Path) -> None:

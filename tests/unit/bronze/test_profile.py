@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.bronze.ingest import balance
-from pipelines.bronze.profile import Profile, profile
+from pipelines.bronze.profile import EXPECTED_LINES, Profile, profile
 from pipelines.bronze.rows import FileChangedError, Reading, rows
 from schemas.bronze import LOG_LINES
 
@@ -79,7 +79,13 @@ def test_what_tells_who_wrote_it_is_found_far_into_the_file(tmp_path: Path) -> N
         ("server.log", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, "other", "not text: a PNG image", False),
         ("server.log", bytes(5000), "other", "not text: 5000 of its first 5000 bytes are NUL", False),
         ("server.log.gz", gzip.compress(SERVER)[:150], "server", "truncated gzip after", True),
-        ("x.log", b"Nov 20 15:29:54 host kafka: hello\n", "other", "no known log layout", True),
+        (
+            "x.log",
+            b"\nNov 20 15:29:54 host kafka: \x1b[31mhello" + b"o" * 200 + b"\n",
+            "other",
+            'no known log layout: it begins with "Nov 20 15:29:54 host kafka: \\x1b[31mhelloooo',
+            True,
+        ),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, content: bytes, kind: str, problem: str, readable: bool) -> None:
@@ -147,3 +153,21 @@ def test_balance_plans_everything_once_and_the_largest_first(sizes: list[int], p
     assert all(plan)
     totals = [sum(sizes[number] + 4096 for number in task) for task in plan]
     assert totals == sorted(totals, reverse=True)
+
+
+def test_kafkas_share_of_a_file_is_told(tmp_path: Path) -> None:
+    foreign = b"[2026-11-20 15:33:21,101] INFO started (com.example.Main)\n" * 8
+    assert made(tmp_path / "server.log", SERVER).kafka_records == 5
+    assert made(tmp_path / "mixed.log", SERVER * 2 + foreign).kafka_records == 10
+    app = made(tmp_path / "app.log", foreign)
+    assert app.kafka_records == 0
+    assert app.problem == (
+        "nothing of it is Kafka's (layout kafka): it begins with \"[2026-11-20 15:33:21,101] INFO started "
+        f'(com.example.Main)"; {EXPECTED_LINES}'
+    )
+    shown = (made(tmp_path / "y.log", b"\n" + b"\xff" + b"y" * 300).problem or "").split("; ")[0]
+    assert shown == 'no known log layout: it begins with "\\xff' + "y" * 96 + '…"'
+    assert made(tmp_path / "x.log", b"hello\n" * 9).kafka_records == 0
+    long = b"[2026-11-20 15:33:21,101] INFO " + b"x" * (2 << 20) + b" (kafka.server.X)\n"
+    found = made(tmp_path / "long.log", long)
+    assert (found.kafka_records, found.problem) == (1, None)
