@@ -8,12 +8,13 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pipelines.class_archive import archive_options
@@ -21,6 +22,7 @@ from pipelines.config import Config, SessionConfig
 from pipelines.errors import EnvironmentProblem, HighwaterError
 from pipelines.jars import delta_jars, delta_package
 from pipelines.java import JAVA_REMEDY, find_java, java_problem
+from pipelines.jvm_stderr import filtered_stderr
 from pipelines.resources import conf_file
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -84,11 +86,14 @@ def build_session(config: Config, app_name: str) -> SparkSession:
     settings |= {key: value for key, value in config.session.spark.items() if key != _JAVA_OPTIONS}
 
     _use_this_python(local)
+    settings = {"spark.master": config.session.master} | settings
     builder = SparkSession.builder.appName(app_name)
-    for key, value in ({"spark.master": config.session.master} | settings).items():
+    for key, value in settings.items():
         if key not in (submitted or {}):
             builder = builder.config(key, value)
     try:
+        if submitted is None:
+            _start_jvm(settings)
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
@@ -99,6 +104,14 @@ def build_session(config: Config, app_name: str) -> SparkSession:
     # transformWithState needs (SPARK-58973); asking for the streams starts it.
     _ = spark.streams
     return spark
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM as the session would, with these settings, if there is none yet."""
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        with filtered_stderr() as stderr:
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))  # type: ignore[no-untyped-call]
 
 
 @contextmanager

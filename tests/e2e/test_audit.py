@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,12 @@ def test_results_on_stdout_progress_on_stderr(audited: Audited):
     assert "replay" in ended.err
     assert "replay  " not in ended.out
     assert "WARN" not in ended.out
+
+
+def test_stderr_has_our_progress_and_nothing_else(audited: Audited):
+    _, ended = audited
+    ours = re.compile(r"[a-zA-Z ]{32} +\d+\.\d s|  .+|wrote .+")
+    assert [line for line in ended.err.splitlines() if not ours.fullmatch(line)] == []
 
 
 def test_markdown_says_the_same(audited: Audited):

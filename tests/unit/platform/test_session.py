@@ -1,12 +1,15 @@
 """What can be told about a session without starting one."""
 
 import os
+import subprocess
+import threading
 
 import pytest
 
 from pipelines.config import load_config
 from pipelines.errors import EnvironmentProblem
 from pipelines.jars import JARS_VARIABLE
+from pipelines.jvm_stderr import filtered_stderr
 from pipelines.session import build_session, local_cores
 
 
@@ -36,3 +39,13 @@ def test_without_jars_there_is_one_clear_error(tmp_path: object, monkeypatch: py
     monkeypatch.setenv(JARS_VARIABLE, str(tmp_path))
     with pytest.raises(EnvironmentProblem, match="make setup"):
         build_session(load_config(), "test")
+
+
+def test_what_the_jvm_says_of_itself_is_kept_back_and_all_else_handed_on(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "WARNING: Using incubator modules: jdk.incubator.vector\n15:33:21 spark WARN X: disk is full\nlast\n"
+    with filtered_stderr() as stderr:
+        subprocess.run(["printf", "%s", said], stdout=stderr, check=True)
+    pump = next((thread for thread in threading.enumerate() if thread.name == "jvm-stderr"), None)
+    if pump is not None:
+        pump.join(10)
+    assert capfd.readouterr().err == "15:33:21 spark WARN X: disk is full\nlast\n"

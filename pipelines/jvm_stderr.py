@@ -1,0 +1,35 @@
+"""What the JVM says of itself is kept from the user: that Spark uses an incubator module, or a deprecated method.
+
+The JVM prints these before any logging is set up and has no option against them. So its stderr goes through a pipe, and
+everything but them is handed on as it comes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+#: The JVM's own form; lines of Spark's logging begin with their time.
+_OWN_WARNING = b"WARNING: "
+_STDERR = 2
+
+
+@contextmanager
+def filtered_stderr() -> Iterator[int]:
+    """A file descriptor for the stderr of a process that is started within the block."""
+    reading, writing = os.pipe()
+    Thread(target=_hand_on, args=(reading,), name="jvm-stderr", daemon=True).start()
+    try:
+        yield writing
+    finally:
+        os.close(writing)  # the process has its own copy
+
+
+def _hand_on(reading: int) -> None:
+    # Not sys.stderr: what the JVM says is no part of what a caller may have put in its place.
+    with open(reading, "rb") as lines, open(_STDERR, "wb", buffering=0, closefd=False) as out:
+        for line in lines:
+            if not line.startswith(_OWN_WARNING):
+                out.write(line)
