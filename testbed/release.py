@@ -95,6 +95,11 @@ class Release:
         return ("-Dzookeeper.jmx.log4j.disable=true", *opened)
 
     @property
+    def protocol(self) -> str:
+        """As versions of protocol and metadata are written: 0.10.2, 2.8."""
+        return ".".join(map(str, self.numbers[: 3 if self < (1,) else 2]))
+
+    @property
     def has_transactions(self) -> bool:
         """KIP-98."""
         return self >= (0, 11)

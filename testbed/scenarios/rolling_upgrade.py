@@ -6,7 +6,7 @@ brokers run the new one, and is raised in a second round of restarts; in KRaft t
 
 from __future__ import annotations
 
-from testbed.release import ZOOKEEPER, Release
+from testbed.release import ZOOKEEPER
 from testbed.scenarios.matrix import begin_load
 from testbed.scenarios.run import Run
 
@@ -19,7 +19,7 @@ def rolling_upgrade(run: Run) -> None:
     zookeeper = run.request.mode == ZOOKEEPER
     if zookeeper:
         for node in run.cluster.nodes.values():
-            node.extra[PROTOCOL] = protocol_of(old)
+            node.extra[PROTOCOL] = old.protocol
     run.begin()
     begin_load(run)
     order = list(run.cluster.brokers)
@@ -29,11 +29,11 @@ def rolling_upgrade(run: Run) -> None:
         _restart(run, broker)
     if zookeeper:
         for broker in order:
-            run.cluster.nodes[broker].extra[PROTOCOL] = protocol_of(new)
+            run.cluster.nodes[broker].extra[PROTOCOL] = new.protocol
             _restart(run, broker)
     else:
-        run.note("metadata_version", version=protocol_of(new))
-        run.admin.raise_metadata_version(protocol_of(new))
+        run.note("metadata_version", version=new.protocol)
+        run.admin.raise_metadata_version(new.protocol)
     run.pause(order[0], 5)
     run.wait(6)
     run.end()
@@ -43,8 +43,3 @@ def _restart(run: Run, broker: int) -> None:
     run.restart(broker, 1)
     run.in_sync()
     run.wait(3)
-
-
-def protocol_of(release: Release) -> str:
-    """A release as versions of protocol and metadata are written: 0.10.2, 2.8."""
-    return ".".join(map(str, release.numbers[: 3 if release < (1,) else 2]))

@@ -63,6 +63,11 @@ def test_tools_that_are_not_to_be_had_are_those_of_an_older_release():
     assert not any("kafka-tools:" in name for name in Release.parse("4.4.0").artifacts)
 
 
+@pytest.mark.parametrize(("version", "protocol"), [("0.10.2.2", "0.10.2"), ("1.0.2", "1.0"), ("3.9.1", "3.9")])
+def test_a_protocol_is_named_as_kafka_does(version: str, protocol: str):
+    assert Release.parse(version).protocol == protocol
+
+
 def test_the_mode_is_one_that_all_releases_have():
     old, new = Release.parse("3.2.3"), Release.parse("3.9.1")
     assert mode_for([new], (KRAFT, ZOOKEEPER)) == KRAFT
