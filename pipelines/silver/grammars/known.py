@@ -88,6 +88,7 @@ LOGGERS = (
     KnownLogger("org.apache.kafka.timeline.", "known.plumbing", _PLUMBING),
     KnownLogger("org.apache.kafka.server.util.", "known.plumbing", _PLUMBING),
     KnownLogger("kafka.utils.", "known.plumbing", _PLUMBING),
+    KnownLogger("org.apache.kafka.server.logger.", "known.plumbing", _PLUMBING),
     KnownLogger("kafka.common.", "known.plumbing", "watchers of ZooKeeper nodes"),
     KnownLogger("org.apache.kafka.common.metrics.", "known.metrics", "metrics reporters"),
     KnownLogger("kafka.metrics.", "known.metrics", "metrics reporters"),
@@ -123,6 +124,11 @@ LOGGERS = (
     KnownLogger("kafka.server.ForwardingManager", "known.controller_channel", "requests passed on to the controller"),
     KnownLogger(
         "kafka.server.ControllerRegistrationManager",
+        "known.controller_channel",
+        "registration of a controller node",
+    ),
+    KnownLogger(
+        "org.apache.kafka.server.controller.ControllerRegistrationManager",
         "known.controller_channel",
         "registration of a controller node",
     ),

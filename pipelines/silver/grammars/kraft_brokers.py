@@ -89,6 +89,13 @@ TEMPLATES = (
         "ReplicationControlManager.generateLeaderAndIsrUpdates; DEBUG",
     ),
     Template(
+        "controller_kraft.heartbeats_forgotten",
+        _REPLICATION,
+        r"Removing heartbeat tracker entry for (?:broker -?\d+ at previous epoch -?\d+\. Current epoch is -?\d+|"
+        r"unknown broker -?\d+ at epoch -?\d+\.)",
+        "ReplicationControlManager, 4.0 and later: a broker that is back, or gone for good",
+    ),
+    Template(
         "controller_kraft.broker_registered",
         _CLUSTER,
         r"(?:Replayed initial RegisterBrokerRecord for broker|Replayed RegisterBrokerRecord (?:modifying the "

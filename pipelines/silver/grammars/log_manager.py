@@ -93,6 +93,13 @@ TEMPLATES = (
         _loaded_old,
     ),
     Template(
+        "log.remains_loaded",
+        ("Log",),
+        rf"Completed load of log {PARTITION}\.[0-9a-f]{{32}}-delete with \d+ log segments and log end offset -?\d+ "
+        r"in \d+ ms",
+        "Log.loadSegments, 0.10.2 to 1.0, of a folder whose replica was deleted before the broker restarted: nobody's",
+    ),
+    Template(
         "log.loading",
         _MANAGER,
         r"Loading logs(?: from log dirs .*)?\.?",

@@ -356,6 +356,24 @@ def test_topics_of_kraft() -> None:
         (QUORUM, NODE + "Creating new QuorumController with clusterId W-CQybfSRP-OafW0EWRB0Q."),
         (CLUSTER, NODE + "Ignoring no-op registration change for BrokerRegistration(id=3)"),
         ("org.apache.kafka.raft.KafkaRaftClient", "[RaftManager id=1] Beginning graceful shutdown"),
+        (
+            REPLICATION,
+            NODE + "Removing heartbeat tracker entry for broker 3 at previous epoch 10. Current epoch is 266",
+        ),
+        (REPLICATION, NODE + "Removing heartbeat tracker entry for unknown broker 3 at epoch 10."),
+        (
+            "org.apache.kafka.server.controller.ControllerRegistrationManager",
+            "[ControllerRegistrationManager id=1 incarnation=dB9rk_0YRYeHN5jI2_Mn9g] initialized channel manager.",
+        ),
+        (
+            "org.apache.kafka.server.logger.Log4jControllerRegistration",
+            "Registered `kafka:type=kafka.Log4jController` MBean",
+        ),
+        (
+            "kafka.log.Log",  # 0.10.2: the folder of a replica that was deleted before the broker restarted
+            "Completed load of log scratch-0.531d347e244248cfa691073e5bffa09e-delete with 1 log segments and log end "
+            "offset 72 in 3 ms",
+        ),
     ],
 )
 def test_lines_that_carry_nothing(logger: str, line: str) -> None:
