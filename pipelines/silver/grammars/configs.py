@@ -94,6 +94,8 @@ def _override(match: re.Match[str], context: Context, record: Record) -> tuple[F
         return _overrides("topic", match["entity"], match["values"])
     if kind == "brokers":
         return _overrides("broker_dynamic", match["entity"], match["values"])
+    if kind not in ("clients", "users", "ips"):
+        raise ValueError(f"no kind of entity: {kind[:80]}")
     return ()
 
 
@@ -113,8 +115,10 @@ def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[F
     its publisher says so: hence scopes of their own.
     """
     kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
-    if kind not in ("TOPIC", "BROKER"):
+    if kind in ("BROKER_LOGGER", "CLIENT_METRICS", "GROUP"):
         return ()
+    if kind not in ("TOPIC", "BROKER"):
+        raise ValueError(f"no kind of entity: {kind[:80]}")
     if kind == "TOPIC" and not entity:
         raise ValueError("a topic without name")
     topic = entity if kind == "TOPIC" else None
@@ -232,7 +236,8 @@ TEMPLATES = (
     Template(
         "configs.validation_error",
         ("ConfigurationControlManager",),
-        r"(?:Unknown server error validating Alter Configs|(?!Replayed|ConfigResource).*min\.insync\.replicas.*)",
+        r"(?:Unknown server error validating Alter Configs|Skipping unsupported config .* for resource .* during "
+        r"replay|(?:Generating cluster-level|Removing broker-level) min\.insync\.replicas .*)",
         "ConfigurationControlManager.validateAlterConfig",
     ),
     Template(

@@ -344,7 +344,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.directories",
         _REPLICATION,
-        r"(?:Director(?:y|ies) .* in broker .*(?<!\])|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
+        r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ "
+        r"assigned "
         r"partition "
         r".*)",
         "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",

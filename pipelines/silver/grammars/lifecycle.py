@@ -304,7 +304,9 @@ TEMPLATES = (
     Template(
         "lifecycle.zookeeper_state",
         ("ZkClient", "ZkEventThread"),
-        r"(?:zookeeper state changed \(\w+\)|Waiting for keeper state \w+|(?:Starting|Terminate) ZkClient event "
+        r"(?:zookeeper state changed "
+        r"\((?:Disconnected|NoSyncConnected|AuthFailed|ConnectedReadOnly|SaslAuthenticated|Closed)\)|Waiting for "
+        r"keeper state \w+|(?:Starting|Terminate) ZkClient event "
         r"thread\.)",
         "org.I0Itec.zkclient, up to 1.0",
     ),

@@ -90,9 +90,12 @@ def _names(text: str) -> list[str]:
 
 
 def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    names = _names(match[1])
+    if not names:
+        raise ValueError("no topic")
     return tuple(
         Fact("controller_events", {"event": "topic_deleted", "topic": topic, "detail": match[0][:_MAX_DETAIL]})
-        for topic in _names(match[1])
+        for topic in names
     )
 
 
