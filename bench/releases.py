@@ -75,10 +75,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lakes", type=Path, help="keep the lakes here, and go on with those that are there")
     parser.add_argument("--markdown", type=Path, help="a document that holds the table")
     given = parser.parse_args(arguments)
-    import runpy, os  # HOOK
-    if os.path.exists("/tmp/mut.py"):
-        runpy.run_path("/tmp/mut.py")
-        os.rename("/tmp/mut.py", "/tmp/mut-done.py")
     corpora = [path for path in given.corpora if (path / "broker-1").is_dir()]
     config = load_config(None)
     results: list[Result] = []
