@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.config import load_config
 from pipelines.lake import Lake
-from tests.spark.mutants.judged import MUTANTS, RUNS, UNDAMAGED
+from tests.spark.mutants.judged import MUTANTS, RESPELT, RUNS, UNDAMAGED
 from tests.spark.mutants.slices import SLICES, Records, available
 from tests.spark.mutants.variants import Audited, audited
 
@@ -22,5 +22,6 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Aud
     variants: dict[str, Records] = {UNDAMAGED + part: cut.read() for part, cut in SLICES.items()}
     variants |= {mutant.variant: mutant.change(SLICES[mutant.part].read()) for mutant in MUTANTS}
     variants |= {loss.name: loss.apply() for loss in RUNS}
+    variants |= {one.name: one.apply() for one in RESPELT}
     folder: Path = tmp_path_factory.mktemp("mutants")
     return audited(Lake(spark, folder / "lake"), variants, load_config())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipelines.rules.registry import BY_ID
-from tests.spark.mutants import on_clocks, on_fetches, on_produces, on_states
+from tests.spark.mutants import on_clocks, on_eras, on_fetches, on_produces, on_states, respelt
 from tests.spark.mutants.losses import losses
 from tests.spark.mutants.mutant import Mutant
 from tests.spark.mutants.variants import Finding
@@ -15,8 +15,10 @@ MUTANTS: tuple[Mutant, ...] = (
     *on_produces.MUTANTS,
     *on_fetches.MUTANTS,
     *on_clocks.MUTANTS,
+    *on_eras.MUTANTS,
 )
 RUNS = tuple(losses())
+RESPELT = tuple(respelt.variants(seeds=1))
 #: Name of the variant that is a slice as it is, before the slice's.
 UNDAMAGED = "undamaged "
 

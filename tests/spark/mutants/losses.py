@@ -90,7 +90,7 @@ RUNS = 7
 
 
 def losses() -> Iterator[Loss]:
-    """All runs: six slices, five kinds, seven seeds."""
+    """All runs: every slice, five kinds, seven seeds."""
     for part in SLICES:
         for name, lose in KINDS.items():
             for run in range(RUNS):

@@ -24,10 +24,9 @@ KINDS = ("server", "state-change", "controller", "kafka-request", "log-cleaner")
 REQUESTS = "kafka-request"
 _FETCHERS = r"broker-\d+-fetcher-\d+|ReplicaFetcherThread-\d+-\d+"
 #: Fetches and produces; what coordinators append is not looked at here.
-_READ_OR_WRITE = re.compile(rb'"requestApiKeyName":"(?:PRODUCE|FETCH)"|\{api_key=[01],')
-_CLIENT = re.compile(rb'"clientId":"([^"]*)"|client_id=([^,}]*)[,}]')
-_WRITTEN = re.compile(rb'"topicData":\[\{"(?:name|topicId)":"([^"]*)"|partitionSizes=\[(.*?)-\d+=')
-_PRODUCE = re.compile(rb'"requestApiKeyName":"PRODUCE"|\{api_key=0,')
+_READ_OR_WRITE = re.compile(rb'"requestApiKeyName":"(?:PRODUCE|FETCH)"|\{api_key=[01],|\(apiKey=(?:PRODUCE|FETCH),')
+_CLIENT = re.compile(rb'"clientId":"([^"]*)"|client_id=([^,}]*)[,}]|clientId=([^,)]*)[,)]')
+_PRODUCE = re.compile(rb'"requestApiKeyName":"PRODUCE"|\{api_key=0,|\(apiKey=PRODUCE,')
 #: Tables whose facts the rules do not read.
 _UNREAD = frozenset({"delayed_operation_checks", "unparsed_lines"})
 #: Of these tables the sources that they read.
@@ -96,6 +95,8 @@ SLICES = {
     ),
     "kraft39": Slice("kraft39-faults", ("payments",), "15:34:02.500", "15:34:05.500", clients=r"p5|p3|c\d+"),
     "zk28": Slice("zk28-faults", ("payments",), "15:27:07.500", "15:27:14"),
+    "zk11": Slice("zk11-faults", ("payments",), "04:11:09", "04:11:20.500", clients=r"p5"),
+    "elr": Slice("kraft40-elr", ("ledger",), "04:35:18", "04:35:34", clients=r"svc-1"),
 }
 
 
@@ -195,7 +196,7 @@ class _Filter:
         if not _READ_OR_WRITE.search(text):
             return False
         client = _CLIENT.search(text)
-        name = (client[1] or client[2] or b"") if client else b""
+        name = client[client.lastindex] if client and client.lastindex else b""
         if self._clients.fullmatch(name) is None:
             return False
         return not _PRODUCE.search(text) or any(topic in text for topic in self._topics)
