@@ -144,7 +144,10 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
     findings: dict[str, list[Row]] = defaultdict(list)
     for row in lake.read(VIOLATIONS).collect():
         findings[row["cluster_id"]].append(row.asDict())
-    reasons = {row["reason"] for row in lake.read(RULE_RESULTS).collect() if row["reason"]}
+    asked = lake.read(RULE_RESULTS).collect()
+    if not asked:
+        raise ValueError(f"{lake.root}: no rule was asked, the audit is not whole")
+    reasons = {row["reason"] for row in asked if row["reason"]}
     seen = told.collect(lake)
     results = []
     for corpus in corpora:
@@ -153,7 +156,10 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
         truth = truth_of(corpus)
         owned = [row for row in findings[cluster_id] if row["implied_by"] is None]
         severities = [row["severity"] for row in owned]
-        doubted = any(_doubts(reason, cluster_id, [row["path"] for row in rows]) for reason in reasons)
+        # As the report has it: without a produce that was seen nothing firm can be said.
+        doubted = not figures[cluster_id].get("succeeded") or any(
+            _doubts(reason, cluster_id, [row["path"] for row in rows]) for reason in reasons
+        )
         versions = sorted({row["kafka_version"] or "?" for row in rows if row["broker_id"] is not None})
         results.append(
             Result(

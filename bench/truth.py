@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -103,15 +104,26 @@ def judged(truth: Truth, findings: Iterable[Mapping[str, Any]]) -> Judgement:
     violations = [row for row in rows if row["severity"] == "violation"]
     suspected = [row for row in rows if row["severity"] in ("violation", "open")]
     accused = [_told(row) for row in suspected if not _confirmed(truth, row)]
-    missed = [
-        f"{'/'.join(place.rules)} {place.topic}-{place.partition} {place.offset_start}"
-        for place in truth.broken
-        if not any(_overlap(place, row) for row in violations)
-    ]
+    missed = _together(place for place in truth.broken if not any(_overlap(place, row) for row in violations))
     missed += [f"{rule} {bug}" for rule, bug in sorted(truth.bugs) if not _bug_named(rule, bug, violations)]
     observed = [row for row in rows if row["severity"] == "observation"]
     found = sum(any(_overlap(place, row) for row in observed) for place in truth.leader_only)
     return Judgement(tuple(accused), tuple(missed), found)
+
+
+def _together(places: Iterable[Place]) -> list[str]:
+    """One sentence for each partition."""
+    groups: dict[tuple[tuple[str, ...], str, int], list[Place]] = defaultdict(list)
+    for place in places:
+        groups[place.rules, place.topic, place.partition].append(place)
+    return [
+        f"{' or '.join(rules)} {topic}-{partition}, {len(group)} places from {min(group, key=_start).offset_start} on"
+        for (rules, topic, partition), group in groups.items()
+    ]
+
+
+def _start(place: Place) -> int:
+    return place.offset_start
 
 
 def _confirmed(truth: Truth, row: Mapping[str, Any]) -> bool:

@@ -39,7 +39,9 @@ def test_a_loss_that_is_found_agrees() -> None:
 )
 def test_a_loss_that_is_not_found_is_missed(values: dict[str, Any]) -> None:
     judgement = judged(Truth((LOST,)), [finding(**values)])
-    assert judgement.missed == ("committed-data-lost/acked-as-duplicate-of-another-batch events-0 848",)
+    assert judgement.missed == (
+        "committed-data-lost or acked-as-duplicate-of-another-batch events-0, 1 places from 848 on",
+    )
     assert not judgement.agrees
 
 
