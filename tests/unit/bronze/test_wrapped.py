@@ -222,3 +222,8 @@ def test_a_line_that_was_cut_while_it_was_written() -> None:
     pieces = wrapped(LINE, "cri", lambda line: [line[:30], line[30:]]).splitlines(True)
     (half,) = log_records([pieces[0]], layout_named("cri/kafka"), MIB)
     assert (half.problem, half.text) == ("half_line", LINE[:30])
+
+
+def test_the_document_of_inputs_names_every_layout_and_wrapper() -> None:
+    document = (ROOT / "docs" / "inputs.md").read_text(encoding="utf-8")
+    assert [name for name in (*BY_NAME, *BY_WRAPPER) if f"`{name}`" not in document] == []
