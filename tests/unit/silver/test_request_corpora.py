@@ -16,9 +16,10 @@ from pipelines.silver.request_log import parse_request
 from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_forms import rows
 from tests.unit.silver.test_request_log import record
+from tests.unit.silver.test_request_tokens import problems_of
 
-#: Records of each request log in text form, 0.9 to 2.7.
-TEXT_CORPORA = {
+#: Records of request logs: in text form, 0.9 to 2.7, then in JSON, to 4.2.
+RECORDS = {
     "lib-0.9": 2_202,
     "m-0.10.0.1": 6_504,
     "kip101": 2_542,
@@ -30,7 +31,15 @@ TEXT_CORPORA = {
     "m-2.4.1": 11_282,
     "zk25-rolls": 74_116,
     "zk27-faults": 54_757,
+    "m-3.0.2": 5_978,
+    "m-3.3.2": 6_625,
+    "m-3.6.2": 5_989,
+    "m-4.0.2": 7_803,
+    "m-4.2.1": 8_310,
 }
+#: Tokens of a line that are changed: fewer than of those that are beside the tests.
+TOKENS_MAX = 40
+_API = re.compile(r'apiKey=(\w+)|api_key=(\d+)|"requestApiKeyName":"(\w+)|Name: ?(\w+)')
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
 
 pytestmark = [
@@ -49,11 +58,23 @@ def records(corpus: str, naming: str = "") -> Iterator[Record]:
                     yield record(line.rstrip("\n"))
 
 
-@pytest.mark.parametrize(("corpus", "count"), TEXT_CORPORA.items())
-def test_every_record_in_text_form_is_read(corpus: str, count: int):
+@pytest.mark.parametrize(("corpus", "count"), RECORDS.items())
+def test_every_record_is_read(corpus: str, count: int):
     outcomes = Counter(parse_request(read).outcome for read in records(corpus))
     assert outcomes.total() == count
     assert outcomes.keys() <= {TYPED, KNOWN}
+
+
+@pytest.mark.parametrize("corpus", [corpus for corpus in RECORDS if corpus.startswith("m-")])
+def test_a_line_of_each_api_says_what_it_has_or_nothing(corpus: str):
+    lines: dict[str, Record] = {}
+    for read in records(corpus):
+        found = _API.search(read.message)
+        if found is not None:
+            lines.setdefault(found[found.lastindex or 0], read)
+    assert len(lines) > 10
+    for read in lines.values():
+        assert list(problems_of(read, TOKENS_MAX)) == []
 
 
 def test_a_sample_of_28_says_the_same_in_either_form():

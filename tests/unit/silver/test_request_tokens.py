@@ -51,17 +51,17 @@ TOKENS_MAX = 80
 Leaves = Counter[tuple[str, Any]]
 
 
-def mutants(message: str) -> Iterator[tuple[int, int, str]]:
+def mutants(message: str, tokens_max: int) -> Iterator[tuple[int, int, str]]:
     """(where the change begins, where it ends in the text as it was, what stands there now).
 
     Left out is what makes another line that Kafka could have printed, with another number of values: a list of numbers
     that loses one, or two that become one; an API's number, which alone says in 0.10 what the body is.
     """
     found = list(_TOKEN.finditer(message, len("Completed request:")))
-    step = max(1, len(found) // TOKENS_MAX)
+    step = max(1, len(found) // tokens_max)
     for number, token in enumerate(found):
         text, before, after = token[0], message[: token.start()], message[token.end() :]
-        if (number % step and number > TOKENS_MAX // 4) or before.endswith("{api_key="):
+        if (number % step and number > tokens_max // 4) or before.endswith("{api_key="):
             continue
         respelt = str(int(text) + 1) if text.isdigit() else text + "x" if re.match(r"[A-Za-z_]", text) else "|"
         changes = {"", text + text, respelt}
@@ -147,11 +147,11 @@ def unfit(parsed: Parsed) -> bool:
     return False
 
 
-def problems_of(read: Record) -> Iterator[str]:
+def problems_of(read: Record, tokens_max: int = TOKENS_MAX) -> Iterator[str]:
     original = parse_request(read)
     assert original.outcome == TYPED, original
     whole = leaves(original)
-    for begin, end, text in mutants(read.message):
+    for begin, end, text in mutants(read.message, tokens_max):
         changed = read.message[:begin] + text + read.message[end:]
         parsed = parse_request(read._replace(message=changed))
         if parsed.outcome == TYPED and unfit(parsed):
