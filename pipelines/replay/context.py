@@ -31,6 +31,7 @@ MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 CLEANUP_POLICY: Final = "cleanup.policy"
 MESSAGE_MAX_BYTES: Final = "message.max.bytes"
+DELETE_TOPIC: Final = "delete.topic.enable"
 REPLICA_FETCHERS: Final = "num.replica.fetchers"
 PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions"
@@ -45,7 +46,7 @@ TOPIC_KEYS: Final[Mapping[str, str]] = {
 }
 #: Keys that are kept, by the names of the broker's and of the topics' configuration.
 KEYS: Final = frozenset(
-    {LAG_TIME_MAX, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
+    {LAG_TIME_MAX, DELETE_TOPIC, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
     | TOPIC_KEYS.keys()
     | set(TOPIC_KEYS.values())
 )

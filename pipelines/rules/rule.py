@@ -161,6 +161,7 @@ class Settings:
         version: Kafka version of a broker, None where unknown.
         skew_max_us: clocks of two brokers are taken to differ by no more.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
+        deletable: whether topics can be deleted, and so be created anew (delete.topic.enable).
         compacted: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy.
     """
 
@@ -169,6 +170,7 @@ class Settings:
     skew_max_us: int = 1_000_000
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
     compacted: bool | None = None
+    deletable: bool = True
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from pipelines.replay.context import CLEANUP_POLICY, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
+from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
 from pipelines.rules.rule import Rule, Settings
@@ -88,7 +88,19 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
         skew_max_us=skew_max_us,
         unclean_allowed=unclean_allowed,
         compacted=is_compacted(contexts, cluster_id, topic),
+        deletable=is_deletable(contexts, cluster_id),
     )
+
+
+def is_deletable(contexts: Contexts, cluster_id: str) -> bool:
+    """Whether topics of a cluster can be deleted: not if every broker of it, at every start, says that they cannot."""
+    told = [
+        value
+        for (cluster, broker_id), history in contexts.settings(DELETE_TOPIC).items()
+        if cluster == cluster_id
+        for _, value in history
+    ]
+    return not told or any(value != "false" for value in told)
 
 
 def is_compacted(contexts: Contexts, cluster_id: str, topic: str) -> bool | None:

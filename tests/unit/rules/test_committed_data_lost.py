@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from pipelines.rules.guarantees.committed_data_lost import RULE
-from pipelines.rules.rule import OPEN, VIOLATION
+from pipelines.rules.rule import OPEN, VIOLATION, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads
@@ -74,6 +74,13 @@ def test_without_an_id_and_with_a_version_missing_it_may_be_another_topic() -> N
     assert [case.severity for case in cases(RULE, [one for one in UNCLEAN if one.partition_epoch != 1])] == [OPEN]
     later = [one._replace(partition_epoch=3) if one.partition_epoch == 2 else one for one in UNCLEAN]
     assert [case.severity for case in cases(RULE, later)] == [OPEN]
+
+
+def test_where_topics_cannot_be_deleted_it_is_the_same_one() -> None:
+    """lib-0.9: lines name no topic id and no partition epoch, and delete.topic.enable is false everywhere."""
+    bare = [one._replace(partition_epoch=None) for one in UNCLEAN]
+    assert [case.severity for case in cases(RULE, bare)] == [OPEN]
+    assert [case.severity for case in cases(RULE, bare, Settings(deletable=False))] == [VIOLATION]
 
 
 def test_a_topic_created_anew_begins_at_zero() -> None:

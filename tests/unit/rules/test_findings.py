@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from pipelines.replay.context import Contexts
 from pipelines.rules.findings import findings_of, results_of
 from pipelines.rules.registry import BY_ID
+from pipelines.rules.worker import is_compacted, is_deletable
 
 LOST, BELOW = "committed-data-lost", "truncation-below-hw"
 
@@ -65,3 +68,25 @@ def test_verdicts() -> None:
     assert verdicts([], {LOST: "ZeroDivisionError"}, []) == ["inconclusive", "clean"]
     # Nothing to go by: a rule that needs a request log does not call it clean.
     assert verdicts([], {}, [], checked=0) == ["clean", "inconclusive"]
+
+
+def test_what_brokers_say_of_deletion_and_compaction() -> None:
+    configs = {("c", 1, "delete.topic.enable"): ((0, "false"),), ("c", 2, "delete.topic.enable"): ((0, "false"),)}
+    assert is_deletable(Contexts(), "c")
+    assert not is_deletable(Contexts(broker_configs=configs), "c")
+    assert is_deletable(Contexts(broker_configs=configs | {("c", 2, "delete.topic.enable"): ((0, "true"),)}), "c")
+    policies = {("c", 1, "log.cleanup.policy"): ((0, "[delete]"),)}
+    own = {("c", 1, "t", "cleanup.policy"): ((5, "[compact, delete]"),)}
+    assert is_compacted(Contexts(), "c", "t") is None
+    assert is_compacted(Contexts(broker_configs=policies), "c", "t") is False
+    assert is_compacted(Contexts(broker_configs=policies, topic_configs=own), "c", "t") is True
+    assert is_compacted(Contexts(), "c", "__consumer_offsets") is True
+
+
+def test_one_witness_leaves_it_open() -> None:
+    (one,) = findings_of([case() | {"witnesses": ["broker 1, leadership"]}], {})
+    assert (one.severity, one.message) == ("open", "m Open, as a single witness says so.")
+    # Unless the rule says why one suffices; and an observation needs none.
+    alone = replace(BY_ID[LOST], one_suffices="a reason")
+    assert findings_of([case() | {"witnesses": []}], {}, [alone])[0].severity == "violation"
+    assert findings_of([case(severity="observation") | {"witnesses": []}], {})[0].severity == "observation"
