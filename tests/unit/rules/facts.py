@@ -63,7 +63,7 @@ def acked(second: float, broker_id: int, offset: int, end: int | None = None, **
 
 
 def settings(**fields: Any) -> Settings:
-    return Settings(**fields)
+    return Settings(**({"version": lambda _: "3.9.1"} | fields))
 
 
 def min_isr(value: int) -> Settings:
@@ -72,7 +72,7 @@ def min_isr(value: int) -> Settings:
 
 def outcome(rule: Rule, facts: list[Fact], told: Settings | None = None) -> RuleOutcome:
     """What one rule makes of the facts of one partition, given in any order."""
-    audit = PartitionAudit(PartitionHistory("c", "t", 0), told or Settings(), [rule])
+    audit = PartitionAudit(PartitionHistory("c", "t", 0), told or settings(), [rule])
     by_offset = (a.OPERATION, a.ANSWER, a.BATCH)
 
     def order(one: Fact) -> tuple[Any, ...]:

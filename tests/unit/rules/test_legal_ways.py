@@ -65,8 +65,8 @@ def _failover(start: int, *more: Fact) -> list[Fact]:
     ]
 
 
-COMPACTED = Settings(compacted=True)
-KEPT = Settings(compacted=False)
+COMPACTED = Settings(compacted=True, version=lambda broker_id: "3.9.1")
+KEPT = Settings(compacted=False, version=lambda broker_id: "3.9.1")
 
 #: By way: facts of a partition, and what the configuration says.
 SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
@@ -223,6 +223,18 @@ SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
         (
             _failover(100, _fetch(70, 1, 3, 0, 100, 100, 30)),
             replace(KEPT, version=lambda broker_id: "2.0.1" if broker_id == 1 else "3.9.1"),
+        ),
+        # zk23-faults: up to 2.4.0 a fetch session forgets which epoch a fetch names, and answers it in a later one
+        # (KAFKA-9338).
+        (
+            [
+                decided(0, 0, 0, 2, (1, 2, 3)),
+                leads(1, 2, 0, 0, **ID),
+                leads(40, 2, 1, 100, **ID),
+                *[_fetch(45 + no, 2, 1, 0, 120 + no, 119 + no, no) for no in range(9)],
+                leads(80, 3, 2, 129, **ID),
+            ],
+            replace(KEPT, version=lambda broker_id: "2.3.1"),
         ),
     ],
     w.RESENT: [
