@@ -58,6 +58,9 @@ _STATE_CHANGE = frozenset(
     ]
 )
 
+#: A prefix that is one value, directly before the text.
+_IDENT = re.compile(r"(?:\{\}|%s)(?=[A-Z])")
+
 #: Prefixes that are part of the text where a release has no ``logIdent``.
 _PREFIX = re.compile(
     r"\[[^\]]*\][:,]? |Controller (?:%d|\{\}) epoch (?:%d|\{\}) |Broker (?:%d|\{\}) (?=[a-z])"
@@ -112,9 +115,14 @@ def _candidates(name: str) -> tuple[Template, ...]:
 def reader_of(entry: Logged) -> str | None:
     """Id of the template that reads a text, or of the logger that is known as a whole; None if nothing knows it."""
     first_line = entry.text.partition("\n")[0]
+    if ident := _IDENT.match(first_line):
+        first_line = first_line[ident.end() :]
     for text in dict.fromkeys((first_line, _PREFIX.sub("", first_line, count=1))):
         beginning = constants(text)[0].strip()
-        for template in _candidates(simple_name(entry.logger)):
+        candidates = _candidates(simple_name(entry.logger))
+        if not beginning:  # a text that begins with a value: so does its template, if there is one
+            candidates = tuple(sorted(candidates, key=lambda template: bool(literal_prefix(template.pattern))))
+        for template in candidates:
             prefix = literal_prefix(template.pattern)
             length = min(len(beginning), len(prefix))
             if beginning[:length] == prefix[:length] and can_match(template.pattern, text):

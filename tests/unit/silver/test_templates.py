@@ -13,6 +13,7 @@ FRAGMENTS = {
     "New replicas %s for partition %s being ": "goes on with 'reassigned not yet caught up with the leader'",
     "Waiting for new replicas %s for partition %s being ": "goes on with 'reassigned to catch up with the leader'",
     "Replica(s) %s still need to catch up": "end of '%d/%d replicas have caught up with the leader'",
+    "{}Resuming partition reassignment": "end of '%d/%d replicas have caught up with the leader'",
     "is already in the new list of replicas %s and is alive": "end of 'Leader %s for partition %s being reassigned'",
     "is already in the new list of replicas %s but is dead": "end of 'Leader %s for partition %s being reassigned'",
     "is not in the new list of replicas %s. Re-electing leader": "end of 'Leader %s for partition %s being reassigned'",
