@@ -8,18 +8,22 @@ KILLS  ?= 50
 KAFKA    ?=
 SCENARIO ?= matrix
 RUN      ?=
+# Rings of `make test` that run beside each other: where a query is planned, a core has nothing to do.
+LANES  ?= 2
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 
 .DEFAULT_GOAL := setup
-.PHONY: help setup audit test test-airflow test-crash test-cluster cluster airflow check lock bench clean java
+.PHONY: help setup audit airflow cluster check lock bench clean java
+.PHONY: test test-unit test-spark test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
-	@echo "make test               all tests but those of test-airflow and test-crash"
+	@echo "make test               test-unit, -spark, -mutants and -e2e, two beside each other; LANES=1 for one"
+	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, more losses of lines"
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
@@ -61,11 +65,30 @@ audit: setup
 	@$(BIN)/highwater audit $(LOGS) --lake $(LAKE) --out $(OUT); code=$$?; \
 	case $$code in 0|1|3) exit 0 ;; *) exit $$code ;; esac
 
+# The longest ones first. What one prints comes when it has ended.
 test: setup
-	$(BIN)/python -m pytest -m "not crash"
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(LANES) --output-sync=target \
+	    test-spark test-e2e test-mutants test-unit
+
+PYTEST := $(BIN)/python -m pytest -m "not crash and not long" --durations=10
+test-unit: setup
+	$(PYTEST) tests/unit
+
+test-spark: setup
+	$(PYTEST) tests/spark --ignore=tests/spark/mutants
+
+# One audit of hundreds of damaged slices, and a Spark of its own: half of what tests/spark takes.
+test-mutants: setup
+	$(PYTEST) tests/spark/mutants
+
+test-e2e: setup
+	$(PYTEST) tests/e2e tests/crash
+
+test-corpora: setup
+	$(BIN)/python -m pytest -m long --durations=10 tests/spark tests/e2e
 
 test-crash: setup
-	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash
+	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash tests/crash
 
 # Airflow pins what Spark's side pins otherwise, so it has an environment of its own.
 AIRFLOW_VENV := .venv-airflow

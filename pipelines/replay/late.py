@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
@@ -22,6 +23,7 @@ from schemas import gold, silver
 RESUME_MS = 100
 
 _KEY = gold.DELAYED_OPERATIONS.keys
+_BROKER = ["cluster_id", "broker_id"]
 
 
 def tell_late_apart(lake: Lake, operations: DataFrame, since: datetime) -> DataFrame:
@@ -49,17 +51,20 @@ def tell_late_apart(lake: Lake, operations: DataFrame, since: datetime) -> DataF
 
 def with_reasons(late: DataFrame, requests: DataFrame) -> DataFrame:
     """Late operations with their ``class_reason``; a known bug stays named only where a wake-up was lost."""
-    waited = late.select(*_KEY, "highest_time", "completed_time")
-    others = requests.select(
-        "cluster_id", "broker_id", F.col("arrival_time").alias("came"), F.col("line_time").alias("left")
+    # As a broker resumes it answers what has piled up, within moments of the late ones.
+    resumed_us = F.unix_micros("completed_time") - RESUME_MS * 1000
+    waited = late.select(*_KEY, F.unix_micros("highest_time").alias("at_us"), resumed_us.alias("resumed_us"))
+    others = requests.join(F.broadcast(waited.select(*_BROKER).distinct()), _BROKER, "left_semi").select(
+        *_BROKER, F.unix_micros("arrival_time").alias("at_us"), F.unix_micros("line_time").alias("answered_us")
     )
+    # Of what came after an operation should have ended, the first answer: one pass, from the last arrival back. A join
+    # would compare each operation of an incident with each request of it.
+    came_later = Over.partitionBy(*_BROKER).orderBy(F.col("at_us").desc()).rangeBetween(Over.unboundedPreceding, -1)
     alive = (
-        others.join(F.broadcast(waited), ["cluster_id", "broker_id"])
-        # As a broker resumes it answers what has piled up, within moments of the late ones.
-        .where(f"came > highest_time AND left < completed_time - INTERVAL '{RESUME_MS}' MILLISECOND")
-        .select(*_KEY)
-        .distinct()
-        .withColumn("alive", F.lit(True))
+        waited.unionByName(others, allowMissingColumns=True)
+        .withColumn("first_answer_us", F.min("answered_us").over(came_later))
+        .where("first_answer_us < resumed_us")
+        .select(*_KEY, F.lit(True).alias("alive"))
     )
     told = late.join(alive, list(_KEY), "left")
     lost = F.coalesce("alive", F.lit(False))

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 ROOT = Path(__file__).parents[2]
 POLL_S = 0.02
 TIMEOUT_S = 1200
@@ -223,8 +221,3 @@ def _written(lake: Path) -> dict[str, set[str]]:
 def table_name(folder: Path) -> str:
     """``layer.table``."""
     return f"{folder.parent.name}.{folder.name}"
-
-
-def report(folder: Path) -> dict[str, Any]:
-    """The report as JSON."""
-    return orjson.loads((folder / "report" / "report.json").read_bytes())

@@ -23,9 +23,13 @@ class Undisturbed:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_corpus(tmp_path_factory.mktemp("input") / "corpus")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
-    corpus = small_corpus(folder / "corpus")
     ended = highwater(folder, "audit", corpus)
     assert ended.code in VERDICTS, ended.err
     return Undisturbed(folder, corpus, ended)

@@ -54,9 +54,9 @@ def _free(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def test_a_report_that_could_not_be_written_is_told_first(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_a_report_that_could_not_be_written_is_told_first(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "report").write_text("a file is in the way")
-    ended = highwater(tmp_path, "audit", undisturbed.corpus)
+    ended = highwater(tmp_path, "audit", corpus)
     assert ended.code == 2
     assert len(ended.complaints) == 1
     assert f"{tmp_path / 'report'}: cannot hold the report" in ended.complaints[0]

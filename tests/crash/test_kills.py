@@ -75,14 +75,6 @@ def _sum_up(killer: Killer, lake: Path, tell: Callable[[str], None]) -> None:
     tell(f"{orphans} files of killed writes, which no version names")
 
 
-def test_killed_three_times(undisturbed: Undisturbed, tmp_path: Path, tell: Callable[[str], None]) -> None:
-    lake = tmp_path / "lake"
-    killer = Killer(SEED, undisturbed.ended.seconds, iter(["commit", "file", "moment", *["commit"] * 3]))
-    Chain(killer, tmp_path, undisturbed.corpus, lake, undisturbed.folder / "lake", tell).kill(3)
-    _sum_up(killer, lake, tell)
-    assert len(killer.kills) == 3
-
-
 @pytest.mark.crash
 def test_killed_fifty_times(tmp_path: Path, tell: Callable[[str], None]) -> None:
     """The input comes in three pieces, as from an hourly rotation.

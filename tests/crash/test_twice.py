@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.crash.commands import SMALL_CONF, Command, highwater, report
+from tests.crash.commands import SMALL_CONF, Command, highwater
 from tests.crash.conftest import VERDICTS, Undisturbed
 from tests.crash.inputs import INSTANTS, size
-from tests.crash.lakes import compare, digest, tables
+from tests.crash.lakes import compare
 from tests.cuts import cut_at, cut_at_random, deliver
-
-
-def test_the_same_again_changes_nothing(undisturbed: Undisturbed, tmp_path: Path, tell: Callable[[str], None]) -> None:
-    lake = tmp_path / "lake"
-    shutil.copytree(undisturbed.folder / "lake", lake)
-    before = digest(lake)
-    again = highwater(tmp_path, "audit", undisturbed.corpus)
-    assert again.code == undisturbed.ended.code, again.err
-    after = digest(lake)
-    versions = sum(version.number for version in tables(lake).values())
-    took = f"{again.seconds:.1f} s, {again.cpu_s:.1f} s of CPU"
-    tell(f"nothing new: {took}; {len(after)} files of {len(tables(lake))} tables, {versions} versions")
-    assert after == before
-    assert again.out == undisturbed.ended.out
-    assert _lasting(report(tmp_path)) == _lasting(report(undisturbed.folder))
-
-
-def _lasting(told: dict[str, Any]) -> dict[str, Any]:
-    """A report without the version of the ledger, which took its row after the first report was written."""
-    versions = told["provenance"]["delta_versions"]
-    return told | {"provenance": told["provenance"] | {"delta_versions": {**versions, "gold.runs": None}}}
 
 
 @pytest.mark.crash

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SLICE = ROOT / "tests" / "data" / "slice"
 CORPORA = ROOT.parent / "shared" / "corpora"
-#: Clean ones beside those that lost something: nobody else's finding may appear in them. No two ran at one time.
-NAMES = ("kip101", "unclean28", "kraft39-faults", "kraft43-faults", "kraft43-ops", "lostwake28", "slow28")
+#: Those in which something was lost, and clean ones beside them: nobody else's finding may appear there. No two ran at
+#: one time.
+LOSSES = ("kip101", "unclean28", "kraft43-faults", "lostwake28")
+CLEAN = ("kraft39-faults", "kraft43-ops", "slow28")
+ALL = pytest.param((*LOSSES, *CLEAN), id="all", marks=pytest.mark.long)
+#: From, until; None where a window has no such bound.
+Bounds = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -35,9 +41,9 @@ class Ended:
         return [line for line in self.err.splitlines() if line.startswith("highwater: ")]
 
 
-def highwater(folder: Path, *arguments: object, lake: str = "lake") -> Ended:
+def highwater(folder: Path, *arguments: object, lake: str = "lake", report: str = "report") -> Ended:
     """Run ``highwater`` with its lake and report in a folder."""
-    out = folder / "report"
+    out = folder / report
     verb, *rest = map(str, arguments)
     places = ["--lake", str(folder / lake)]
     if verb in ("audit", "report"):
@@ -63,10 +69,28 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     return folder, highwater(folder, "audit", SLICE)
 
 
-@pytest.fixture(scope="session")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+def reports(folder: Path, windows: Sequence[Bounds]) -> list[dict[str, Any]]:
+    """A report of the folder's lake per window, by one process: starting Spark takes longer than a report."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.windows", str(folder / "lake"), orjson.dumps(windows).decode()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    collected: list[dict[str, Any]] = orjson.loads(done.stdout)
+    return collected
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(LOSSES, id="losses"), ALL],
+)
+def corpora(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     """Several clusters in one lake, audited once."""
     folder = tmp_path_factory.mktemp("corpora")
-    ended = highwater(folder, "audit", *(CORPORA / name for name in NAMES))
+    ended = highwater(folder, "audit", *(CORPORA / name for name in request.param))
     assert ended.code == 1, ended.err
     return folder, ended

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import CORPORA, Ended, highwater
+from tests.e2e.conftest import ALL, CORPORA, Ended, reports
 
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.corpora,
+    pytest.mark.parametrize("corpora", [ALL], indirect=True, scope="session"),
     pytest.mark.skipif(not CORPORA.is_dir(), reason="the large corpora are not beside this checkout"),
 ]
 
@@ -26,11 +28,24 @@ def fault(corpus: str, what: str, shift_s: float = 0) -> str:
     raise LookupError(what)
 
 
-def test_a_faulty_kraft_cluster_is_replayed_closely(corpora: tuple[Path, Ended]):
-    corpus = "kraft39-faults"
-    ended = highwater(corpora[0], "report", "--from", fault(corpus, "load"), "--until", fault(corpus, "end", 30))
-    assert ended.code == 0, ended.err
-    report = ended.report
+@pytest.fixture(scope="session")
+def windows(corpora: tuple[Path, Ended]) -> dict[str, dict[str, Any]]:
+    """Reports of the windows that the tests ask for.
+
+    Who stands out is told per interval of 5 s. The window before has all requests before the stutter; the cluster that
+    ran before had ended.
+    """
+    bounds = {
+        "faulty": (fault("kraft39-faults", "load"), fault("kraft39-faults", "end", 30)),
+        "before": (fault("slow28", "slow_start", -23), fault("slow28", "slow_start", -5)),
+        "during": (fault("slow28", "slow_start"), fault("slow28", "slow_end")),
+        "after": (fault("slow28", "slow_end", 5), fault("slow28", "slow_end", 60)),
+    }
+    return dict(zip(bounds, reports(corpora[0], list(bounds.values())), strict=True))
+
+
+def test_a_faulty_kraft_cluster_is_replayed_closely(windows: dict[str, dict[str, Any]]):
+    report = windows["faulty"]
     assert (report["verdict"], report["violations"], report["open_cases"]) == ("clean", [], [])
     produce = report["operations"]["produce"]
     assert produce["observed"] > 20_000
@@ -47,20 +62,14 @@ def test_a_faulty_kraft_cluster_is_replayed_closely(corpora: tuple[Path, Ended])
     assert report["latency"]["phases_within_1_ms"] >= 0.999
 
 
-def test_a_gray_failure_is_blamed_on_the_broker_that_stuttered_and_on_nobody_outside_it(corpora: tuple[Path, Ended]):
-    # Who stands out is told per interval of 5 s. The first window has all requests before; the last cluster had ended.
-    before, start = fault("slow28", "slow_start", -23), fault("slow28", "slow_start")
-    end, after = fault("slow28", "slow_end"), fault("slow28", "slow_end", 60)
-    during = highwater(corpora[0], "report", "--from", start, "--until", end)
-    assert during.code == 0, during.err
-    worst = during.report["blame"][0]
+def test_a_gray_failure_is_blamed_on_the_broker_that_stuttered_and_on_nobody_outside_it(
+    windows: dict[str, dict[str, Any]],
+):
+    assert windows["during"]["verdict"] == "clean"
+    worst = windows["during"]["blame"][0]
     assert worst["broker_id"] == 2
     assert worst["share"] > 0.9
     assert worst["singled_out"]
-    quiet = (
-        highwater(corpora[0], "report", "--from", before, "--until", fault("slow28", "slow_start", -5)),
-        highwater(corpora[0], "report", "--from", fault("slow28", "slow_end", 5), "--until", after),
-    )
-    for ended in quiet:
-        assert ended.report["operations"]["produce"]["observed"] > 100
-        assert not any(row["singled_out"] for row in ended.report["blame"]), ended.out
+    for quiet in (windows["before"], windows["after"]):
+        assert quiet["operations"]["produce"]["observed"] > 100
+        assert not any(row["singled_out"] for row in quiet["blame"])

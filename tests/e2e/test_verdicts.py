@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import CORPORA, Ended, highwater
+from tests.e2e.conftest import ALL, CORPORA, Ended, highwater
 
 pytestmark = [
     pytest.mark.e2e,
@@ -57,7 +57,8 @@ def test_the_hole_of_kip_101(audited: Ended):
     assert any("Truncating log ledger-0 to offset 118" in text for text in texts)
 
 
-def test_the_same_without_any_file_of_a_data_directory(audited: Ended, tmp_path: Path):
+@pytest.mark.long
+def test_the_same_without_any_file_of_a_data_directory(tmp_path: Path):
     logs = tmp_path / "logs"
     for broker in (CORPORA / "kip101").glob("broker-*"):
         (logs / broker.name).mkdir(parents=True)
@@ -106,5 +107,6 @@ def test_the_swallowed_record(audited: Ended):
     assert [one["rule_id"] for one in swallowed["implied"]] == ["error-yet-committed"]
 
 
+@pytest.mark.parametrize("corpora", [ALL], indirect=True, scope="session")
 def test_a_deleted_topic_is_no_loss(audited: Ended):
     assert found(audited, "violations", "kraft43-ops") == []

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.bronze.ingest import ingest
-from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts
 from pipelines.replay.followers_stage import EVENT_TYPES, KEY, follower_events, replayed_followers
 from pipelines.replay.stage import collect_contexts
-from pipelines.silver.parse import parse
 from schemas import replicas as r
 from schemas import silver
 from schemas.table import TableSpec
 
-SLICE = Path(__file__).parents[1] / "data" / "slice"
 pytestmark = pytest.mark.spark
 
 
@@ -31,18 +26,11 @@ def fact(spec: TableSpec, second: int, line_no: int, **values: Any) -> dict[str,
     return row | place | at | {"fact_no": 0} | values
 
 
-def test_the_slice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory):
-    lake = Lake(spark, tmp_path_factory.mktemp("followers"))
-    ingest(spark, lake, [SLICE], load_config(None).ingest, "run")
-    parse(lake)
-    contexts = collect_contexts(lake, 5_000_000)
-    events = follower_events(lake, contexts)
+def test_the_slice(slice_lake: Lake):
+    lake = slice_lake
+    events = follower_events(lake, collect_contexts(lake, 5_000_000))
     assert events is not None
     assert events.columns == [*KEY, *EVENT_TYPES]
-    with replayed_followers(lake, contexts) as found:
-        for spec, rows in ((r.REPLICA_TRUNCATIONS, found.truncations), (r.FETCHER_TIMELINE, found.stays)):
-            lake.create([spec])
-            lake.replace(spec, rows, stamp="run")
     truncations, stays = lake.read(r.REPLICA_TRUNCATIONS), lake.read(r.FETCHER_TIMELINE)
     for spec, table in ((r.REPLICA_TRUNCATIONS, truncations), (r.FETCHER_TIMELINE, stays)):
         assert table.count() == table.select(*spec.keys).distinct().count() > 0

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs import steps
 from jobs.exit_codes import ExitCode
@@ -28,39 +29,65 @@ def fill(lake: Lake, spec: TableSpec, rows: list[Row]) -> None:
     lake.replace(spec, lake.spark.createDataFrame(values, spec.worker_schema), stamp="audit-1")
 
 
+@pytest.fixture(scope="module")
+def hours(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A lake whose two hours each have a produce; tests write findings into it, and `audited` takes them out."""
+    lake = Lake(spark, tmp_path_factory.mktemp("gate"))
+    lake.create(TABLES)
+    fill(lake, LOG_FILES, [log_file("a/server.log", 1)])
+    fill(lake, COVERAGE, [covered(1, "request.produce", 10)])
+    return lake
+
+
 @pytest.fixture
-def judge(lake: Lake, monkeypatch: pytest.MonkeyPatch):
-    """The step in the ring's session, over a lake whose two hours each have a produce; gives code and lines."""
+def judge(hours: Lake, monkeypatch: pytest.MonkeyPatch):
+    """The step in the ring's session; gives code and lines."""
 
     @contextmanager
     def opened(_: steps.Run) -> Iterator[Lake]:
-        yield lake
+        yield hours
 
     monkeypatch.setattr(steps, "lake_of", opened)
     monkeypatch.setattr(steps.gold, "is_current", lambda _lake, _run_id: True)
 
     def gate(since: datetime | None, until: datetime | None, fail_on: str = "inconclusive") -> tuple[ExitCode, str]:
         console = CaptureConsole()
-        run = steps.Run(load_config(), console, lake.root, Path("unused"), since, until)
+        run = steps.Run(load_config(), console, hours.root, Path("unused"), since, until)
         code = steps.gate(run, fail_on)
         return code, "\n".join(console.texts("result"))
 
     return gate
 
 
+@pytest.fixture(scope="module")
+def produced(hours: Lake) -> Lake:
+    fill(hours, DELAYED_OPERATIONS, [operation(1), operation(2, arrival_ms=HOUR_MS + 5)])
+    fill(hours, RULE_RESULTS, [result()])
+    return hours
+
+
 @pytest.fixture
-def audited(lake: Lake) -> Lake:
-    lake.create(TABLES)
-    fill(lake, LOG_FILES, [log_file("a/server.log", 1)])
-    fill(lake, COVERAGE, [covered(1, "request.produce", 10)])
-    fill(lake, DELAYED_OPERATIONS, [operation(1), operation(2, arrival_ms=HOUR_MS + 5)])
-    fill(lake, RULE_RESULTS, [result()])
-    return lake
+def audited(produced: Lake) -> Iterator[Lake]:
+    yield produced
+    if produced.has_rows(VIOLATIONS):
+        fill(produced, VIOLATIONS, [])
 
 
-def test_a_violation_fails_its_own_hour_only(audited: Lake, judge) -> None:
-    fill(audited, VIOLATIONS, [found(12)])
+def test_a_lake_without_an_audit_is_an_error(judge) -> None:
+    with pytest.raises(InputError, match="holds no audit"):
+        judge(None, None)
+
+
+@pytest.fixture
+def violated(audited: Lake) -> Iterator[Lake]:
+    """Of all hours together, which is what rules have results of, one is violated."""
     fill(audited, RULE_RESULTS, [result(verdict="violated", cases=1)])
+    yield audited
+    fill(audited, RULE_RESULTS, [result()])
+
+
+def test_a_violation_fails_its_own_hour_only(violated: Lake, judge) -> None:
+    fill(violated, VIOLATIONS, [found(12)])
     code, said = judge(at(0), at(HOUR_MS))
     assert code == ExitCode.VIOLATED
     assert "violated: committed-data-lost  orders-0, offset 12, leader epoch 5  2026-11-20T14:00:00.012Z" in said
@@ -113,9 +140,3 @@ def test_files_that_no_audit_has_seen_yet_are_no_clean_hour(
     assert "highwater replay" in said
     fill(audited, VIOLATIONS, [found(12)])
     assert judge(at(0), at(HOUR_MS))[0] == ExitCode.VIOLATED
-
-
-def test_a_lake_without_an_audit_is_an_error(lake: Lake, judge) -> None:
-    lake.create(TABLES)
-    with pytest.raises(InputError, match="holds no audit"):
-        judge(None, None)

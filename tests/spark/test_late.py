@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
+from operator import neg
 from typing import Any
 
 import pytest
@@ -56,3 +58,53 @@ def test_reasons(spark: SparkSession):
         ("forgotten", "lost_wake_up", "KAFKA-13091"),
         ("stalled", "leader_stalled", None),
     }
+
+
+def test_ten_thousand_late_operations_of_one_incident(spark: SparkSession):
+    """Each is held against all requests of its broker: a hundred million pairs, if one looked at each of them."""
+    operations, requests = range(10_000), range(40_000)
+
+    def waited_us(number: int) -> tuple[int, int]:
+        return number * 1_000, number * 1_000 + 2_000_000 + number % 7 * 1_000_000
+
+    def answered_us(number: int) -> tuple[int, int]:
+        return number * 500, number * 500 + 3_000_000 + number % 11 * 1_000_000
+
+    values = {
+        "cluster_id": "'c'",
+        "broker_id": "cast(1 + id % 2 as int)",
+        "operation_id": "cast(id as string)",
+        "known_bug": "'KAFKA-13091'",
+        "highest_time": "timestamp_micros(id * 1000)",
+        "completed_time": "timestamp_micros(id * 1000 + 2000000 + id % 7 * 1000000)",
+    }
+    columns = [
+        f"cast({values.get(field.name, 'null')} as {field.dataType.simpleString()}) `{field.name}`"
+        for field in gold.DELAYED_OPERATIONS.worker_schema.fields
+    ]
+    traffic = spark.range(len(requests)).selectExpr(
+        "'c' cluster_id",
+        "cast(1 + id % 3 as int) broker_id",
+        "timestamp_micros(id * 500) arrival_time",
+        "timestamp_micros(id * 500 + 3000000 + id % 11 * 1000000) line_time",
+    )
+    told = with_reasons(spark.range(len(operations)).selectExpr(*columns), traffic)
+    rows = told.select("operation_id", "class_reason", "known_bug").collect()
+
+    # By broker, from the last arrival back: when it came, and the first answer to it or to what came after it.
+    came: dict[int, list[int]] = {1: [], 2: [], 3: []}
+    first_answer: dict[int, list[int]] = {1: [], 2: [], 3: []}
+    for number in reversed(requests):
+        broker_id, (came_us, left_us) = 1 + number % 3, answered_us(number)
+        before = first_answer[broker_id]
+        came[broker_id].append(came_us)
+        before.append(min([left_us, *before[-1:]]))
+    expected = {}
+    for number in operations:
+        broker_id, (highest_us, completed_us) = 1 + number % 2, waited_us(number)
+        later = bisect_left(came[broker_id], -highest_us, key=neg)
+        lost = later > 0 and first_answer[broker_id][later - 1] < completed_us - 100_000
+        expected[str(number)] = ("lost_wake_up", "KAFKA-13091") if lost else ("leader_stalled", None)
+    assert {row["operation_id"]: (row["class_reason"], row["known_bug"]) for row in rows} == expected
+    assert len(rows) == len(operations)
+    assert len(set(expected.values())) == 2

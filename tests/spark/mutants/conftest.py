@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,9 +17,22 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Aud
     """What the rules find in the slices as they are, in the mutants, and where lines are missing."""
     if not available():
         pytest.skip("the large corpora are not beside this checkout")
-    variants: dict[str, Records] = {UNDAMAGED + part: cut.read() for part, cut in SLICES.items()}
+    variants = undamaged()
     variants |= {mutant.variant: mutant.change(SLICES[mutant.part].read()) for mutant in MUTANTS}
-    variants |= {loss.name: loss.apply() for loss in RUNS}
     variants |= {one.name: one.apply() for one in RESPELT}
-    folder: Path = tmp_path_factory.mktemp("mutants")
-    return audited(Lake(spark, folder / "lake"), variants, load_config())
+    variants |= {loss.name: loss.apply() for loss in RUNS if not loss.long}
+    return audited(Lake(spark, tmp_path_factory.mktemp("mutants")), variants, load_config())
+
+
+@pytest.fixture(scope="session")
+def more_losses(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """What the rules find where more lines are missing."""
+    if not available():
+        pytest.skip("the large corpora are not beside this checkout")
+    variants = undamaged() | {loss.name: loss.apply() for loss in RUNS if loss.long}
+    return audited(Lake(spark, tmp_path_factory.mktemp("losses")), variants, load_config())
+
+
+def undamaged() -> dict[str, Records]:
+    """The slices as they are."""
+    return {UNDAMAGED + part: cut.read() for part, cut in SLICES.items()}
