@@ -175,11 +175,12 @@ class Cluster:
         self._processes[node].send(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Stop all nodes in order, then ZooKeeper."""
-        for process in self._processes.values():
+        """Stop all brokers, then what else there is: a controlled shutdown needs a controller."""
+        brokers = [process for node, process in self._processes.items() if node in self.brokers]
+        for process in brokers:
             process.send(signal.SIGCONT)
             process.send(signal.SIGTERM)
-        for process in self._processes.values():
+        for process in [*brokers, *self._processes.values()]:
             process.terminate()
         self.close()
 
