@@ -18,7 +18,7 @@ from schemas import audit_facts as a
 from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
 #: Brokers of this version and later compare the leader epoch of every fetch with their own.
-EPOCHS_COMPARED: Final = (2, 4, 1)
+EPOCHS_COMPARED: Final = (2, 5, 0)
 #: The fields from here on say where a fact stands; those before, what it says.
 _PLACE = Fact._fields.index("file_id")
 
@@ -85,7 +85,7 @@ class PartitionAudit:
         yield from self._outcomes.values()
 
     def _trusted(self, fact: Fact) -> Fact:
-        """A fetch without the leader epoch that it names, where its broker may not have compared the two: before 2.4.1
+        """A fetch without the leader epoch that it names, where its broker may not have compared the two: before 2.5
         fetch sessions forget it (KAFKA-9338), so that an answer may be given in a later epoch."""
         if fact.kind not in (a.FETCH, a.READ) or fact.leader_epoch is None or fact.broker_id is None:
             return fact

@@ -148,7 +148,7 @@ RULE = Rule(
         "Kafka documentation, Replication (committed: all in-sync replicas have it); "
         "Partition.maybeIncrementLeaderHW; KIP-497 for the maximal ISR"
     ),
-    versions="2.4.1 and later, which compare the leader epochs of all fetches (KIP-320, KAFKA-9338)",
+    versions="2.5 and later, which compare the leader epochs of all fetches (KIP-320, KAFKA-9338)",
     tier="T1",
     needs="followers' fetches in the leader's request log, ISRs with partition epochs; T2 adds the leader's moves",
     proof=(

@@ -171,7 +171,7 @@ RULE = Rule(
         "Kafka documentation, Replication; KIP-207; UnifiedLog.maybeIncrementHighWatermark and "
         "Partition.maybeIncrementLeaderHW; TLA+ KafkaReplication"
     ),
-    versions="all; by fetches 2.4.1 and later (KIP-320, KAFKA-9338); by lines that name both values, 2.4",
+    versions="all; by fetches 2.5 and later (KIP-320, KAFKA-9338); by lines that name both values, 2.4",
     tier="T1",
     needs="fetches of followers in leaders' request logs (T1); 'High watermark updated' lines (T2)",
     proof=(

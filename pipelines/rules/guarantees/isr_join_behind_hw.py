@@ -201,7 +201,7 @@ RULE = Rule(
         "start of the leader's epoch."
     ),
     source="Partition.isFollowerInSync (maybeExpandIsr); KAFKA-7128",
-    versions="2.4.1 and later, which compare the leader epochs of all fetches (KIP-320, KAFKA-9338)",
+    versions="2.5 and later, which compare the leader epochs of all fetches (KIP-320, KAFKA-9338)",
     tier="T1",
     needs="followers' fetches in the leader's request log; the leader's lines of ISRs with partition epochs",
     proof=(

@@ -120,7 +120,7 @@ RULE = Rule(
         "UNKNOWN_LEADER_EPOCH, never with records."
     ),
     source="KIP-320; Partition.checkCurrentLeaderEpoch",
-    versions="2.4.1 and later: before, fetch sessions forget the epoch that a fetch names (KAFKA-9338)",
+    versions="2.5 and later: before, fetch sessions forget the epoch that a fetch names (KAFKA-9338)",
     tier="T1",
     needs="followers' fetches in request logs; lines by which brokers enter leader epochs",
     proof=(

@@ -224,7 +224,7 @@ SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
             _failover(100, _fetch(70, 1, 3, 0, 100, 100, 30)),
             replace(KEPT, version=lambda broker_id: "2.0.1" if broker_id == 1 else "3.9.1"),
         ),
-        # zk23-faults: up to 2.4.0 a fetch session forgets which epoch a fetch names, and answers it in a later one
+        # zk23-faults: up to 2.4 a fetch session forgets which epoch a fetch names, and answers it in a later one
         # (KAFKA-9338).
         (
             [
