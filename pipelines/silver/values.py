@@ -15,9 +15,9 @@ PARTITION = r"(?:[\w.-]+-\d+|\[[\w.-]+,\s?\d+\])"
 #: The same with its topic id before it (``TopicIdPartition``, 3.1 and later).
 ID_PARTITION = rf"(?:(?:[\w-]{{22}}|null):)?{PARTITION}"
 
-#: ``LogOffsetMetadata``: ``(offset=5 segment=[0:12])`` to 3.4, with a comma since 3.5, ``5 [0 : 12]`` up to 1.x. One
-#: group, the offset.
-OFFSET = r"\(?(?:offset=)?(-?\d+),? (?:segment=)?\[-?\d+ ?: ?-?\d+\]\)?"
+#: ``LogOffsetMetadata``: ``(offset=5 segment=[0:12])`` to 3.4, ``(offset=5segment=[0:12])`` in 3.5, later with a comma,
+#: ``5 [0 : 12]`` up to 1.x. One group, the offset.
+OFFSET = r"\(?(?:offset=)?(-?\d+)(?:,? |(?=segment=))(?:segment=)?\[-?\d+ ?: ?-?\d+\]\)?"
 
 #: Names under which Scala prints its collections, by release and by size.
 COLLECTION_NAMES = (

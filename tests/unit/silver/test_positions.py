@@ -129,6 +129,12 @@ def test_high_watermark_held_back_by_min_isr() -> None:
             {"source": "non_monotonic", "previous_high_watermark": 471, "high_watermark": 469},
         ),
         (
+            "org.apache.kafka.storage.internals.log.UnifiedLog",
+            "[UnifiedLog partition=orders-5, dir=/d] Non-monotonic update of high watermark from (offset=471"
+            "segment=[0:129339]) to (offset=469segment=[-1:-1])",
+            {"source": "non_monotonic", "previous_high_watermark": 471, "high_watermark": 469},
+        ),
+        (
             "kafka.cluster.Replica",
             "Setting high watermark for replica 1 partition orders-5 to [7 [-1 : -1]]",
             {"source": "set", "high_watermark": 7},
