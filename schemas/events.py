@@ -12,6 +12,8 @@ LEADER_START: Final = "leader_start"
 LEADER_END: Final = "leader_end"
 ISR_UPDATE: Final = "isr_update"
 ISR_PROPOSAL: Final = "isr_proposal"
+#: Its log began a new segment.
+ROLL: Final = "roll"
 # What its request log shows:
 FETCH: Final = "fetch"
 #: An append on behalf of a request: a client's PRODUCE, a transaction marker, or a coordinator's record.
@@ -27,9 +29,10 @@ RANK: Final = {
     ISR_UPDATE: 2,
     ISR_PROPOSAL: 3,
     INITIAL_STATUS: 4,
-    FETCH: 5,
-    PRODUCE: 6,
-    PROGRESS: 7,
+    ROLL: 5,
+    FETCH: 6,
+    PRODUCE: 7,
+    PROGRESS: 8,
 }
 
 
@@ -42,7 +45,8 @@ class Event(NamedTuple):
         earliest_us: the earliest instant at which it can have happened.
         leader_epoch: epoch that starts (leader_start), that ended this leadership (leader_end), or of the request.
         offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
-            (produce; None where unknown), start offset (initial_status).
+            (produce; None where unknown), start offset (initial_status), first offset of the segment (roll; None where
+            the version does not log it).
         high_watermark: of leader_start, isr_update and isr_proposal, as the line shows it.
         isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
             for progress.

@@ -72,7 +72,7 @@ DELAYED_OPERATIONS = TableSpec(
             STRING,
             "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown; of fetches also "
             "bytes, no_partitions, no_wait, session_error, fenced_epoch, diverging_epoch, preferred_replica, "
-            "beyond_end",
+            "beyond_end, older_segment",
         ),
         column("closing_topic", STRING, "Topic of the partition that was last"),
         column("closing_partition", INT, "Partition that was last"),

@@ -11,11 +11,13 @@ FETCH: Final = "fetch"
 BATCH: Final = "batch"
 STABLE: Final = "stable"
 LEADER_END: Final = "leader_end"
+#: The end that counts came to lie in a new segment of the log.
+ROLL: Final = "roll"
 #: The high watermark moved: it completes followers' fetches in 2.4 and 2.5 (KIP-392).
 COMMITTED: Final = "committed"
 
 #: Order of events of one instant: what was there before it was asked for.
-RANK: Final = {LEADER_END: 0, BATCH: 1, COMMITTED: 2, STABLE: 3, FETCH: 4}
+RANK: Final = {LEADER_END: 0, BATCH: 1, COMMITTED: 2, ROLL: 3, STABLE: 4, FETCH: 5}
 
 
 class SessionEvent(NamedTuple):
@@ -27,10 +29,10 @@ class SessionEvent(NamedTuple):
         latest_us: by when it had happened; None where nothing but the fetch itself proves that it did. Of a fetch, when
             it had been read (handled).
         topic, partition: of a wake; the topic as the fetches of this connection name it.
-        base_offset: of a batch; the last stable offset (stable).
+        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll).
         size_bytes: of a batch; None where the log does not tell it.
         estimated: the offset of the batch is a count, not a logged one.
-        unstable: the batch lies above the last stable offset until a `stable` event.
+        unstable: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event.
         operation_id: of a fetch.
         replica_id: the follower that fetches; -1 for consumers.
         isolation_level: 0 read_uncommitted, 1 read_committed.
@@ -46,6 +48,7 @@ class SessionEvent(NamedTuple):
         told_topics, told_partitions, told_stable: last stable offsets in the response to a read_committed consumer,
             where they lie below the high watermark.
         at_once_reason: why the response shows that it could not wait; None if it shows no reason.
+        sequence: of a fetch, its place among the requests of its connection (the correlation id).
         origin: columns of the request that its outcome repeats; the replay does not look at them.
     """
 
@@ -80,4 +83,5 @@ class SessionEvent(NamedTuple):
     told_partitions: tuple[int, ...] = ()
     told_stable: tuple[int, ...] = ()
     at_once_reason: str | None = None
+    sequence: int | None = None
     origin: tuple[object, ...] = ()

@@ -21,6 +21,7 @@ from schemas.events import Event
 # Kinds of wake.
 BATCH: Final = "batch"
 STABLE: Final = "stable"
+ROLL: Final = "roll"
 LEADER_START: Final = "leader_start"
 LEADER_END: Final = "leader_end"
 
@@ -30,18 +31,22 @@ _SETTLE_US = 1_000_000
 _PARKED_US = 1_000
 #: Instants computed from two lines can contradict each other by as much: two ticks of the log's clock.
 _CLOCK_US = 2_000
+#: Segments begun while the broker followed that are kept until it leads: the high watermark lags by few.
+_ROLLS_MAX = 64
 
 
 class Wake(NamedTuple):
     """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, or unknown.
 
     Attributes:
-        kind: batch; stable (the last stable offset moved); leader_start; leader_end.
-        base_offset: of a batch; the last stable offset (stable); log end offset (leader_start).
+        kind: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end.
+        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset
+            (leader_start).
         size_bytes: of a batch; None where the log does not tell it.
         estimated: the base offset is counted, not logged.
         appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened.
-        committed_lowest_us, committed_highest_us: when the high watermark passed it.
+        committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
+            the new segment.
         unstable: it was committed while a transaction below it was open; a `stable` wake frees it.
         high_watermark: of leader_start.
         leader_epoch: of the leadership.
@@ -66,7 +71,7 @@ class Wake(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """A batch that the high watermark has not passed yet, or that is not settled."""
+    """A batch that the high watermark has not passed yet, or that is not settled; or the begin of a segment."""
 
     base_offset: int
     size_bytes: int | None
@@ -82,6 +87,8 @@ class Batch:
     end_offset: int = 0
     #: What carried it out, for an append that no request shows: (completed, connection), the earliest first.
     carriers: list[tuple[int, str]] | None = None
+    #: First offset of a new segment: not a batch, but what the high watermark passes when it comes to lie there.
+    rolled_at: int | None = None
 
 
 class BatchLog:
@@ -103,6 +110,9 @@ class BatchLog:
         self._inferred: list[Batch] = []
         self._last: Batch | None = None
         self._since_us = 0
+        #: Segments begun while the broker did not lead, and one whose first batch is yet to come.
+        self._rolls: deque[Batch] = deque(maxlen=_ROLLS_MAX)
+        self._rolling: Batch | None = None
 
     def starts(self, event: Event, newly_leader: bool) -> Iterator[Wake]:
         """The leader takes up an epoch; what it appended in the one before stays, unless it led none."""
@@ -112,6 +122,7 @@ class BatchLog:
             self.open_ended = event.offset is None
             # Transactions that are open already are not known: a consumer's responses tell their offset.
             self._open, self._ended, self._last = {}, {}, None
+            self._take_up_rolls(event)
         self.leader_epoch = event.leader_epoch
         self._since_us = event.time_us
         yield Wake(
@@ -127,9 +138,12 @@ class BatchLog:
         """The broker leads no more: what was not committed never will be here."""
         yield from self.settle(None)
         for batch in self.uncommitted:
-            if batch.carriers is None:
+            if batch.rolled_at is not None:
+                self._rolls.append(batch)
+            elif batch.carriers is None:
                 yield self._wake(batch)
         self.uncommitted.clear()
+        self._rolling = None
 
     def ended(self, event: Event) -> Iterator[Wake]:
         """As `ends`, and a wake for fetches that are parked."""
@@ -151,6 +165,7 @@ class BatchLog:
         batch = Batch(
             base, event.size_bytes, event.earliest_us, event.time_us, event.producer, bool(event.control), estimated
         )
+        self._begin_segment(batch)
         self._insert(batch)
         self._last = batch
         if base + (event.records or 1) > self.end_offset:
@@ -163,6 +178,51 @@ class BatchLog:
             else:
                 self._open.setdefault(event.producer, base)
         return base
+
+    def rolled(self, event: Event, leads: bool, moves_high_watermark: bool) -> None:
+        """A new segment begins. What is read from before it is old once the end that counts lies in it
+        (``LogOffsetMetadata.onOlderSegment``).
+
+        Args:
+            event: its offset is None up to 0.11: then that of the next append.
+            leads: the broker leads the partition; else the segment matters when it does.
+            moves_high_watermark: a high watermark at the end of the log moves into the new segment with it; else it
+                lies there with the first batch.
+        """
+        at = self.end_offset if event.offset is None else event.offset
+        roll = Batch(
+            at - moves_high_watermark,
+            None,
+            event.earliest_us,
+            event.time_us,
+            estimated=event.offset is None,
+            rolled_at=at,
+        )
+        if leads:
+            self._insert(roll)
+            self._rolling = roll
+        elif event.offset is not None:
+            self._rolls.append(roll)
+
+    def _begin_segment(self, first: Batch) -> None:
+        """The batch for which the segment was rolled: its append has the fetches checked."""
+        roll, self._rolling = self._rolling, None
+        if roll is None or first.appended_lowest_us > roll.appended_highest_us + _CLOCK_US:
+            return
+        if roll.estimated and roll in self.uncommitted:
+            self.uncommitted.remove(roll)
+            roll.base_offset += first.base_offset - (roll.rolled_at or 0)
+            roll.rolled_at = first.base_offset
+            self._insert(roll)
+        roll.appended_highest_us = max(roll.appended_highest_us, first.appended_highest_us)
+
+    def _take_up_rolls(self, event: Event) -> None:
+        """The broker leads now: segments that it began as a follower, as far as they were not truncated."""
+        for roll in self._rolls:
+            if event.offset is None or (roll.rolled_at or 0) <= event.offset:
+                roll.appended_lowest_us, roll.appended_highest_us = event.earliest_us, event.time_us
+                self._insert(roll)
+        self._rolls.clear()
 
     def fetched(self, event: Event) -> None:
         """A follower fetches from an offset: the log reached up to there before its previous response was complete."""
@@ -274,8 +334,8 @@ class BatchLog:
             highest_us, carrier = batch.carriers[0]
             without = batch.carriers[1][0] if len(batch.carriers) > 1 else None
         return Wake(
-            BATCH,
-            batch.base_offset,
+            BATCH if batch.rolled_at is None else ROLL,
+            batch.base_offset if batch.rolled_at is None else batch.rolled_at,
             batch.size_bytes,
             batch.estimated,
             min(lowest_us, highest_us),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipelines.replay import outcome as o
-from pipelines.replay.fetch_sessions import FetchOutcome
+from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.judge import Tolerances, judge
 
 #: Columns of a judged fetch in Spark, beside the key of its connection. Instants are microseconds.

@@ -9,7 +9,8 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
-from pipelines.replay.fetch_sessions import FetchOutcome, FetchSession
+from pipelines.replay.fetch_rules import FetchOutcome
+from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.fetch_timeline import CARRIED, EVENT_TYPES, KEY, ORIGIN_TYPES
 from pipelines.replay.freeze import freeze, thaw
 from pipelines.replay.judge import Tolerances

@@ -19,35 +19,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pipelines.replay import outcome as o
-from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
+from pipelines.replay.fetch_rules import UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
 from pipelines.replay.versions import Rules
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
 
-#: A remote time below this is the handler's own: the fetch was not parked.
-_AT_ONCE_US = 1_000
 #: A fetch that took this long was parked, however slow its handler.
 _PARKED_US = 5_000
 #: Instants of two lines can be off against each other by as much: a line carries the time at which it was written.
 _ORDER_SLACK_US = 50_000
+#: Computed instants are upper bounds, some later than others: two fetches can be out of order by as much.
+_REORDER_US = 2_000
 #: Batches beyond a position that are kept one by one; older ones are then taken together, as a bound.
 _ENTRIES_MAX = 1_024
-_UNBOUNDED: Final = 1 << 62
 _GONE_US: Final = 3_600_000_000
-
-Key = tuple[str, int]
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """Bytes that can be read: between `lowest_us` and `latest_us` they became readable."""
-
-    base_offset: int
-    lowest_us: int
-    latest_us: int | None
-    bytes_min: int
-    bytes_max: int
-    estimated: bool = False
+_NEVER_US: Final = 1 << 62
 
 
 @dataclass(slots=True)
@@ -85,53 +71,6 @@ def _is_read(entry: Entry, offset: int, delivered_us: int) -> bool:
     return entry.base_offset < offset or (entry.estimated and entry.lowest_us <= delivered_us)
 
 
-@dataclass(slots=True)
-class FetchOutcome:
-    """One fetch, as the rules see it.
-
-    Attributes:
-        lowest_us, highest_us: predicted completion; None where nothing could be predicted.
-        cause: see `pipelines.replay.outcome`.
-        closing: (topic, partition) that completed it, None if none did.
-        parked: it waited.
-        bytes_known: the sizes that decided it are known, not bounded.
-        missing: what evidence lacks, if any does.
-    """
-
-    event: SessionEvent
-    lowest_us: int | None
-    highest_us: int | None
-    cause: str
-    closing: Key | None = None
-    parked: bool = False
-    bytes_known: bool = True
-    missing: str | None = None
-
-
-@dataclass(slots=True)
-class Asked:
-    """A fetch that is under way, or was until lately, with what can have completed it.
-
-    Attributes:
-        active: what the session asks for with it.
-        told: why the response itself shows that it could not wait; None if it may have waited.
-        entries: bytes beyond its offsets: (entry, partition, the partition's limit).
-        moved: offsets that it asked from, of partitions that a later fetch has moved on.
-        ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
-        since_us, until_us: when the fetch before it was answered, and when the next one came.
-    """
-
-    fetch: SessionEvent
-    active: set[Key]
-    partial: bool
-    told: str | None = None
-    entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
-    moved: dict[Key, int] = field(default_factory=dict)
-    ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
-    since_us: int = 0
-    until_us: int = _UNBOUNDED
-
-
 class FetchSession:
     """Fetches of one connection, in their order.
 
@@ -147,6 +86,16 @@ class FetchSession:
         self._known = True
         self._names_epochs = False
         self._asked: deque[Asked] = deque()
+        #: First offset of the newest segment in which the end that counts lies, and partitions read from before it.
+        self._segments: dict[Key, int] = {}
+        self._behind: set[Key] = set()
+        #: Segments that the last stable offset has not reached.
+        self._unstable_rolls: dict[Key, list[int]] = {}
+        #: Moves of the high watermark that are newer than the one last sent: (earliest, latest, partition).
+        self._moves: list[tuple[int, int, Key]] = []
+        #: Fetches that came before one with a smaller number may have: a connection takes up one after the other.
+        self._early: list[SessionEvent] = []
+        self._sequence: int | None = None
         self._last_us: int | None = None
         #: When the last fetch was taken up.
         self.fetched_us = 0
@@ -154,7 +103,7 @@ class FetchSession:
     @property
     def pending(self) -> int:
         """Fetches that are not judged yet."""
-        return len(self._asked)
+        return len(self._asked) + len(self._early)
 
     @property
     def last_us(self) -> int:
@@ -163,7 +112,7 @@ class FetchSession:
 
     def is_gone(self, sealed_us: int) -> bool:
         """Nothing was fetched for an hour: brokers close idle connections after ten minutes."""
-        return not self._asked and self.fetched_us < sealed_us - _GONE_US
+        return not self.pending and self.fetched_us < sealed_us - _GONE_US
 
     def observe(self, event: SessionEvent) -> Iterator[FetchOutcome]:
         """Fold one event; give the fetches that it shows to be over.
@@ -174,17 +123,38 @@ class FetchSession:
         if self._last_us is not None and event.time_us < self._last_us:
             raise ValueError(f"events are out of order: {event.time_us} after {self._last_us}")
         self._last_us = event.time_us
+        if event.kind == s.FETCH:
+            self._early.append(event)
+        self._take_due(event.time_us if event.kind != s.LEADER_END else _NEVER_US)
         if event.kind != s.FETCH:
             self._wake(event)
-        elif not self._asked or self._asked[-1].fetch.operation_id != event.operation_id:
-            self._take(event)  # the same line can stand in two overlapping files
         while self._asked and self._asked[0].until_us + _ORDER_SLACK_US < event.time_us:
             yield judged(self._asked.popleft())
 
     def finish(self) -> Iterator[FetchOutcome]:
         """No more events."""
+        self._take_due(_NEVER_US)
         while self._asked:
             yield judged(self._asked.popleft())
+
+    def _take_due(self, now_us: int) -> None:
+        """Take fetches in the order of their numbers; one whose predecessor is missing waits a little for it."""
+        if not self._early:
+            return
+        self._early.sort(key=lambda fetch: fetch.sequence or 0)
+        while self._early:
+            fetch = self._early[0]
+            is_next = fetch.sequence is None or self._sequence is None or fetch.sequence <= self._sequence + 1
+            if not is_next and fetch.time_us + _REORDER_US >= now_us:
+                return
+            del self._early[0]
+            if self._asked and self._asked[-1].fetch.operation_id == fetch.operation_id:
+                continue  # the same line can stand in two overlapping files
+            if fetch.sequence is not None and self._asked and fetch.sequence == (self._sequence or 0) + 1:
+                time_us = max(fetch.time_us, self.fetched_us + 1)
+                fetch = fetch._replace(time_us=time_us, latest_us=max(fetch.latest_us or 0, time_us))
+            self._sequence = fetch.sequence
+            self._take(fetch)
 
     def _take(self, event: SessionEvent) -> None:
         """A new request: it says where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
@@ -218,13 +188,26 @@ class FetchSession:
                 if not position.entries:
                     self._filled.discard(key)
             self._active.add(key)
-        asked = Asked(event, self._active, partial=not self._known, since_us=delivered_us)
+            (self._behind.add if offset < self._segments.get(key, 0) else self._behind.discard)(key)
+        asked = Asked(event, self._active, partial=not self._known)
         asked.told = reason_told(event, self._rules)
         self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
         for key in self._filled:
             if asked.told is None and key in self._active:
                 position = self._positions[key]
                 asked.entries += [(entry, key, position.max_bytes) for entry in position.entries]
+        if asked.told is None:
+            asked.ends += [
+                (event.time_us, event.time_us, key, o.OLDER_SEGMENT) for key in sorted(self._behind & self._active)
+            ]
+            asked.ends += [
+                (lowest_us, max(latest_us, event.time_us), key, o.HIGH_WATERMARK)
+                for lowest_us, latest_us, key in self._moves
+                if key in self._active
+            ]
+        # What counts as sent is what a fetch read first, before it moved the high watermark itself, whatever its
+        # response told in the end (``Replica.lastSentHighWatermark``, 2.4 and 2.5).
+        self._moves = [move for move in self._moves if move[0] >= event.time_us]
         self._asked.append(asked)
 
     def _recount(self, asked: Asked) -> None:
@@ -263,11 +246,13 @@ class FetchSession:
     def _wake(self, event: SessionEvent) -> None:
         key = (event.topic or "", event.partition or 0)
         position = self._positions.get(key)
-        if position is None:
+        if event.kind == s.ROLL:
+            self._roll(key, event, position)
+        if position is None or event.kind == s.ROLL:
             return
         if event.kind == s.BATCH:
             size = event.size_bytes
-            least, most = (1, _UNBOUNDED) if size is None else (size, size)
+            least, most = (1, UNBOUNDED) if size is None else (size, size)
             entry = Entry(event.base_offset or 0, event.time_us, event.latest_us, least, most, bool(event.estimated))
             held = position.stable_offset
             if event.unstable or (held is not None and entry.base_offset >= held):
@@ -283,17 +268,46 @@ class FetchSession:
             for entry in freed:
                 entry.lowest_us, entry.latest_us = event.time_us, event.latest_us
                 self._readable(key, position, entry)
+            rolls = self._unstable_rolls.pop(key, [])
+            if reached := [first for first in rolls if first <= below]:
+                self._segment(key, max(reached), event)
+            if left := [first for first in rolls if first > below]:
+                self._unstable_rolls[key] = left
+        elif event.kind == s.COMMITTED:
+            self._moves.append((event.time_us, event.latest_us or event.time_us, key))
+            self._end(key, event, o.HIGH_WATERMARK)
         else:
-            cause = self._cause_of_end(event)
-            for asked in self._asked:
-                # The high watermark answers only what it was not told before (``DelayedFetch``, case H of 2.4 and 2.5).
-                if key in asked.active and (cause != o.HIGH_WATERMARK or event.time_us >= asked.since_us):
-                    asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
+            self._end(key, event, self._cause_of_end())
 
-    def _cause_of_end(self, event: SessionEvent) -> str:
+    def _roll(self, key: Key, event: SessionEvent, position: Position | None) -> None:
+        first = event.base_offset or 0
+        held = position.stable_offset if position is not None else None
+        if event.unstable or (held is not None and first > held):
+            self._unstable_rolls.setdefault(key, []).append(first)
+        else:
+            self._segment(key, first, event)
+
+    def _segment(self, key: Key, first: int, event: SessionEvent) -> None:
+        """The end that counts lies in a new segment: whatever asks for less is answered (``DelayedFetch``, case F)."""
+        self._segments[key] = max(first, self._segments.get(key, 0))
+        position = self._positions.get(key)
+        if position is None:
+            return
+        offset = position.offset
+        if offset < first:
+            self._behind.add(key)
+        for asked in reversed(self._asked):
+            offset = asked.moved.get(key, offset)
+            if asked.told is None and key in asked.active and offset < first:
+                asked.ends.append((event.time_us, event.latest_us or event.time_us, key, o.OLDER_SEGMENT))
+
+    def _end(self, key: Key, event: SessionEvent, cause: str) -> None:
+        for asked in self._asked:
+            if key in asked.active:
+                asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
+
+    def _cause_of_end(self) -> str:
         """An epoch in the request is compared first, so whoever names one is fenced (KIP-320, since 2.1)."""
-        if event.kind == s.COMMITTED:
-            return o.HIGH_WATERMARK
         return o.FENCED_EPOCH if self._names_epochs and self._rules.fences_leader_epochs else o.LEADERSHIP_LOST
 
     def _readable(self, key: Key, position: Position, entry: Entry) -> None:
@@ -305,74 +319,3 @@ class FetchSession:
             offset = asked.moved.get(key, offset)
             if asked.told is None and key in asked.active and (entry.estimated or entry.base_offset >= offset):
                 asked.entries.append((entry, key, position.max_bytes))
-
-
-def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
-    """Why a fetch that was answered at once could not wait, as far as request and response show it."""
-    handled_us = fetch.latest_us or fetch.time_us
-    reason = fetch.at_once_reason
-    if (fetch.completed_us or handled_us) - handled_us > _AT_ONCE_US:
-        return None
-    return reason if reason != o.BEYOND_END or rules.fetches_beyond_the_end_complete else None
-
-
-def judged(asked: Asked) -> FetchOutcome:
-    """When the rules let a fetch be answered."""
-    fetch = asked.fetch
-    dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
-    completed_us = fetch.completed_us or handled_us
-    parked = completed_us - handled_us > _AT_ONCE_US
-    if asked.told is not None:
-        return FetchOutcome(fetch, dequeued_us, handled_us, asked.told, _first_filled(fetch))
-    expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
-    best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
-    for lowest_us, latest_us, key, cause in asked.ends:
-        if latest_us >= dequeued_us and latest_us < (best.highest_us or 0):
-            best = FetchOutcome(fetch, max(lowest_us, dequeued_us), max(latest_us, handled_us), cause, key, parked)
-    need = max(fetch.min_bytes or 0, 1)
-    earliest = _reached(sorted((e.lowest_us, e.bytes_max, key, limit) for e, key, limit in asked.entries), need)
-    proven = [(e.latest_us, e.bytes_min, key, limit) for e, key, limit in asked.entries if e.latest_us is not None]
-    latest = _reached(sorted(proven), need)
-    # Bytes that came as the timer fired raced with it: what the response carries tells who won.
-    races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
-    if (
-        latest is not None
-        and latest[0] <= (best.highest_us or 0)
-        and not (races and (fetch.response_bytes or 0) < need)
-    ):
-        cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES
-        lowest_us = max(earliest[0] if earliest is not None else 0, dequeued_us)
-        best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)
-        best.bytes_known = need == 1 or all(entry.bytes_max < _UNBOUNDED for entry, _, _ in asked.entries)
-    elif earliest is not None and earliest[0] < (best.lowest_us or 0):
-        # Enough bytes may have been there by then; what there was is only bounded.
-        best.lowest_us, best.bytes_known = max(earliest[0], dequeued_us), False
-    if best.cause == o.TIMER and fetch.response_bytes and completed_us < (best.highest_us or 0) - _AT_ONCE_US:
-        unproven = min(((e.lowest_us, key) for e, key, _ in asked.entries if e.latest_us is None), default=None)
-        best.missing = o.APPEND_NOT_LOGGED
-        best.closing = unproven[1] if unproven is not None else _first_filled(fetch)
-        if unproven is not None:
-            best.lowest_us, best.highest_us, best.cause = None, None, o.BYTES
-    if asked.partial:
-        best.missing = o.SESSION_NOT_LOGGED
-    return best
-
-
-def _reached(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:
-    """The first instant at which the bytes of (instant, bytes, partition, its limit), in order, reach what is asked."""
-    of_partition: dict[Key, int] = {}
-    total = 0
-    for instant_us, size, key, limit in steps:
-        before = of_partition.get(key, 0)
-        after = min(before + size, limit)
-        of_partition[key] = after
-        total += after - before
-        if total >= need:
-            return instant_us, key
-    return None
-
-
-def _first_filled(fetch: SessionEvent) -> Key | None:
-    if not fetch.filled_topics:
-        return None
-    return fetch.filled_topics[0], fetch.filled_partitions[0]

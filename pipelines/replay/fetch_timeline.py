@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay import outcome as o
-from pipelines.replay.batches import BATCH, LEADER_END, STABLE
+from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
 from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE
@@ -54,6 +54,7 @@ EVENT_TYPES = {
     "told_partitions": "array<int>",
     "told_stable": "array<long>",
     "at_once_reason": "string",
+    "sequence": "int",
 }
 #: Columns of the request that its row in gold repeats.
 ORIGIN_TYPES = {
@@ -168,6 +169,7 @@ def _fetches(requests: DataFrame) -> DataFrame:
         told_partitions=F.expr(f"transform({held}, r -> r.partition)"),
         told_stable=F.expr(f"transform({held}, r -> r.last_stable_offset)"),
         at_once_reason=_at_once_reason(),
+        sequence="correlation_id",
         arrival_us=F.unix_micros("arrival_time"),
         line_us=F.unix_micros("time"),
         client_id="client_id",
@@ -237,18 +239,20 @@ def _named(lake: Lake, listed: DataFrame) -> DataFrame:
 
 def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
     """Each wake once per connection that reads its partition."""
-    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END))
+    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END, ROLL))
     return kinds.join(watches, ["cluster_id", "broker_id", "topic", "partition"])
 
 
 def _in_time(rows: DataFrame) -> DataFrame:
-    in_time = F.col("earliest_us").between(F.col("from_us") - _MARGIN_US, F.col("until_us"))
+    # A segment that began long before is still the one in which the end lies.
+    begun = F.when(F.col("wake") == ROLL, 0).otherwise(F.col("from_us") - _MARGIN_US)
+    in_time = F.col("earliest_us").between(begun, F.col("until_us"))
     return rows.where(F.col("earliest_us").isNotNull() & in_time)
 
 
 def _wakes(watched: DataFrame) -> DataFrame:
     """Wakes with the instants that matter: of the log end to a follower, of the high watermark to a consumer."""
-    follower, batch = F.col("replica_id") >= 0, F.col("wake") == BATCH
+    follower, batch = F.col("replica_id") >= 0, F.col("wake").isin(BATCH, ROLL)
     committed = batch & ~follower
     appended = F.when(F.col("carrier") == F.col("connection"), F.col("without_carrier_us")).otherwise(
         F.col("appended_highest_us")

@@ -130,6 +130,10 @@ def _isr_proposal(state: State, event: Event) -> None:
         note_replicas(state)
 
 
+def _roll(state: State, event: Event) -> None:
+    state.log.rolled(event, state.leads is not False, state.context.rules.roll_moves_high_watermark)
+
+
 def _fetch(state: State, event: Event) -> None:
     if event.offset is not None and not event.error_code and not event.diverging:
         state.required.boundary(event.offset)
@@ -245,6 +249,7 @@ _HANDLERS = {
     e.LEADER_END: _leader_end,
     e.ISR_UPDATE: _isr_update,
     e.ISR_PROPOSAL: _isr_proposal,
+    e.ROLL: _roll,
     e.FETCH: _fetch,
     e.INITIAL_STATUS: _initial_status,
     e.PRODUCE: _produce,

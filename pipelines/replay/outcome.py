@@ -27,6 +27,7 @@ DIVERGING_EPOCH = "diverging_epoch"
 FENCED_EPOCH = "fenced_epoch"
 PREFERRED_REPLICA = "preferred_replica"
 BEYOND_END = "beyond_end"
+OLDER_SEGMENT = "older_segment"
 
 # What is missing where an operation cannot be judged.
 END_OF_LOG = "end_of_log"

@@ -13,6 +13,7 @@ from pipelines.lake import Lake
 from pipelines.replay import coordinators
 from pipelines.replay.chains import FETCH_INSTANTS, carried_fetches, chained
 from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
+from pipelines.replay.received_states import with_made_changes, with_received_states
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
 from pipelines.silver.parse import topic_names
@@ -64,6 +65,8 @@ EVENT_TYPES = {
     "control": "boolean",
     "replicas": "int",
 }
+#: The log's clock ticks in milliseconds.
+_TICK_US = 1_000
 #: A fetcher that starts later than this after its partition became a follower has other reasons.
 STEP_DOWN_MAX_US = 5_000_000
 _CARRIER_INSTANTS = ("arrival", "dequeued", "handled", "completed", "sent")
@@ -81,7 +84,8 @@ def timeline(lake: Lake, tier_max: str = "T3", versions: Versions | None = None,
     """
     parts = [
         *_leadership(lake),
-        *_isr(lake),
+        *_isr(lake, versions or {}),
+        *_rolls(lake, window),
         *_fetches(lake, window),
         *_appends_of_requests(lake, versions or {}, window),
     ]
@@ -124,7 +128,9 @@ def _leadership(lake: Lake) -> list[DataFrame]:
     rows = _rows(lake, silver.LEADER_AND_ISR)
     if rows is None:
         return []
-    rows = with_assigned_replicas(rows).where(F.col("role").isin("leader_start", "follower_start", "leader_update"))
+    rows = with_assigned_replicas(with_received_states(rows)).where(
+        F.col("role").isin("leader_start", "follower_start", "leader_update")
+    )
     kind = (
         F.when(F.col("role") == "leader_start", e.LEADER_START)
         .when(F.col("role") == "follower_start", e.LEADER_END)
@@ -186,11 +192,11 @@ def _restarts(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
     return [_event(joined, e.LEADER_END, time_us=_micros("time"), earliest_us=_micros("time"))]
 
 
-def _isr(lake: Lake) -> list[DataFrame]:
+def _isr(lake: Lake, versions: Versions) -> list[DataFrame]:
     rows = _rows(lake, silver.ISR_CHANGES)
     if rows is None:
         return []
-    rows = rows.where(F.col("change").isin("committed", "shrink"))
+    rows = with_made_changes(rows, versions).where(F.col("change").isin("committed", "shrink"))
     committed = F.col("change") == "committed"
     return [
         _event(
@@ -202,6 +208,23 @@ def _isr(lake: Lake) -> list[DataFrame]:
             high_watermark="high_watermark",
             isr=F.when(committed, F.col("isr")).otherwise(F.col("previous_isr")),
             controller=F.lit(False),
+        )
+    ]
+
+
+def _rolls(lake: Lake, window: Window) -> list[DataFrame]:
+    """Segments that the broker's logs began."""
+    rows = _rows(lake, silver.SEGMENT_ROLLS)
+    if rows is None:
+        return []
+    lasted_us = (F.col("duration_ms") * 1000).cast("long") + _TICK_US
+    return [
+        _event(
+            window.sealed.rows(rows, "time"),
+            e.ROLL,
+            time_us=_micros("time"),
+            earliest_us=_micros("time") - lasted_us,
+            offset="base_offset",
         )
     ]
 

@@ -17,6 +17,7 @@ from schemas.silver.replication import (
     LEADER_AND_ISR,
     LEADER_EPOCHS,
     REPLICA_FETCHES,
+    SEGMENT_ROLLS,
     TOPICS,
     TRUNCATIONS,
 )
@@ -37,6 +38,7 @@ TABLES = (
     TRUNCATIONS,
     LEADER_EPOCHS,
     FETCHER_EVENTS,
+    SEGMENT_ROLLS,
     CONTROLLER_EVENTS,
     PARTITION_STATES,
     REPLICA_STATES,
@@ -68,6 +70,7 @@ __all__ = [
     "REPLICA_FETCHES",
     "REPLICA_STATES",
     "REQUESTS",
+    "SEGMENT_ROLLS",
     "SOURCE",
     "SOURCE_NAMES",
     "TABLES",

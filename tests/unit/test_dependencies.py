@@ -36,6 +36,7 @@ SPARK_SHELLS = {
     "pipelines.replay.late",
     "pipelines.replay.operator",
     "pipelines.replay.partition_ends",
+    "pipelines.replay.received_states",
     "pipelines.replay.stage",
     "pipelines.replay.timeline",
     "pipelines.replay.window",

@@ -40,12 +40,6 @@ TEMPLATES = (
         "LogLoader.recoverLog",
     ),
     Template(
-        "log.rolled",
-        _LOG,
-        rf"Rolled new log segment (?:for '{PARTITION}' )?(?:at offset -?\d+ )?in [-\d.]+ ms\.",
-        "LocalLog.roll",
-    ),
-    Template(
         "log.rolling",
         _LOG,
         r"(?:Rolling new log segment .*|Trying to roll a new log segment .*|Newly rolled segment file .*|Rolling the "

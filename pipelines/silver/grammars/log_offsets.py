@@ -1,4 +1,4 @@
-"""Grammar of the log layer: appends, the high watermark it holds, truncations.
+"""Grammar of the log layer: appends, the high watermark it holds, truncations, segments that begin.
 
 Loggers ``Log`` (to 3.0), ``UnifiedLog`` (3.1 and later, in the storage module since 4.0), ``LocalLog``, ``LogLoader``.
 """
@@ -118,6 +118,17 @@ def _corrupt_segment(match: re.Match[str], context: Context, record: Record) -> 
     return _truncation(*context.owner(), source="log", offset=i64(match[1]), reason="corruption", detail=match[0])
 
 
+def _rolled(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = context.owner()
+    row = {"topic": topic, "partition": partition, "base_offset": i64(match[1]), "duration_ms": float(match[2])}
+    return (Fact("segment_rolls", row),)
+
+
+def _rolled_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    topic, partition = partition_of(match[1])
+    return (Fact("segment_rolls", {"topic": topic, "partition": partition, "duration_ms": float(match[2])}),)
+
+
 TEMPLATES = (
     Template(
         "log.high_watermark_set",
@@ -198,5 +209,19 @@ TEMPLATES = (
         r"Corruption found in segment -?\d+, truncating to offset (-?\d+)",
         "LogLoader.recoverLog",
         _corrupt_segment,
+    ),
+    Template(
+        "log.rolled",
+        _LOG,
+        r"Rolled new log segment at offset (\d+) in (\d+(?:\.\d+)?) ms\.",
+        "Log.roll, 1.0 and later; LocalLog.roll since 3.1",
+        _rolled,
+    ),
+    Template(
+        "log.rolled",
+        _LOG,
+        rf"Rolled new log segment for '({PARTITION})' in (\d+(?:\.\d+)?) ms\.",
+        "Log.roll, up to 0.11",
+        _rolled_old,
     ),
 )

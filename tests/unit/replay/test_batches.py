@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.replay.batches import BATCH, LEADER_END, LEADER_START, STABLE, Wake
+from pipelines.replay.batches import BATCH, LEADER_END, LEADER_START, ROLL, STABLE, Wake
+from schemas import events as e
 from schemas.events import Event
 from tests.unit.replay.histories import MS, context, fetch, leader_end, leader_start, produce, wakes
 
@@ -153,3 +154,35 @@ def test_nothing_is_kept_of_what_is_committed():
         step(state, fetch(10.5 + number, 2, number + 1))
     assert not state.log.uncommitted
     assert not state.wakes
+
+
+def roll(ms: float, first: int | None) -> Event:
+    return Event(round(ms * MS), e.ROLL, round((ms - 2) * MS), offset=first)
+
+
+def test_the_high_watermark_lies_in_a_new_segment_when_it_comes_to_its_first_offset():
+    history = [leader_start(0, [1, 2]), appended(10, 0), roll(20, 1), appended(21, 1)]
+    (rolled,) = of_kind(ROLL, wakes([*history, fetch(30, 2, 1), fetch(40, 2, 2)]))
+    assert (rolled.base_offset, rolled.appended_lowest_us, rolled.appended_highest_us) == (1, 18_000, 21_000)
+    assert (rolled.committed_lowest_us, rolled.committed_highest_us) == (29_900, 30_000)
+
+
+def test_a_high_watermark_at_the_end_moves_with_the_roll_and_the_append_has_it_checked():
+    """Since 2.4 (KAFKA-9196); before, it lies in the new segment with the first batch there."""
+    history = [leader_start(0, [1, 2]), appended(10, 0), fetch(15, 2, 1), roll(20, 1), appended(21, 1)]
+    (rolled,) = of_kind(ROLL, wakes([*history, fetch(40, 2, 2)], context("2.5.1")))
+    assert (rolled.committed_lowest_us, rolled.committed_highest_us) == (18_000, 21_000)
+    (rolled,) = of_kind(ROLL, wakes([*history, fetch(40, 2, 2)], context("2.3.1")))
+    assert rolled.committed_highest_us == 40_000
+
+
+def test_up_to_0_11_a_roll_names_no_offset_it_is_that_of_the_append_that_made_it():
+    history = [leader_start(0, [1, 2]), appended(10, 0), roll(20, None), appended(21, 7), fetch(40, 2, 8)]
+    (rolled,) = of_kind(ROLL, wakes(history, context("0.11.0.3")))
+    assert (rolled.base_offset, rolled.committed_highest_us) == (7, 40_000)
+
+
+def test_a_segment_begun_as_a_follower_counts_once_the_broker_leads():
+    history = [leader_start(0, [1, 2]), leader_end(5), roll(10, 3), roll(12, 9)]
+    rolls = of_kind(ROLL, wakes([*history, leader_start(20, [1, 2], epoch=2, offset=5)]))
+    assert [(wake.base_offset, wake.committed_highest_us) for wake in rolls] == [(3, 20_000)]

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.replay.batches import BATCH, Wake
-from pipelines.replay.fetch_sessions import FetchOutcome, FetchSession
+from pipelines.replay.fetch_rules import FetchOutcome
+from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import EXPLAINED, Tolerances, judge
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.outcome import PartitionOutcome

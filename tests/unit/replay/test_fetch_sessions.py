@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.fetch_sessions import FetchOutcome, FetchSession
+from pipelines.replay.fetch_rules import FetchOutcome
+from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.versions import rules_for
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
@@ -268,3 +269,52 @@ def test_what_a_lagging_reader_leaves_behind_is_bounded():
     position = session._positions["t", 0]
     assert len(position.entries) <= 1_024
     assert sum(entry.bytes_max for entry in position.entries) == 500_000
+
+
+def rolled(ms: float, first: int, *, unstable: bool = False) -> SessionEvent:
+    at = round(ms * MS)
+    return SessionEvent(at, s.ROLL, at + 200, topic="t", partition=0, base_offset=first, unstable=unstable)
+
+
+def test_what_waits_in_an_older_segment_is_answered_however_little_there_is():
+    """``DelayedFetch``, case F: the end lies in a segment that begins after the offset asked from."""
+    (fetch,) = replay(asked(10, ("t", 0, 5), min_bytes=60_000, answered_ms=30), readable(20, "t", 0, 5), rolled(30, 9))
+    assert (fetch.cause, fetch.closing, interval(fetch)) == (o.OLDER_SEGMENT, ("t", 0), (30, 30.2))
+
+
+def test_what_waits_at_the_begin_of_the_newest_segment_goes_on_waiting():
+    (fetch,) = replay(asked(10, ("t", 0, 9), min_bytes=60_000, answered_ms=510), rolled(30, 9))
+    assert fetch.cause == o.TIMER
+
+
+def test_who_reads_older_segments_never_waits():
+    """Also of segments that began before the connection was there."""
+    _, fetch = replay(
+        rolled(1, 9),
+        asked(10, ("t", 0, 5), min_bytes=60_000, answered_ms=10.1),
+        asked(20, ("t", 0, 7), min_bytes=60_000, answered_ms=20.1),
+    )
+    assert (fetch.cause, fetch.parked, interval(fetch)) == (o.OLDER_SEGMENT, False, (20, 20.1))
+
+
+def test_a_segment_beyond_the_last_stable_offset_completes_when_that_reaches_it():
+    stable = SessionEvent(40 * MS, s.STABLE, 40 * MS + 200, topic="t", partition=0, base_offset=12)
+    (fetch,) = replay(
+        asked(10, ("t", 0, 5), min_bytes=60_000, answered_ms=40, isolation=1), rolled(30, 9, unstable=True), stable
+    )
+    assert (fetch.cause, interval(fetch)) == (o.OLDER_SEGMENT, (40, 40.2))
+
+
+def test_the_fetch_that_moves_the_high_watermark_is_answered_at_once_and_so_is_the_next_one():
+    """2.4 and 2.5: what counts as sent is what a fetch read before it moved the high watermark itself."""
+    moved = SessionEvent(10 * MS, s.COMMITTED, 10 * MS + 100, topic="t", partition=0, base_offset=4)
+    _, first, second, third = replay(
+        asked(5, ("t", 0, 4), epoch=0, replica=2, answered_ms=9),
+        asked(10, ("t", 0, 5), epoch=1, replica=2, answered_ms=10.2),
+        moved,
+        asked(11, epoch=2, replica=2, answered_ms=11.1),
+        asked(12, epoch=3, replica=2, answered_ms=512),
+        version="2.5.1",
+    )
+    assert (first.cause, second.cause, third.cause) == (o.HIGH_WATERMARK, o.HIGH_WATERMARK, o.TIMER)
+    assert interval(second) == (11, 11.1)

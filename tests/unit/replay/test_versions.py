@@ -28,6 +28,7 @@ def test_versions_are_read(text, version):
         ("rejects_stale_broker_epochs", "3.6.2", "3.7.0"),
         ("shrink_spares_replicas_at_the_end", "2.0.1", "2.1.0"),
         ("undoes_refused_isr_changes", "3.0.2", "3.1.0"),
+        ("logs_isr_commits", "2.3.1", "2.4.0"),
         ("partition_epoch_gates_state", "3.2.3", "3.3.0"),
         ("assigns_epoch_on_election", "2.0.0", "2.0.1"),
         ("fences_leader_epochs", "2.0.1", "2.1.0"),

@@ -170,6 +170,30 @@ def test_a_failed_fetch_concerns_every_partition_of_it(topic_id: str) -> None:
 @pytest.mark.parametrize(
     ("logger", "line", "expected"),
     [
+        (
+            "kafka.log.Log",
+            LOG + "Rolled new log segment at offset 27 in 126 ms.",
+            {"base_offset": 27, "duration_ms": 126.0},
+        ),
+        (
+            "org.apache.kafka.storage.internals.log.LocalLog",  # 4.x, from source
+            "[LocalLog partition=scratch-1-3, dir=/d] Rolled new log segment at offset 27 in 1 ms.",
+            {"base_offset": 27, "duration_ms": 1.0},
+        ),
+        (
+            "kafka.log.Log",  # up to 0.11, from source
+            "Rolled new log segment for 'scratch-1-3' in 3 ms.",
+            {"duration_ms": 3.0},
+        ),
+    ],
+)
+def test_segments_that_begin(logger: str, line: str, expected: dict[str, object]):
+    assert facts(logger, line) == [("segment_rolls", {"topic": "scratch-1", "partition": 3, **expected})]
+
+
+@pytest.mark.parametrize(
+    ("logger", "line", "expected"),
+    [
         ("kafka.log.Log", LOG + "Truncating to offset 993", {"source": "log", "offset": 993}),
         ("kafka.log.Log", "Truncating log scratch-1-3 to offset 0.", {"source": "log", "offset": 0}),
         (

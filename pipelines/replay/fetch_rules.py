@@ -1,0 +1,150 @@
+"""When the rules let a fetch be answered, given what can have completed it. Pure.
+
+Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch.tryComplete`` (kafka-rules section 1.4). What a fetch asks for,
+and what happened meanwhile, is gathered in `pipelines.replay.fetch_sessions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pipelines.replay import outcome as o
+from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
+from pipelines.replay.versions import Rules
+from schemas.session_events import SessionEvent
+
+#: A remote time below this is the handler's own: the fetch was not parked.
+AT_ONCE_US: Final = 1_000
+UNBOUNDED: Final = 1 << 62
+
+Key = tuple[str, int]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """Bytes that can be read: between `lowest_us` and `latest_us` they became readable."""
+
+    base_offset: int
+    lowest_us: int
+    latest_us: int | None
+    bytes_min: int
+    bytes_max: int
+    estimated: bool = False
+
+
+@dataclass(slots=True)
+class FetchOutcome:
+    """One fetch, as the rules see it.
+
+    Attributes:
+        lowest_us, highest_us: predicted completion; None where nothing could be predicted.
+        cause: see `pipelines.replay.outcome`.
+        closing: (topic, partition) that completed it, None if none did.
+        parked: it waited.
+        bytes_known: the sizes that decided it are known, not bounded.
+        missing: what evidence lacks, if any does.
+    """
+
+    event: SessionEvent
+    lowest_us: int | None
+    highest_us: int | None
+    cause: str
+    closing: Key | None = None
+    parked: bool = False
+    bytes_known: bool = True
+    missing: str | None = None
+
+
+@dataclass(slots=True)
+class Asked:
+    """A fetch that is under way, or was until lately, with what can have completed it.
+
+    Attributes:
+        active: what the session asks for with it.
+        told: why the response itself shows that it could not wait; None if it may have waited.
+        entries: bytes beyond its offsets: (entry, partition, the partition's limit).
+        moved: offsets that it asked from, of partitions that a later fetch has moved on.
+        ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
+        until_us: when the next one came.
+    """
+
+    fetch: SessionEvent
+    active: set[Key]
+    partial: bool
+    told: str | None = None
+    entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
+    moved: dict[Key, int] = field(default_factory=dict)
+    ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
+    until_us: int = UNBOUNDED
+
+
+def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
+    """Why a fetch that was answered at once could not wait, as far as request and response show it."""
+    handled_us = fetch.latest_us or fetch.time_us
+    reason = fetch.at_once_reason
+    if (fetch.completed_us or handled_us) - handled_us > AT_ONCE_US:
+        return None
+    return reason if reason != o.BEYOND_END or rules.fetches_beyond_the_end_complete else None
+
+
+def judged(asked: Asked) -> FetchOutcome:
+    """When the rules let a fetch be answered."""
+    fetch = asked.fetch
+    dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
+    completed_us = fetch.completed_us or handled_us
+    parked = completed_us - handled_us > AT_ONCE_US
+    if asked.told is not None:
+        return FetchOutcome(fetch, dequeued_us, handled_us, asked.told, _first_filled(fetch))
+    expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
+    best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
+    for lowest_us, latest_us, key, cause in asked.ends:
+        if latest_us >= dequeued_us and latest_us < (best.highest_us or 0):
+            best = FetchOutcome(fetch, max(lowest_us, dequeued_us), max(latest_us, handled_us), cause, key, parked)
+    need = max(fetch.min_bytes or 0, 1)
+    earliest = _reached(sorted((e.lowest_us, e.bytes_max, key, limit) for e, key, limit in asked.entries), need)
+    proven = [(e.latest_us, e.bytes_min, key, limit) for e, key, limit in asked.entries if e.latest_us is not None]
+    latest = _reached(sorted(proven), need)
+    # Bytes that came as the timer fired raced with it: what the response carries tells who won.
+    races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
+    if (
+        latest is not None
+        and latest[0] <= (best.highest_us or 0)
+        and not (races and (fetch.response_bytes or 0) < need)
+    ):
+        cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES
+        lowest_us = max(earliest[0] if earliest is not None else 0, dequeued_us)
+        best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)
+        best.bytes_known = need == 1 or all(entry.bytes_max < UNBOUNDED for entry, _, _ in asked.entries)
+    elif earliest is not None and earliest[0] < (best.lowest_us or 0):
+        # Enough bytes may have been there by then; what there was is only bounded.
+        best.lowest_us, best.bytes_known = max(earliest[0], dequeued_us), False
+    if best.cause == o.TIMER and fetch.response_bytes and completed_us < (best.highest_us or 0) - AT_ONCE_US:
+        unproven = min(((e.lowest_us, key) for e, key, _ in asked.entries if e.latest_us is None), default=None)
+        best.missing = o.APPEND_NOT_LOGGED
+        best.closing = unproven[1] if unproven is not None else _first_filled(fetch)
+        if unproven is not None:
+            best.lowest_us, best.highest_us, best.cause = None, None, o.BYTES
+    if asked.partial:
+        best.missing = o.SESSION_NOT_LOGGED
+    return best
+
+
+def _reached(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:
+    """The first instant at which the bytes of (instant, bytes, partition, its limit), in order, reach what is asked."""
+    of_partition: dict[Key, int] = {}
+    total = 0
+    for instant_us, size, key, limit in steps:
+        before = of_partition.get(key, 0)
+        after = min(before + size, limit)
+        of_partition[key] = after
+        total += after - before
+        if total >= need:
+            return instant_us, key
+    return None
+
+
+def _first_filled(fetch: SessionEvent) -> Key | None:
+    if not fetch.filled_topics:
+        return None
+    return fetch.filled_topics[0], fetch.filled_partitions[0]
