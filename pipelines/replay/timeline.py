@@ -217,7 +217,7 @@ def _rolls(lake: Lake, window: Window) -> list[DataFrame]:
     rows = _rows(lake, silver.SEGMENT_ROLLS)
     if rows is None:
         return []
-    lasted_us = (F.col("duration_ms") * 1000).cast("long") + _TICK_US
+    lasted_us = F.col("duration_ms") * 1000 + _TICK_US
     return [
         _event(
             window.sealed.rows(rows, "time"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.silver.source import PARTITION, TOPIC, silver_table
-from schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, column, required, structs
+from schemas.table import BOOLEAN, INT, INTS, LONG, STRING, TIMESTAMP, column, required, structs
 
 LEADER_AND_ISR = silver_table(
     "leader_and_isr",
@@ -222,5 +222,5 @@ SEGMENT_ROLLS = silver_table(
     TOPIC,
     PARTITION,
     column("base_offset", LONG, "First offset of the new segment; null up to 0.11, which does not log it"),
-    required("duration_ms", DOUBLE, "How long the roll took"),
+    required("duration_ms", LONG, "How long the roll took"),
 )

@@ -120,13 +120,13 @@ def _corrupt_segment(match: re.Match[str], context: Context, record: Record) -> 
 
 def _rolled(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     topic, partition = context.owner()
-    row = {"topic": topic, "partition": partition, "base_offset": i64(match[1]), "duration_ms": float(match[2])}
+    row = {"topic": topic, "partition": partition, "base_offset": i64(match[1]), "duration_ms": i64(match[2])}
     return (Fact("segment_rolls", row),)
 
 
 def _rolled_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     topic, partition = partition_of(match[1])
-    return (Fact("segment_rolls", {"topic": topic, "partition": partition, "duration_ms": float(match[2])}),)
+    return (Fact("segment_rolls", {"topic": topic, "partition": partition, "duration_ms": i64(match[2])}),)
 
 
 TEMPLATES = (
@@ -213,14 +213,14 @@ TEMPLATES = (
     Template(
         "log.rolled",
         _LOG,
-        r"Rolled new log segment at offset (\d+) in (\d+(?:\.\d+)?) ms\.",
+        r"Rolled new log segment at offset (\d+) in (\d+) ms\.",
         "Log.roll, 1.0 and later; LocalLog.roll since 3.1",
         _rolled,
     ),
     Template(
         "log.rolled",
         _LOG,
-        rf"Rolled new log segment for '({PARTITION})' in (\d+(?:\.\d+)?) ms\.",
+        rf"Rolled new log segment for '({PARTITION})' in (\d+) ms\.",
         "Log.roll, up to 0.11",
         _rolled_old,
     ),
