@@ -81,7 +81,12 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
             rows = request_phases(lake) if has_requests(lake) else _none(lake, gold.REQUEST_PHASES)
             lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
         elif has_requests(lake) and (new := sorted({file_id for ids in todo.new_files.values() for file_id in ids})):
-            lake.merge(gold.REQUEST_PHASES, request_phases(lake, new))
+            rows = request_phases(lake, new).persist()
+            # Without a bound each hour's merge would join the whole of the largest gold table.
+            first = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
+            if first is not None:
+                lake.merge(gold.REQUEST_PHASES, rows, since={"line_time": _EPOCH + timedelta(microseconds=first)})
+            rows.unpersist()
 
     def coverage() -> None:
         rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(lake, gold.COVERAGE)
