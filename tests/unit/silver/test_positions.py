@@ -87,7 +87,7 @@ def test_high_watermark_skipped(comma: str) -> None:
 def test_high_watermark_skipped_before_2_4() -> None:
     line = (
         "[Partition t-0 broker=1] Skipping update high watermark since new hw 3 [0 : 5] is not larger than old hw 4 "
-        "[0 : 7]. All current LEOs are replica 1: 4 [0 : 7],replica 2: 3 [0 : 5]"
+        "[0 : 7]. All current LEOs are Set(replica 1: 4 [0 : 7], replica 2: 3 [0 : 5])"
     )
     row = fact(PARTITION, line)
     assert (row["high_watermark"], row["log_end_offset"]) == (4, 4)
@@ -194,7 +194,8 @@ def test_high_watermarks(logger: str, line: str, expected: dict[str, Any]) -> No
         (
             LOG,
             "[Log partition=orders-4, dir=/d] Appended message set with last offset: 5, first offset: None, next "
-            "offset: 6, and messages: MemoryRecords(size=15, buffer=x)",
+            "offset: 6, and messages: MemoryRecords(size=15, "
+            "buffer=java.nio.HeapByteBuffer[pos=0 lim=15 cap=15])",
             {"source": "log", "last_offset": 5, "size_bytes": 15},
         ),
         (
