@@ -12,6 +12,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +28,10 @@ OF_THE_RUN = {
     "gold.runs": ("run_id", "started_time", "ended_time", "code_version", "rules_fingerprint"),
     "bronze.log_files": ("run_id",),
     "bronze.data_files": ("run_id",),
-    "quality.results": ("validated_time",),
+    "quality.results": ("batch_id", "validated_time"),
 }
+#: Of a row that is shown.
+_SHOWN_CHARS = 600
 #: Frozen folds and the ledger: what the next run reads, not what anyone is told.
 _UNCOMPARED_LAYERS = ("state",)
 
@@ -69,10 +72,13 @@ def row_texts(lake: Path, spec: TableSpec) -> Iterator[bytes]:
     for file in DeltaTable(folder).file_uris():
         for batch in pq.ParquetFile(file).iter_batches(columns=columns):
             for row in batch.to_pylist():
-                yield orjson.dumps(row, default=_text, option=orjson.OPT_SORT_KEYS)
+                yield orjson.dumps(row, default=_text, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME)
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        # Files of Spark's default type tell no zone; it is UTC.
+        return str(value.replace(tzinfo=None))
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
@@ -96,7 +102,7 @@ def _print_difference(spec: TableSpec, first: Path, second: Path, shown: int) ->
         lacking = here - there
         print(f"  {mark} {lacking.total()} rows")
         for row in sorted(lacking)[:shown]:
-            print(f"    {mark} {row.decode()}")
+            print(f"    {mark} {row.decode()[:_SHOWN_CHARS]}")
     return True
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.exit_codes import ExitCode
+from jobs.lake_upkeep import compact, remember_removed, vacuum
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.delta_log import find_tables, read_log
@@ -130,12 +131,12 @@ def _tidied(lake: Lake | None, table: Upkeep, retention_hours: int) -> tuple[obj
     before = data_files(table.path)
     if lake is not None:
         if table.lengthen:
-            lake.remember_removed(table.path, retention_hours)
+            remember_removed(lake, table.path, retention_hours)
         if table.compact:
-            lake.compact(table.path)
+            compact(lake, table.path)
         # With a retention of nothing, what compaction replaced can go at once.
         if table.unneeded or (table.compact and _examined(table.full_name, table.path, retention_hours).unneeded):
-            lake.vacuum(table.path, retention_hours)
+            vacuum(lake, table.path, retention_hours)
     gone = before.keys() - data_files(table.path).keys()
     freed = sum(before[file] for file in gone)
     for file in table.leftovers:

@@ -10,7 +10,8 @@ from functools import reduce
 from pathlib import Path
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.exit_codes import ExitCode
@@ -22,8 +23,9 @@ from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
 from pipelines.errors import InputError
-from pipelines.lake import Lake, make_lake
+from pipelines.lake import Lake
 from pipelines.lake_lock import one_writer
+from pipelines.lake_tables import make_lake
 from pipelines.machine_faults import machine_faults
 from pipelines.quality.quarantine import custody, quarantined
 from pipelines.quality.stage import check
@@ -254,8 +256,4 @@ def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: dateti
         "lines": report.coverage.lines,
         "operations": report.operations.produce.observed,
     }
-    lake.append_once(RUNS, _one_row(lake.spark, row), run_id)
-
-
-def _one_row(spark: SparkSession, row: dict[str, object]) -> DataFrame:
-    return spark.createDataFrame([tuple(row[name] for name in RUNS.column_names)], RUNS.schema)
+    lake.append_once(RUNS, pa.Table.from_pylist([row], RUNS.arrow_schema), run_id)

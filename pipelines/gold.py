@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from pipelines.config import Config
 from pipelines.fingerprint import gold_fingerprint
-from pipelines.lake import Lake, concurrently, sql_text
+from pipelines.lake import Lake, concurrently
+from pipelines.lake_tables import sql_text
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_produces
@@ -78,8 +79,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     def phases() -> None:
         if todo.whole:
-            rows = request_phases(lake) if has_requests(lake) else _none(lake, gold.REQUEST_PHASES)
-            lake.replace(gold.REQUEST_PHASES, rows, stamp=run_id)
+            _replace(lake, gold.REQUEST_PHASES, request_phases(lake) if has_requests(lake) else None, run_id)
         elif has_requests(lake) and (new := sorted({file_id for ids in todo.new_files.values() for file_id in ids})):
             rows = request_phases(lake, new).persist()
             # Without a bound each hour's merge would join the whole of the largest gold table.
@@ -89,8 +89,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
             rows.unpersist()
 
     def coverage() -> None:
-        rows = _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else _none(lake, gold.COVERAGE)
-        lake.replace(gold.COVERAGE, rows.coalesce(1), stamp=run_id)
+        _replace(lake, gold.COVERAGE, _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else None, run_id)
 
     def followers() -> None:
         with replayed_followers(lake, contexts) as found:
@@ -99,8 +98,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     def checks() -> None:
         logged = checked_produces(lake, contexts) if config.replay.evidence_tier_max == "T3" else None
-        rows = logged if logged is not None else _none(lake, PURGATORY_CHECKS)
-        lake.replace(PURGATORY_CHECKS, rows, stamp=run_id)
+        _replace(lake, PURGATORY_CHECKS, logged, run_id)
 
     with lake.stamped(run_id):
         concurrently([operations, phases, followers, checks, coverage])
@@ -116,8 +114,8 @@ def _operations(
     """Write what the replay of partitions and fetches gives; the version of what it carries, and its seals."""
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
-            lake.replace(spec, _none(lake, spec), stamp=run_id)
-        return lake.replace(CARRIED, _none(lake, CARRIED), stamp=run_id), {}
+            lake.empty(spec, run_id)
+        return lake.empty(CARRIED, run_id), {}
     evidence = collect_evidence(lake, todo.window)
     with replayed(lake, config.replay, contexts, evidence, todo.window) as made:
         kept = made.operations.persist()
@@ -165,8 +163,13 @@ def _blame(lake: Lake, config: Config, since: datetime | None, run_id: str) -> N
 def _coverage(lake: Lake) -> DataFrame:
     rows = lake.read(silver.LINE_COUNTS).withColumn("broker_id", F.coalesce("broker_id", F.lit(-1)))
     keys = gold.COVERAGE.keys
-    return rows.groupBy(*keys).agg(F.sum("line_count").alias("line_count")).select(*gold.COVERAGE.column_names)
+    counted = rows.groupBy(*keys).agg(F.sum("line_count").alias("line_count"))
+    return counted.select(*gold.COVERAGE.column_names).coalesce(1)
 
 
-def _none(lake: Lake, spec: TableSpec) -> DataFrame:
-    return lake.spark.createDataFrame([], spec.worker_schema)
+def _replace(lake: Lake, spec: TableSpec, rows: DataFrame | None, run_id: str) -> None:
+    """Make a table what rows say, or empty."""
+    if rows is None:
+        lake.empty(spec, run_id)
+    else:
+        lake.replace(spec, rows, stamp=run_id)

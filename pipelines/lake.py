@@ -6,54 +6,50 @@ repeat:
 - `Lake.append_once`: the batch that was added last is not added again;
 - `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
+
+Rows come as a DataFrame, which Delta writes; as an Arrow table that the driver made, which it writes itself; or as
+blobs of many tables (`Lake.append_blobs`, `Lake.replace_blobs`), whose files the tasks of one query write.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-from uuid import uuid4
 
+import pyarrow as pa
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
 
-from pipelines.delta_log import REMOVED_KEPT, actions_of, commits_of, find_tables, read_log, table_version
-from pipelines.delta_table import (
-    difference,
-    first_checksum,
-    first_commit,
-    first_metadata,
-    is_same,
-    missing_properties,
-)
-from pipelines.errors import InputError, LakeError, SchemaMismatch
+from pipelines import delta_commits
+from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
+from pipelines.errors import InputError, LakeError
+from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
+from pipelines.table_files import ADDED_SCHEMA, AddedFile, ConstraintBroken, files_writer, rows_writer, write_rows
 from schemas.table import TableSpec
 
 #: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
 THREADS = 4
-#: Clustered files that make up so much are settled: OPTIMIZE rewrites them no more. Delta's own default, 100 GB, has it
-#: rewrite most tables of a lake as a whole each time.
-_SETTLED_CUBE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
-_SETTLED_CUBE_BYTES = 1 << 30
-
-#: How Delta words a broken constraint, with the values of the row, each on a line of its own.
-_BROKEN = re.compile(r"\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\] *(?P<what>.*(?:\n - .*)*)")
+#: How Delta words a broken constraint, with the values of the row, each on a line of its own; and how our tasks do.
+_BROKEN = re.compile(
+    r"(?:\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\]|ConstraintBroken: (?P<table>[\w.]+):)"
+    r" *(?P<what>.*(?:\n - .*)*)"
+)
 #: Tables of so many files are read without Delta's help. Beyond 32 paths Spark lists them by a job.
 _FEW_FILES = 32
+_ADDED_TYPES = ", ".join(f"{field.name} {'string' if field.type == pa.string() else 'long'}" for field in ADDED_SCHEMA)
 _PATTERN = re.compile(r"[\\*?\[\]{}]")
+
+#: A function for ``mapInArrow``.
+RowsOf = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Lake:
@@ -98,9 +94,11 @@ class Lake:
         specs = tuple(specs)
         there = [spec for spec in specs if self.exists(spec)]
         missing = [spec for spec in specs if spec not in there]
-        concurrently([partial(self._check, spec) for spec in there])
+        for spec in there:
+            for name, value in lacking_properties(self.path(spec), spec).items():
+                self.spark.sql(f"ALTER TABLE {sql_name(self.path(spec))} SET TBLPROPERTIES ('{name}' = '{value}')")
         for spec in missing:
-            self._create(spec)
+            create_table(self.path(spec), spec)
         return missing
 
     def read(self, spec: TableSpec, version: int | None = None) -> DataFrame:
@@ -135,41 +133,121 @@ class Lake:
         paths = [_PATTERN.sub(r"\\\g<0>", str(path)) for path in files]
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
 
-    def append_once(self, spec: TableSpec, df: DataFrame, stamp: str) -> None:
+    def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
         """Add the rows of one batch, unless the batch that was added last is this one.
 
         For batches that come one after the other. Unlike a transaction id, the stamp is found without rebuilding the
         table's state: 25 small writes take 12 s of CPU against 30 s.
 
         Raises:
-            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) == stamp:
             return
-        self._write(spec, self._shaped(spec, df), "append", stamp)
+        if isinstance(rows, DataFrame):
+            self._write(spec, self._shaped(spec, rows), "append", stamp)
+        elif rows.num_rows:
+            delta_commits.append(self._made(spec), self._written(spec, rows), stamp)
 
-    def replace(self, spec: TableSpec, df: DataFrame, where: str | None = None, stamp: str | None = None) -> int:
-        """Make the table, or its rows that satisfy `where`, consist of df; the same call twice leaves the same rows.
+    def replace(
+        self, spec: TableSpec, rows: DataFrame | pa.Table, where: str | None = None, stamp: str | None = None
+    ) -> int:
+        """Make the table, or its rows that satisfy `where`, consist of rows; the same call twice leaves the same rows.
 
         Args:
+            where: only for a DataFrame.
             stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
 
         Returns:
             The table's Delta version then.
 
         Raises:
-            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        rows = self._shaped(spec, df)
+        if not isinstance(rows, DataFrame):
+            return self._replace_files(spec, self._written(spec, rows), stamp)
+        shaped = self._shaped(spec, rows)
         if where is None and not self.has_rows(spec):
             # Nothing was ever written: there is nothing to replace, and Delta need not look for it.
-            self._write(spec, rows, "append", stamp)
-            if self.has_rows(spec):
-                return table_version(self.path(spec)) or 0
-            # To append no rows is no commit, and leaves no stamp.
-            rows = self.spark.createDataFrame([], spec.worker_schema)
-        self._write(spec, rows, "overwrite", stamp, where)
+            self._write(spec, shaped, "append", stamp)
+            if not self.has_rows(spec):
+                # To append no rows is no commit, and leaves no stamp.
+                return self.empty(spec, stamp)
+        else:
+            self._write(spec, shaped, "overwrite", stamp, where)
         return table_version(self.path(spec)) or 0
+
+    def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
+        """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
+        return self._replace_files(spec, [], stamp)
+
+    def append_rows(self, spec: TableSpec, source: DataFrame, rows: RowsOf, stamp: str) -> None:
+        """As `append_once`, of the rows that a function for ``mapInArrow`` gives; its tasks write them.
+
+        Raises:
+            LakeError: a row breaks a constraint; nothing is written.
+        """
+        if self.stamp(spec) != stamp:
+            self._made(spec)
+            files = self._files_of(source, rows_writer(self.root, spec, rows), spec.full_name)
+            delta_commits.append(self.path(spec), files, stamp)
+
+    def append_blobs(
+        self, blobs: DataFrame, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None
+    ) -> None:
+        """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
+
+        Args:
+            blobs: columns table, row_count and rows (`pipelines.silver.facts.BLOB_SCHEMA`), of these tables only.
+            rows: what tasks make of the blobs before they write them.
+
+        Raises:
+            LakeError: a row breaks a constraint; nothing is written.
+        """
+        for spec, files in self._blob_files(blobs, [spec for spec in specs if self.stamp(spec) != stamp], rows):
+            if files:
+                delta_commits.append(self.path(spec), files, stamp)
+
+    def replace_blobs(self, blobs: DataFrame, specs: Sequence[TableSpec], stamp: str) -> None:
+        """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
+
+        Raises:
+            LakeError: a row breaks a constraint; nothing is written.
+        """
+        for spec, files in self._blob_files(blobs, specs):
+            self._replace_files(spec, files, stamp)
+
+    def _blob_files(
+        self, blobs: DataFrame, specs: Sequence[TableSpec], rows: RowsOf | None = None
+    ) -> list[tuple[TableSpec, list[AddedFile]]]:
+        if not specs:
+            return []
+        names = {spec.name: spec for spec in specs}
+        for spec in specs:
+            self._made(spec)
+        wanted = blobs.where(F.col("table").isin(list(names)))
+        write = files_writer(self.root, names, rows)
+        files = self._files_of(wanted, write, ", ".join(spec.full_name for spec in specs))
+        return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
+
+    def _files_of(self, source: DataFrame, write: RowsOf, what: str) -> list[AddedFile]:
+        with _constraints_kept(what):
+            added = source.mapInArrow(write, _ADDED_TYPES).collect()
+        return sorted(AddedFile(*row) for row in added)
+
+    def _written(self, spec: TableSpec, rows: pa.Table) -> list[AddedFile]:
+        if rows.schema.names != list(spec.column_names):
+            odd = set(rows.schema.names) ^ set(spec.column_names)
+            raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
+        with _constraints_kept(spec.full_name):
+            return write_rows(self._made(spec), spec, rows)
+
+    def _replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
+        folder = self._made(spec)
+        if self.has_rows(spec) and not read_log(folder).is_plain:
+            # Only Delta can say of a file with a deletion vector that it is gone.
+            self._write(spec, self.spark.createDataFrame([], spec.worker_schema), "overwrite", None)
+        return delta_commits.replace(folder, files, stamp)
 
     def _write(self, spec: TableSpec, rows: DataFrame, mode: str, stamp: str | None, where: str | None = None) -> None:
         writer = rows.write.format("delta").mode(mode)
@@ -177,8 +255,8 @@ class Lake:
             writer = writer.option("replaceWhere", where)
         if stamp is not None:
             writer = writer.option("userMetadata", stamp)
-        with _constraints_kept(spec):
-            writer.save(self._made(spec))
+        with _constraints_kept(spec.full_name):
+            writer.save(str(self._made(spec)))
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -243,41 +321,20 @@ class Lake:
         ]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
-        table = DeltaTable.forPath(self.spark, self._made(spec)).alias("old")
-        with _constraints_kept(spec):
+        table = DeltaTable.forPath(self.spark, str(self._made(spec))).alias("old")
+        with _constraints_kept(spec.full_name):
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
-
-    def compact(self, path: Path) -> None:
-        """Rewrite a table's small files as few large ones, in its clustering; rows and change feed stay as they are."""
-        with self._settings({_SETTLED_CUBE: str(_SETTLED_CUBE_BYTES)}):
-            self.spark.sql(f"OPTIMIZE {sql_name(path)}")
-
-    def vacuum(self, path: Path, retention_hours: int) -> None:
-        """Remove the files that no version within the retention needs, and those that no version names."""
-        # Delta refuses less than a table's own retention; what is too little is the caller's decision here.
-        settings = {
-            "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-            # Else Delta 4.4 takes the table's own retention, whatever is asked for.
-            "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
-            # Delta lists a folder in as many tasks as this says, 10,000 by default: 50 s for a table of ten files.
-            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        }
-        with self._settings(settings):
-            self.spark.sql(f"VACUUM {sql_name(path)} FULL RETAIN {retention_hours} HOURS")
-
-    def remember_removed(self, path: Path, hours: int) -> None:
-        """Have Delta remember removed files for so long: VACUUM cannot keep what the log has forgotten."""
-        self.spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('{REMOVED_KEPT}' = 'interval {hours} hours')")
 
     @contextmanager
     def stamped(self, stamp: str) -> Iterator[None]:
         """Commits within the block have this stamp unless they are given another one: a MERGE cannot be given any."""
-        with self._settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
+        with self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
             yield
 
     @contextmanager
-    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+    def settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Have Spark settings within the block, and what was there before after it."""
         before = {name: self.spark.conf.get(name, None) for name in settings}
         for name, value in settings.items():
             self.spark.conf.set(name, value)
@@ -293,48 +350,10 @@ class Lake:
     def _commits(self, spec: TableSpec) -> dict[int, Path]:
         return commits_of(self.path(spec) / "_delta_log")
 
-    def _made(self, spec: TableSpec) -> str:
+    def _made(self, spec: TableSpec) -> Path:
         if not self.exists(spec):
             self.create([spec])
-        return str(self.path(spec))
-
-    def _create(self, spec: TableSpec) -> None:
-        """Put version 0 in place, whole or not at all; another process may be the one that makes the table."""
-        log = self.path(spec) / "_delta_log"
-        commit = first_commit(spec, str(uuid4()), time.time_ns() // 1_000_000)
-        try:
-            log.mkdir(parents=True, exist_ok=True)
-            for name, content in ((f"{0:020}.json", commit), (f"{0:020}.crc", first_checksum(commit))):
-                with tempfile.NamedTemporaryFile("w", dir=log, prefix=".", encoding="utf-8") as written:
-                    written.write(content)
-                    written.flush()
-                    os.link(written.name, log / name)
-        except FileExistsError:
-            return
-        except OSError as error:
-            remedy = "make it writable and make room, or choose another folder with --lake"
-            raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
-
-    def _check(self, spec: TableSpec) -> None:
-        """Compare a table with its declaration: by its first commit, and by its whole log only if that differs.
-
-        A property that a later version of highwater declares (change data feed) is set: no row changes by it.
-        """
-        schema, properties = first_metadata(self.path(spec)) or (None, {})
-        if is_same(spec, schema, properties) and not missing_properties(spec, properties):
-            return
-        now = read_log(self.path(spec))
-        schema = StructType.fromJson(dict(now.schema))
-        if not is_same(spec, schema, dict(now.properties)):
-            raise SchemaMismatch(
-                self.path(spec),
-                f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
-                "use another --lake, or the version of highwater that made this one",
-            )
-        missing = missing_properties(spec, now.properties)
-        if missing:
-            pairs = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
-            self.spark.sql(f"ALTER TABLE {sql_name(self.path(spec))} SET TBLPROPERTIES ({pairs})")
+        return self.path(spec)
 
     @staticmethod
     def _shaped(spec: TableSpec, df: DataFrame) -> DataFrame:
@@ -346,28 +365,17 @@ class Lake:
 
 
 @contextmanager
-def _constraints_kept(spec: TableSpec) -> Iterator[None]:
+def _constraints_kept(table: str) -> Iterator[None]:
     """A broken constraint as one line; Spark wraps it in the traces of the task, the stage and the job."""
     try:
         yield
+    except ConstraintBroken as error:
+        raise LakeError(str(error)) from error
     except (Py4JJavaError, PySparkException) as error:
         broken = _BROKEN.search(str(error))
         if broken is None:
             raise
-        raise LakeError(f"{spec.full_name}: {' '.join(broken['what'].split())}") from error
-
-
-def make_lake(root: Path) -> None:
-    """Make the lake's folder if it is not there.
-
-    Raises:
-        InputError: it cannot be made.
-    """
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        remedy = "choose another folder with --lake"
-        raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
+        raise LakeError(f"{broken['table'] or table}: {' '.join(broken['what'].split())}") from error
 
 
 def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
@@ -376,17 +384,6 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
         return [task() for task in tasks]
     with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
         return [future.result() for future in [pool.submit(task) for task in tasks]]
-
-
-def sql_name(path: Path) -> str:
-    """A table's folder as SQL names it."""
-    return f"delta.`{str(path).replace('`', '``')}`"
-
-
-def sql_text(text: str) -> str:
-    """A text as SQL writes it, whatever stands in it: cluster ids come from logs."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _stamp(commit: Path) -> str | None:

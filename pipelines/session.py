@@ -41,6 +41,8 @@ _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Log text compresses well, and zstd reads as fast as the default (snappy) at about half the size.
     "spark.sql.parquet.compression.codec": "zstd",
+    # Of an instant of the default type (INT96) a file keeps no bounds, by which a read could skip it.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Log text shrinks to a thirtieth in a table: small files are worth a task of their own, and a task is large enough
     # long before it has read 128 MB.
     "spark.sql.files.openCostInBytes": "65536",

@@ -135,7 +135,7 @@ def ingest(
     files = [_file_row(item, identities[item.path], run_id) for item in new.values()]
     if files:
         # None of them is in the register, which was read above.
-        lake.append_once(LOG_FILES, spark.createDataFrame(pa.Table.from_pylist(files, LOG_FILES.arrow_schema)), run_id)
+        lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
 
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
     said = [(row["path"], row["problem"]) for row in files if row["problem"]]
@@ -320,10 +320,10 @@ def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], c
     def work(unit: list[Reading]) -> Batches:
         return batches(unit, how)
 
-    lines = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), LOG_LINES.schema)
+    tasks = spark.range(0, len(plan), 1, len(plan))
     contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
     try:
-        lake.append_once(LOG_LINES, lines, contents)
+        lake.append_rows(LOG_LINES, tasks, _over(plan, work), contents)
     except PythonException as error:
         if CHANGED not in str(error):
             raise

@@ -90,7 +90,7 @@ def ingest_data(spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLi
             ids = table.column("file_id").to_pylist()
             tables = sorted((silver.BY_NAME[name] for name in rows), key=lambda spec: -rows[spec.name])
             concurrently([partial(_append, lake, blobs, spec, rows[spec.name], run_id, runs, ids) for spec in tables])
-            lake.append_once(DATA_FILES, spark.createDataFrame(table).coalesce(1), run_id)
+            lake.append_once(DATA_FILES, table, run_id)
     finally:
         blobs.close()
 

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.errors import InputError
@@ -103,7 +102,7 @@ def put(lake: Lake, batch_id: str, files: Sequence[tuple[str, str, Sequence[str]
         known = {row["file_id"] for row in told.select("file_id").collect()}
     rows = [_step(QUARANTINED, batch_id, *file) for file in files if file[0] not in known]
     if rows:
-        lake.append_once(QUARANTINED_FILES, _frame(lake, rows), f"{QUARANTINED} {batch_id}")
+        lake.append_once(QUARANTINED_FILES, _rows(rows), f"{QUARANTINED} {batch_id}")
 
 
 def remove_rows(lake: Lake, file_ids: Sequence[str]) -> None:
@@ -135,7 +134,7 @@ def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
     remove_rows(lake, chosen)  # the run that quarantined them may have been killed
     lake.remove(DATA_FILES, f"file_id IN ({', '.join(map(repr, chosen))})")
     rows = [_step(RELEASED, batch_id, file_id, kept[file_id]["path"], (), None) for file_id in chosen]
-    lake.append_once(QUARANTINED_FILES, _frame(lake, rows), batch_id)
+    lake.append_once(QUARANTINED_FILES, _rows(rows), batch_id)
     return tuple(kept[file_id]["path"] for file_id in chosen)
 
 
@@ -153,5 +152,5 @@ def _step(
     }
 
 
-def _frame(lake: Lake, rows: list[dict[str, Any]]) -> DataFrame:
-    return lake.spark.createDataFrame(pa.Table.from_pylist(rows, QUARANTINED_FILES.arrow_schema))
+def _rows(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, QUARANTINED_FILES.arrow_schema)

@@ -113,7 +113,7 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
         warnings += [item for item in found if item.failed and item.severity == "warning"]
         stamp = f"{batch.batch_id} {FAILED if critical else MET} {token if number == len(batches) else '-'}"
         rows = [_row(batch.batch_id, item) for item in found]
-        lake.append_once(QUALITY_RESULTS, _results(lake, rows), stamp)
+        lake.append_once(QUALITY_RESULTS, _results(rows), stamp)
         if critical:
             _quarantine(lake, batch.batch_id, rows)
     return QualitySummary(len(batches), count, tuple(warnings))
@@ -309,8 +309,8 @@ def _row(batch_id: str, item: Finding) -> dict[str, Any]:
     }
 
 
-def _results(lake: Lake, rows: list[dict[str, Any]]) -> DataFrame:
-    return lake.spark.createDataFrame(pa.Table.from_pylist(rows, QUALITY_RESULTS.arrow_schema)).coalesce(1)
+def _results(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, QUALITY_RESULTS.arrow_schema)
 
 
 def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> None:

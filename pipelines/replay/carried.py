@@ -21,6 +21,7 @@ from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, se
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
 from pipelines.replay.window import Bounds, Window
 from pipelines.silver.parse import topic_names
+from pipelines.table_files import rows_table
 from schemas import bronze, silver, state
 from schemas.state import CARRIED, REPLAYS
 
@@ -235,7 +236,7 @@ def note_replays(
             )
         )
     stamp = Stamp(run_id, fingerprint, carried_version, seals).to_json()
-    lake.append_once(REPLAYS, lake.spark.createDataFrame(rows, REPLAYS.worker_schema).coalesce(1), stamp)
+    lake.append_once(REPLAYS, rows_table(REPLAYS, rows), stamp)
 
 
 def _time(time_us: int | None) -> datetime | None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import AuditConfig
@@ -20,6 +19,7 @@ from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
+from pipelines.table_files import rows_table
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.audit_facts import NO_TIME_US
 from schemas.bronze import LOG_FILES
@@ -43,7 +43,7 @@ def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> No
     lines = lines_of(lake, findings)
 
     def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
-        lake.replace(spec, _frame(lake, spec, rows), stamp=stamp)
+        lake.replace(spec, rows_table(spec, rows), stamp=stamp)
 
     concurrently(
         [
@@ -71,10 +71,6 @@ def _doubts(lake: Lake, contexts: Contexts, named: Mapping[str, set[int]]) -> li
         back = lake.read(BROKER_LIFECYCLE).where("event = 'clock_set_back' AND broker_id IS NOT NULL")
         steps = [(row[0], row[1], float(row[2])) for row in back.select("cluster_id", "broker_id", "detail").collect()]
     return doubts(files, named, contexts.versions, steps, [file.path for file in quarantined(lake)])
-
-
-def _frame(lake: Lake, spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    return lake.spark.createDataFrame(list(rows), spec.worker_schema).coalesce(1)
 
 
 def _time(time_us: int | None) -> datetime | None:

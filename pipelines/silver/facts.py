@@ -6,7 +6,7 @@ each, as an Arrow IPC stream. So one pass over the lines feeds all tables, whate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -98,12 +98,26 @@ def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"table": table, "row_count": batch.num_rows, "rows": blob}], BLOB_SCHEMA)
 
 
-def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows in blobs of one table."""
     for batch in batches:
         for blob in batch.column("rows"):
             with pa.ipc.open_stream(blob.as_buffer()) as stream:
                 yield from stream
+
+
+def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.RecordBatch:
+    """Rows with the name of their topic; of those that have only its id, by cluster and id, else ``id:<topic id>``."""
+    topics = rows.column("topic")
+    if not topics.null_count:
+        return rows
+    places = zip(*[rows.column(name).to_pylist() for name in ("topic", "cluster_id", "topic_id")], strict=True)
+    filled = [
+        names.get((cluster, topic_id), f"id:{topic_id or 'unknown'}") if topic is None else topic
+        for topic, cluster, topic_id in places
+    ]
+    index = rows.schema.get_field_index("topic")
+    return rows.set_column(index, rows.schema.field(index), pa.array(filled, pa.string()))
 
 
 def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

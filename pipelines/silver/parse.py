@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
-from pyspark import StorageLevel
+import pyarrow as pa
+from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake, RowsOf
 from pipelines.quality.quarantine import custody
-from pipelines.silver.facts import LINE_COLUMNS, parse_lines, unpack
+from pipelines.silver.facts import LINE_COLUMNS, named, pack, parse_lines, unpack
 from schemas import bronze, silver
-from schemas.table import TableSpec
 
 _BLOBS = "table string, row_count long, rows binary"
-#: Tables below this size are written as one file.
-_SMALL_ROWS = 200_000
+#: Rows of one file of a table.
+_FILE_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -65,27 +65,36 @@ def _parse_batch(lake: Lake, batch_id: str, file_ids: list[str]) -> dict[str, in
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
         rows = {row["table"]: int(row["rows"]) for row in counted}
-        _append(lake, blobs, silver.TOPICS, rows, batch_id)
-        # The large ones first: the last to finish should be a small one.
-        names = sorted((name for name in rows if name not in ("topics", "line_counts")), key=lambda name: -rows[name])
-        concurrently([partial(_append, lake, blobs, silver.BY_NAME[name], rows, batch_id) for name in names])
-        _append(lake, blobs, silver.LINE_COUNTS, rows, batch_id)
+        # Names come first, since other tables take them from there, and ``line_counts`` last.
+        if "topics" in rows:
+            lake.append_blobs(blobs.coalesce(1), [silver.TOPICS], batch_id)
+        specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
+        specs.sort(key=lambda spec: spec is silver.LINE_COUNTS)
+        names = lake.spark.sparkContext.broadcast(_topic_names(lake))
+        lake.append_blobs(_by_table(blobs, rows), specs, batch_id, name_topics(names))
     finally:
         blobs.unpersist()
     return rows
 
 
-def _append(lake: Lake, blobs: DataFrame, spec: TableSpec, rows: dict[str, int], batch_id: str) -> None:
-    count = rows.get(spec.name, 0)
-    if not count:
-        return
-    table = blobs.where(F.col("table") == spec.name).select("rows")
-    if count <= _SMALL_ROWS:
-        table = table.coalesce(1)
-    facts = table.mapInArrow(unpack, spec.worker_schema)
-    if spec is silver.REPLICA_FETCHES:
-        facts = name_topics(facts, topic_names(lake))
-    lake.append_once(spec, facts, batch_id)
+def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
+    """Blobs of a table together, as many tasks a table as make files of a good size, large tables first."""
+    slots, first_slots = 0, {}
+    counts = {name: -(-count // _FILE_ROWS) for name, count in rows.items()}
+    for name in sorted(rows, key=lambda name: -rows[name]):
+        first_slots[name] = slots
+        slots += counts[name]
+    first = F.create_map(*[F.lit(part) for item in first_slots.items() for part in item])[F.col("table")]
+    count = F.create_map(*[F.lit(part) for item in counts.items() for part in item])[F.col("table")]
+    slot = first + F.pmod(F.monotonically_increasing_id(), count)
+    return blobs.repartitionById(slots, slot.cast("int"))
+
+
+def _topic_names(lake: Lake) -> dict[tuple[str, str], str]:
+    """Name by cluster and id of every topic whose id a line names."""
+    names = topic_names(lake)
+    rows = names.collect() if names is not None else []
+    return {(row["cluster_id"], row["topic_id"]): row["name"] for row in rows}
 
 
 def topic_names(lake: Lake) -> DataFrame | None:
@@ -95,10 +104,19 @@ def topic_names(lake: Lake) -> DataFrame | None:
     return lake.read(silver.TOPICS).groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("name"))
 
 
-def name_topics(facts: DataFrame, names: DataFrame | None) -> DataFrame:
-    """Put the name of a topic where a line had only its id; ``id:<topic id>`` where nothing names it."""
-    anonymous = F.concat(F.lit("id:"), F.coalesce(F.col("topic_id"), F.lit("unknown")))
-    if names is None:
-        return facts.withColumn("topic", F.coalesce("topic", anonymous))
-    named = facts.join(F.broadcast(names), ["cluster_id", "topic_id"], "left")
-    return named.withColumn("topic", F.coalesce("topic", "name", anonymous)).drop("name")
+def name_topics(names: Broadcast[dict[tuple[str, str], str]]) -> RowsOf:
+    """A function for ``mapInArrow`` over blobs: puts the name of a topic where a fetch had only its id.
+
+    ``id:<topic id>`` where nothing names it. Blobs of other tables stay as they are.
+    """
+
+    def name(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for blob in range(batch.num_rows):
+                rows = batch.slice(blob, 1)
+                if rows.column("table")[0].as_py() != silver.REPLICA_FETCHES.name:
+                    yield rows
+                else:
+                    yield from (pack(silver.REPLICA_FETCHES.name, named(part, names.value)) for part in unpack([rows]))
+
+    return name

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from jobs import maintain as verb
 from jobs.exit_codes import ExitCode
+from jobs.lake_upkeep import compact, vacuum
 from pipelines.config import load_config
 from pipelines.console import CaptureConsole
 from pipelines.delta_log import read_log
@@ -148,7 +149,7 @@ def test_a_longer_retention_is_told_to_delta(small_files: Lake) -> None:
 def test_what_the_session_was_set_to_stays(small_files: Lake, spark: SparkSession) -> None:
     setting = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
     before = spark.conf.get(setting)
-    small_files.vacuum(small_files.path(SPEC), 24)
-    small_files.compact(small_files.path(SPEC))
+    vacuum(small_files, small_files.path(SPEC), 24)
+    compact(small_files, small_files.path(SPEC))
     assert spark.conf.get(setting) == before != "2"
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", None) is None

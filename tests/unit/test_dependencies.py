@@ -62,6 +62,7 @@ ONLY_IN = {
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.lake"},
     "delta": {"pipelines.lake"},
+    "deltalake": {"pipelines.delta_commits"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
 }
