@@ -71,7 +71,7 @@ class _Output:
     """What a worker has found and not given away yet."""
 
     def __init__(self) -> None:
-        self.tables = Tables({spec.name: spec.worker_schema for spec in GOLD} | SMALL)
+        self.tables = Tables({spec.name: spec.schema for spec in GOLD} | SMALL)
         self._checked: dict[str, int] = defaultdict(int)
         self._elections: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 

@@ -26,7 +26,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.blobs import Batches, Tables
-from pipelines.folds import fold, table_of
+from pipelines.folds import fold
 from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts
@@ -97,8 +97,8 @@ class LogRow(NamedTuple):
     partitions: int | None = None
 
 
-def checked_produces(lake: Lake, contexts: Contexts) -> DataFrame | None:
-    """Rows of ``gold.purgatory_checks``, lazily; None where no broker logged its checks (T0 to T2), without a job.
+def checked_blobs(lake: Lake, contexts: Contexts) -> DataFrame | None:
+    """Rows of ``gold.purgatory_checks`` as blobs, lazily; None, without a job, where no broker logged its checks.
 
     Args:
         contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
@@ -106,8 +106,7 @@ def checked_produces(lake: Lake, contexts: Contexts) -> DataFrame | None:
     rows = log_rows(lake)
     if rows is None:
         return None
-    checked = fold(rows, KEY, ORDER, ROW_TYPES, _checker(contexts))
-    return table_of(checked, PURGATORY_CHECKS.name, PURGATORY_CHECKS.worker_schema)
+    return fold(rows, KEY, ORDER, ROW_TYPES, _checker(contexts))
 
 
 def log_rows(lake: Lake) -> DataFrame | None:
@@ -234,7 +233,7 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over `ROW_TYPES`, sorted by key and `ORDER`."""
 
     def check(batches: Batches) -> Batches:
-        tables = Tables({PURGATORY_CHECKS.name: PURGATORY_CHECKS.worker_schema})
+        tables = Tables({PURGATORY_CHECKS.name: PURGATORY_CHECKS.schema})
         for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), _log_rows):
             # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells
             # may be wrong; without it, either error of a committed produce agrees.

@@ -27,7 +27,7 @@ def follower_worker(
     """A function for ``mapInArrow`` over events that are sorted by partition."""
 
     def replay(batches: Batches) -> Batches:
-        tables = Tables({spec.name: spec.worker_schema for spec in SPECS})
+        tables = Tables({spec.name: spec.schema for spec in SPECS})
         for (cluster_id, topic, partition), rows in groups(batches, _KEY_WIDTH, _events):
             events = list(rows)
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}

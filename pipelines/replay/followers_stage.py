@@ -7,20 +7,17 @@ only the first fetch of each connection and epoch and those that were told to tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.blobs import BLOBS
-from pipelines.folds import fold, table_of
+from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts, History
 from pipelines.replay.fetchers import FETCHERS_KEY
-from pipelines.replay.follower_worker import PROTOCOL_KEY, SPECS, follower_worker
+from pipelines.replay.follower_worker import PROTOCOL_KEY, follower_worker
 from pipelines.replay.versions import parse_version
 from pipelines.shapes import Value, look_up, shaped
 from schemas import replicas as r
@@ -37,29 +34,12 @@ _METADATA_TOPIC = "__cluster_metadata"
 _FETCHER_CLIENT = r"^broker-(\d+)-fetcher-(\d+)$"
 
 
-class Followers(NamedTuple):
-    """Rows of ``gold.replica_truncations`` and of ``gold.fetcher_timeline``."""
-
-    truncations: DataFrame
-    stays: DataFrame
-
-
-@contextmanager
-def replayed_followers(lake: Lake, contexts: Contexts) -> Iterator[Followers]:
-    """Rows of both gold tables, computed once, when the first of them is asked for; kept until the block ends.
+def follower_blobs(lake: Lake, contexts: Contexts) -> DataFrame:
+    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs. Lazy, but for the brokers' settings.
 
     Args:
         contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
     """
-    blobs = _blobs(lake, contexts).persist()
-    try:
-        yield Followers(*[table_of(blobs, spec.name, spec.worker_schema) for spec in SPECS])
-    finally:
-        blobs.unpersist()
-
-
-def _blobs(lake: Lake, contexts: Contexts) -> DataFrame:
-    """Lazy, but for the brokers' settings."""
     events = follower_events(lake, contexts)
     if events is None:
         return lake.spark.createDataFrame([], BLOBS)
