@@ -127,7 +127,7 @@ def _operations(
         rows = kept if late_since is None else tell_late_apart(lake, kept, late_since)
         if todo.whole:
             lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
-            lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
+            lake.replace_blobs(made.partitions, [ISR_TIMELINE], run_id)
         else:
             if since is not None:
                 lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})

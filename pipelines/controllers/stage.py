@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.blobs import BLOBS
+from pipelines.blobs import BLOB_SCHEMA, BLOBS, Tables
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.failover_causes import STARTED
@@ -26,7 +27,7 @@ from pipelines.controllers.partition_work import REFUSED, of_registrations
 from pipelines.controllers.plan import EVENTS, Plan, plan_of, registration_rows
 from pipelines.controllers.procedure_steps import Step, procedure
 from pipelines.controllers.rows import EventRow, Ref
-from pipelines.folds import collect_tables, fold, table_of
+from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake, concurrently
 from pipelines.replay.context import Contexts
 from pipelines.replay.timeline import METADATA_TOPIC
@@ -47,33 +48,21 @@ class Controllers(NamedTuple):
     """What the replay gives.
 
     Attributes:
-        transitions, failovers, procedures, availability: rows of the tables of `schemas.controllers`.
+        blobs: rows of the tables of `schemas.controllers`.
         cases: rows of `pipelines.rules.cases`.
         checked: facts judged, by rule.
         errors: what failed, by rule.
     """
 
-    transitions: DataFrame
-    failovers: DataFrame
-    procedures: DataFrame
-    availability: DataFrame
+    blobs: DataFrame
     cases: list[dict[str, Any]]
     checked: dict[str, int]
     errors: dict[str, str]
 
-    def tables(self) -> list[tuple[TableSpec, DataFrame]]:
-        """Each table with its rows."""
-        return [
-            (c.CONTROLLER_TRANSITIONS, self.transitions),
-            (c.FAILOVERS, self.failovers),
-            (c.CONTROLLER_PROCEDURES, self.procedures),
-            (c.AVAILABILITY, self.availability),
-        ]
-
 
 @contextmanager
 def replayed_controllers(lake: Lake, contexts: Contexts) -> Iterator[Controllers]:
-    """Rows of all tables, computed once; kept until the block ends.
+    """What the replay gives, computed once; kept until the block ends.
 
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
@@ -94,41 +83,25 @@ def replayed_controllers(lake: Lake, contexts: Contexts) -> Iterator[Controllers
 
 def _controllers(lake: Lake, blobs: DataFrame, plan: Plan) -> Controllers:
     small = collect_tables(blobs.where(F.col("table").isin(*w.SMALL)))
-    transitions, failovers, windows = (table_of(blobs, spec.name, spec.worker_schema).coalesce(1) for spec in w.GOLD)
     cases, checked = small[w.CASES], dict.fromkeys(w.RULES, 0)
     for told in small[w.COUNTS]:
         checked[told["rule_id"]] += told["checked"]
-    registered: list[dict[str, Any]] = []
+    rows = Tables({spec.name: spec.schema for spec in (c.CONTROLLER_TRANSITIONS, c.CONTROLLER_PROCEDURES)})
     for cluster_id in sorted(plan.events.keys() | plan.registrations.keys()):
         found = of_registrations(plan, cluster_id)
-        registered += found.rows[c.CONTROLLER_TRANSITIONS.name]
+        for row in found.rows[c.CONTROLLER_TRANSITIONS.name]:
+            rows.add_named(c.CONTROLLER_TRANSITIONS.name, row)
         cases += found.cases
         for rule_id, count in found.checked.items():
             checked[rule_id] += count
-    if registered:
-        transitions = transitions.unionByName(_frame(lake, c.CONTROLLER_TRANSITIONS, registered))
-    procedures = _procedures(small[w.PROCEDURES], small[w.ELECTIONS])
+    for row in _procedures(small[w.PROCEDURES], small[w.ELECTIONS]):
+        rows.add_named(c.CONTROLLER_PROCEDURES.name, row)
     errors: dict[str, str] = {}
     for told in sorted(small[w.ERRORS], key=lambda told: told["error"]):
         errors.setdefault(told["rule_id"], told["error"])
-    return Controllers(
-        transitions=transitions,
-        failovers=failovers,
-        procedures=_frame(lake, c.CONTROLLER_PROCEDURES, procedures),
-        availability=windows,
-        cases=cases,
-        checked=checked,
-        errors=errors,
-    )
-
-
-def _frame(lake: Lake, spec: TableSpec, rows: list[dict[str, Any]]) -> DataFrame:
-    """A few rows of the driver; instants are microseconds."""
-    types = {field.name: field.dataType.simpleString() for field in spec.columns}
-    shape = ", ".join(f"{name} {'long' if kind == 'timestamp' else kind}" for name, kind in types.items())
-    frame = lake.spark.createDataFrame([tuple(row[name] for name in types) for row in rows], shape)
-    times = {name: F.timestamp_micros(name) for name, kind in types.items() if kind == "timestamp"}
-    return frame.withColumns(times).coalesce(1)
+    of_driver = lake.spark.createDataFrame(pa.Table.from_batches(list(rows.rest()), BLOB_SCHEMA))
+    of_partitions = blobs.where(F.col("table").isin([spec.name for spec in w.GOLD]))
+    return Controllers(of_partitions.unionByName(of_driver).coalesce(1), cases, checked, errors)
 
 
 def _procedures(told: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ OPEN = "open"
 SHAPES = {
     OUTCOMES: shape(KEY_TYPES | OUTCOME_TYPES | _FINAL),
     WAKES: shape(KEY_TYPES | WAKE_TYPES | _FINAL),
-    ISR_TIMELINE.name: ISR_TIMELINE.worker_schema,
+    ISR_TIMELINE.name: ISR_TIMELINE.schema,
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
     OPEN: shape(KEY_TYPES | {"wakes_us": "long", "waiting_us": "long"}),
 }
