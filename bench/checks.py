@@ -15,10 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import load_config
+from pipelines.folds import table_of
 from pipelines.lake import Lake
-from pipelines.replay.checks_stage import checked_produces
+from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.stage import collect_contexts
 from pipelines.session import build_session
+from schemas.checks import PURGATORY_CHECKS
 
 HEADS = ("lake", "delayed produces", "agree", "disagree", "undecided", "share agreeing", "checks", "seconds")
 SHOWN = 20
@@ -33,11 +35,11 @@ def main(arguments: list[str]) -> None:
     for root in given.lakes:
         lake = Lake(spark, root)
         started = time.monotonic()
-        rows = checked_produces(lake, collect_contexts(lake, 0))
-        if rows is None:
+        blobs = checked_blobs(lake, collect_contexts(lake, 0))
+        if blobs is None:
             table.append([root.name, *["-"] * (len(HEADS) - 1)])
             continue
-        rows = rows.persist()
+        rows = table_of(blobs, PURGATORY_CHECKS.name, PURGATORY_CHECKS.worker_schema).persist()
         table.append([root.name, *figures(rows), f"{time.monotonic() - started:.1f}"])
         notes += [f"{root.name}: {line}" for line in disagreements(rows)]
         rows.unpersist()

@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.config import load_config
+from pipelines.folds import table_of
 from pipelines.lake import Lake
-from pipelines.replay.followers_stage import Followers, replayed_followers
+from pipelines.replay.follower_worker import SPECS
+from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.stage import collect_contexts
 from pipelines.session import build_session
 from schemas import silver
@@ -48,19 +50,21 @@ def main(arguments: list[str]) -> None:
     table, notes = [], []
     for root in given.lakes:
         lake = Lake(spark, root)
-        with replayed_followers(lake, collect_contexts(lake, 5_000_000)) as found:
-            table.append([root.name, *figures(lake, found)])
-            notes += [f"{root.name}: {line}" for line in remarkable(found.truncations)]
+        blobs = follower_blobs(lake, collect_contexts(lake, 5_000_000)).persist()
+        truncations, stays = (table_of(blobs, spec.name, spec.worker_schema) for spec in SPECS)
+        table.append([root.name, *figures(lake, truncations, stays)])
+        notes += [f"{root.name}: {line}" for line in remarkable(truncations)]
+        blobs.unpersist()
     spark.stop()
     lines = ["| " + " | ".join(HEADS) + " |", "|---|" + "---:|" * (len(HEADS) - 1)]
     lines += ["| " + " | ".join(cells) + " |" for cells in table]
     sys.stdout.write("\n".join([*lines, "", *notes]) + "\n")
 
 
-def figures(lake: Lake, found: Followers) -> list[str]:
+def figures(lake: Lake, truncations: DataFrame, stays: DataFrame) -> list[str]:
     """The cells of one lake after its name."""
     kinds = ("agrees", "none_needed", "unobservable", "differs")
-    rows = found.truncations.agg(
+    rows = truncations.agg(
         F.count("*").alias("rows"),
         *[F.count_if(F.col("class") == kind).alias(kind) for kind in kinds],
         F.count_if(F.col("reply_source") == "logged").alias("logged"),
@@ -69,22 +73,22 @@ def figures(lake: Lake, found: Followers) -> list[str]:
         F.count("known_bug").alias("known"),
     ).first()
     told = F.col("fetcher_id").isNotNull() & F.col("predicted_fetcher_id").isNotNull()
-    stays = found.stays.agg(
+    threads = stays.agg(
         F.count("*").alias("stays"),
         F.count_if(F.col("end_reason") == "failed").alias("failed"),
         F.count_if(told).alias("told"),
         F.count_if(told & (F.col("fetcher_id") == F.col("predicted_fetcher_id"))).alias("right"),
     ).first()
     assert rows is not None
-    assert stays is not None
+    assert threads is not None
     lines = 0
     if lake.has_rows(silver.TRUNCATIONS):
         logged = lake.read(silver.TRUNCATIONS).where(_LINES)
         places = ("cluster_id", "broker_id", "topic", "partition", "time", "source", "offset")
         lines = logged.select(*places).distinct().count()
     counts = [rows["rows"], *[rows[kind] for kind in kinds], rows["logged"], rows["derived"], lines, rows["in_rows"]]
-    cells = [f"{count:,}" for count in [*counts, rows["known"], stays["stays"], stays["failed"]]]
-    return [*cells, f"{stays['right']:,} of {stays['told']:,}", high_watermarks(lake)]
+    cells = [f"{count:,}" for count in [*counts, rows["known"], threads["stays"], threads["failed"]]]
+    return [*cells, f"{threads['right']:,} of {threads['told']:,}", high_watermarks(lake)]
 
 
 def high_watermarks(lake: Lake) -> str:

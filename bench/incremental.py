@@ -37,7 +37,7 @@ _TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),")
 _OFFSET = re.compile(r'("(?:baseOffset|fetchOffset|highWatermark|lastStableOffset)":)(\d+)')
 _CONNECTION = re.compile(r'("connection":"[^"]*)"')
 #: Parts of the replay that are told apart: the one that goes on from the last run, and one that reads the history.
-#: Followers and checks are lazy: a clock around their calls would show nothing.
+#: Followers and checks are written from blobs, which are lazy: a clock around their calls would show nothing.
 _PARTS = {"_operations": "requests", "audit": "rules"}
 
 

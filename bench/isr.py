@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 
-import pandas as pd
+import pyarrow as pa
 
 from pipelines.config import load_config
+from pipelines.groups import groups
 from pipelines.lake import Lake
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.context import Contexts
@@ -23,10 +23,10 @@ from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
-from pipelines.replay.operator import events
 from pipelines.replay.stage import collect_contexts
 from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, timeline
 from pipelines.session import build_session
+from schemas.events import Event
 
 #: Lines give milliseconds.
 _TICK_US = 1_000
@@ -48,8 +48,7 @@ def main() -> None:
     kept: list[tuple[str, Found]] = []
     for path in given.lakes:
         lake = Lake(spark, path)
-        frame, contexts, evidence = inputs(lake, given.tier)
-        found = list(replay(frame, contexts, evidence))
+        found = list(replay(*inputs(lake, given.tier)))
         kept.append((path.name, found))
         print_counts(path.name, found)
     for name, found in kept:
@@ -57,29 +56,31 @@ def main() -> None:
     spark.stop()
 
 
-def inputs(lake: Lake, tier: str) -> tuple[pd.DataFrame, Contexts, Evidences]:
+def inputs(lake: Lake, tier: str) -> tuple[list[pa.RecordBatch], Contexts, Evidences]:
     """Events of all partitions in their order, and what the brokers' logs show beside them."""
     rows = timeline(lake, tier)
     more = isr_events(lake, tier)
     if more is not None:
         rows = rows.unionByName(more)
-    columns = [*KEY, *EVENT_TYPES]
-    return rows.orderBy(*KEY, *ORDER).select(*columns).toPandas(), collect_contexts(lake, 0), collect_evidence(lake)
+    table = rows.orderBy(*KEY, *ORDER).select(*KEY, *EVENT_TYPES).toArrow()
+    return table.to_batches(), collect_contexts(lake, 0), collect_evidence(lake)
 
 
-def replay(frame: pd.DataFrame, contexts: Contexts, evidence: Evidences) -> Iterator[tuple[Key, IsrOutcome]]:
+def replay(
+    batches: Iterable[pa.RecordBatch], contexts: Contexts, evidence: Evidences
+) -> Iterator[tuple[Key, IsrOutcome]]:
     """Outcomes of each partition on each broker."""
-    keys = zip(*(frame[name].tolist() for name in KEY), strict=True)
-    for key, pairs in groupby(zip(keys, events(frame), strict=True), key=lambda pair: pair[0]):
-        cluster_id, topic, _, broker_id = key
+    for key, events in groups(batches, len(KEY), lambda columns: map(Event._make, zip(*columns, strict=True))):
+        cluster_id, topic, partition, broker_id = key
         watch = IsrWatch(
             contexts.of(cluster_id, broker_id, topic), evidence.get((cluster_id, broker_id), IsrEvidence())
         )
-        for _, event in pairs:
+        place = (cluster_id, topic, partition, broker_id)
+        for event in events:
             for outcome in watch.observe(event):
-                yield key, outcome
+                yield place, outcome
         for outcome in watch.finish():
-            yield key, outcome
+            yield place, outcome
 
 
 def print_counts(name: str, found: Found) -> None:

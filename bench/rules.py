@@ -55,8 +55,7 @@ def _replay(lake: Lake, config: Config, contexts: Contexts) -> None:
 def _rules(lake: Lake, config: Config, contexts: Contexts) -> int:
     found = find_cases(lake, contexts, config.audit, RULES)
     with replayed_controllers(lake, contexts) as made:
-        for _, rows in made.tables():
-            rows.write.format("noop").mode("overwrite").save()
+        made.blobs.write.format("noop").mode("overwrite").save()
     return sum(found.checked.values())
 
 

@@ -84,6 +84,7 @@ class ReplayConfig(_Section):
     evidence_tier_max: Literal["T0", "T1", "T2", "T3"]
     settle_ms: int = Field(ge=0)
     seal_lag_ms: int = Field(ge=10_000)
+    driver: Literal["arrow", "stateful"]
 
 
 class LatencyConfig(_Section):
@@ -128,8 +129,9 @@ class Config(_Section):
 
     @cached_property
     def config_hash(self) -> str:
-        """SHA-256 (hex) of everything that can change a result: all but how Spark is started."""
-        text = json.dumps(self.model_dump(mode="json", exclude={"session"}), sort_keys=True, separators=(",", ":"))
+        """SHA-256 (hex) of everything that can change a result: all but how Spark is started, and used."""
+        values = self.model_dump(mode="json", exclude={"session": True, "replay": {"driver"}})
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()
 
 

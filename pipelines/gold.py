@@ -17,10 +17,11 @@ from pipelines.lake import Lake, concurrently
 from pipelines.lake_tables import sql_text
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
-from pipelines.replay.checks_stage import checked_produces
+from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.context import Contexts
 from pipelines.replay.context_stage import collect_contexts
-from pipelines.replay.followers_stage import replayed_followers
+from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
+from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.judge import LATE
 from pipelines.replay.late import tell_late_apart
@@ -92,13 +93,14 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         _replace(lake, gold.COVERAGE, _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else None, run_id)
 
     def followers() -> None:
-        with replayed_followers(lake, contexts) as found:
-            lake.replace(replicas.REPLICA_TRUNCATIONS, found.truncations, stamp=run_id)
-            lake.replace(replicas.FETCHER_TIMELINE, found.stays, stamp=run_id)
+        lake.replace_blobs(follower_blobs(lake, contexts), FOLLOWER_TABLES, run_id)
 
     def checks() -> None:
-        logged = checked_produces(lake, contexts) if config.replay.evidence_tier_max == "T3" else None
-        _replace(lake, PURGATORY_CHECKS, logged, run_id)
+        blobs = checked_blobs(lake, contexts) if config.replay.evidence_tier_max == "T3" else None
+        if blobs is None:
+            lake.empty(PURGATORY_CHECKS, run_id)
+        else:
+            lake.replace_blobs(blobs, [PURGATORY_CHECKS], run_id)
 
     with lake.stamped(run_id):
         concurrently([operations, phases, followers, checks, coverage])
@@ -125,7 +127,7 @@ def _operations(
         rows = kept if late_since is None else tell_late_apart(lake, kept, late_since)
         if todo.whole:
             lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
-            lake.replace(ISR_TIMELINE, made.isr_changes, stamp=run_id)
+            lake.replace_blobs(made.partitions, [ISR_TIMELINE], run_id)
         else:
             if since is not None:
                 lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})

@@ -198,7 +198,7 @@ class Lake:
         """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
 
         Args:
-            blobs: columns table, row_count and rows (`pipelines.silver.facts.BLOB_SCHEMA`), of these tables only.
+            blobs: columns table, row_count and rows (`pipelines.blobs.BLOB_SCHEMA`), of these tables only.
             rows: what tasks make of the blobs before they write them.
 
         Raises:

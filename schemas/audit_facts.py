@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from schemas.fields import Int, Long
+
 # Kinds of the history.
 #: A line that says who leads: ``name`` is its role (``silver.leader_and_isr``).
 LEADERSHIP: Final = "leadership"
@@ -115,32 +117,32 @@ class Fact(NamedTuple):
     """
 
     kind: str
-    time_us: int
-    broker_id: int | None = None
+    time_us: Long
+    broker_id: Int | None = None
     name: str | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    partition_epoch: int | None = None
-    offset: int | None = None
-    end_offset: int | None = None
-    high_watermark: int | None = None
-    previous: int | None = None
-    replica_id: int | None = None
-    isr: tuple[int, ...] | None = None
-    replicas: tuple[int, ...] | None = None
-    error_code: int | None = None
-    size_bytes: int | None = None
-    checksum: int | None = None
-    earliest_us: int | None = None
-    latest_us: int | None = None
-    log_append_time_us: int | None = None
+    leader: Int | None = None
+    leader_epoch: Int | None = None
+    partition_epoch: Int | None = None
+    offset: Long | None = None
+    end_offset: Long | None = None
+    high_watermark: Long | None = None
+    previous: Long | None = None
+    replica_id: Int | None = None
+    isr: tuple[Int, ...] | None = None
+    replicas: tuple[Int, ...] | None = None
+    error_code: Int | None = None
+    size_bytes: Long | None = None
+    checksum: Long | None = None
+    earliest_us: Long | None = None
+    latest_us: Long | None = None
+    log_append_time_us: Long | None = None
     topic_id: str | None = None
     client: str | None = None
     detail: str | None = None
     connection: str | None = None
-    correlation_id: int | None = None
-    controller_epoch: int | None = None
+    correlation_id: Int | None = None
+    controller_epoch: Int | None = None
     derived: str | None = None
     file_id: str | None = None
-    byte_offset: int | None = None
-    line_no: int | None = None
+    byte_offset: Long | None = None
+    line_no: Long | None = None

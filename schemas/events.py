@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from schemas.fields import Int, Long
+
 # Kinds of event. What a broker says of itself:
 LEADER_START: Final = "leader_start"
 LEADER_END: Final = "leader_end"
@@ -72,34 +74,34 @@ class Event(NamedTuple):
         controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
     """
 
-    time_us: int
+    time_us: Long
     kind: str
-    earliest_us: int
-    leader_epoch: int | None = None
-    offset: int | None = None
-    high_watermark: int | None = None
-    isr: tuple[int, ...] | None = None
-    replica_id: int | None = None
-    error_code: int | None = None
+    earliest_us: Long
+    leader_epoch: Int | None = None
+    offset: Long | None = None
+    high_watermark: Long | None = None
+    isr: tuple[Int, ...] | None = None
+    replica_id: Int | None = None
+    error_code: Int | None = None
     request_id: str | None = None
     chain: str | None = None
-    sequence: int | None = None
-    chain_end_us: int | None = None
-    arrival_us: int | None = None
-    completed_us: int | None = None
-    previous_arrival_us: int | None = None
-    previous_dequeued_us: int | None = None
-    previous_handled_us: int | None = None
-    previous_completed_us: int | None = None
-    previous_sent_us: int | None = None
-    acks: int | None = None
-    timeout_ms: int | None = None
-    partitions: int | None = None
-    required_offset: int | None = None
+    sequence: Int | None = None
+    chain_end_us: Long | None = None
+    arrival_us: Long | None = None
+    completed_us: Long | None = None
+    previous_arrival_us: Long | None = None
+    previous_dequeued_us: Long | None = None
+    previous_handled_us: Long | None = None
+    previous_completed_us: Long | None = None
+    previous_sent_us: Long | None = None
+    acks: Int | None = None
+    timeout_ms: Int | None = None
+    partitions: Int | None = None
+    required_offset: Long | None = None
     diverging: bool | None = None
     controller: bool | None = None
-    size_bytes: int | None = None
-    records: int | None = None
+    size_bytes: Long | None = None
+    records: Int | None = None
     producer: str | None = None
     control: bool | None = None
-    replicas: int | None = None
+    replicas: Int | None = None

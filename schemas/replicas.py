@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from schemas.fields import Int, Long
 from schemas.table import BOOLEAN, DOUBLE, INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 # Kinds of event. Leadership, as the broker logs it of itself:
@@ -93,27 +94,27 @@ class ReplicaEvent(NamedTuple):
         traced_high_watermark_us, traced_end_offset_us: times of those lines.
     """
 
-    broker_id: int
-    time_us: int
+    broker_id: Int
+    time_us: Long
     kind: str
-    leader: int | None = None
-    leader_epoch: int | None = None
-    offset: int | None = None
-    high_watermark: int | None = None
-    previous_high_watermark: int | None = None
-    previous_end_offset: int | None = None
-    previous_leader_epoch: int | None = None
+    leader: Int | None = None
+    leader_epoch: Int | None = None
+    offset: Long | None = None
+    high_watermark: Long | None = None
+    previous_high_watermark: Long | None = None
+    previous_end_offset: Long | None = None
+    previous_leader_epoch: Int | None = None
     reason: str | None = None
     error: str | None = None
-    fetcher_id: int | None = None
-    replica_id: int | None = None
-    last_fetched_epoch: int | None = None
-    diverging_epoch: int | None = None
-    diverging_end_offset: int | None = None
-    traced_high_watermark: int | None = None
-    traced_high_watermark_us: int | None = None
-    traced_end_offset: int | None = None
-    traced_end_offset_us: int | None = None
+    fetcher_id: Int | None = None
+    replica_id: Int | None = None
+    last_fetched_epoch: Int | None = None
+    diverging_epoch: Int | None = None
+    diverging_end_offset: Long | None = None
+    traced_high_watermark: Long | None = None
+    traced_high_watermark_us: Long | None = None
+    traced_end_offset: Long | None = None
+    traced_end_offset_us: Long | None = None
 
 
 _REPLICA = (

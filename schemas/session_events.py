@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from schemas.fields import Int, Long
+
 FETCH: Final = "fetch"
 BATCH: Final = "batch"
 STABLE: Final = "stable"
@@ -18,6 +20,16 @@ COMMITTED: Final = "committed"
 
 #: Order of events of one instant: what was there before it was asked for.
 RANK: Final = {LEADER_END: 0, BATCH: 1, COMMITTED: 2, ROLL: 3, STABLE: 4, FETCH: 5}
+
+
+class Origin(NamedTuple):
+    """Columns of a fetch request that its row in gold repeats."""
+
+    arrival_us: Long | None = None
+    line_us: Long | None = None
+    client_id: str | None = None
+    correlation_id: Int | None = None
+    wait_ms: float | None = None
 
 
 class SessionEvent(NamedTuple):
@@ -49,39 +61,39 @@ class SessionEvent(NamedTuple):
             where they lie below the high watermark.
         at_once_reason: why the response shows that it could not wait; None if it shows no reason.
         sequence: of a fetch, its place among the requests of its connection (the correlation id).
-        origin: columns of the request that its outcome repeats; the replay does not look at them.
+        origin: of a fetch; the replay does not look at it.
     """
 
-    time_us: int
+    time_us: Long
     kind: str
-    latest_us: int | None = None
+    latest_us: Long | None = None
     topic: str | None = None
-    partition: int | None = None
-    base_offset: int | None = None
-    size_bytes: int | None = None
+    partition: Int | None = None
+    base_offset: Long | None = None
+    size_bytes: Long | None = None
     estimated: bool | None = None
     unstable: bool | None = None
     operation_id: str | None = None
-    replica_id: int | None = None
-    isolation_level: int | None = None
-    session_epoch: int | None = None
-    min_bytes: int | None = None
-    max_wait_ms: int | None = None
+    replica_id: Int | None = None
+    isolation_level: Int | None = None
+    session_epoch: Int | None = None
+    min_bytes: Int | None = None
+    max_wait_ms: Int | None = None
     topics: tuple[str, ...] = ()
-    partitions: tuple[int, ...] = ()
-    offsets: tuple[int, ...] = ()
-    max_bytes: tuple[int, ...] = ()
-    leader_epoch: int | None = None
+    partitions: tuple[Int, ...] = ()
+    offsets: tuple[Long, ...] = ()
+    max_bytes: tuple[Int, ...] = ()
+    leader_epoch: Int | None = None
     forgotten_topics: tuple[str, ...] = ()
-    forgotten_partitions: tuple[int, ...] = ()
-    completed_us: int | None = None
-    error_codes: tuple[int, ...] = ()
-    response_bytes: int | None = None
+    forgotten_partitions: tuple[Int, ...] = ()
+    completed_us: Long | None = None
+    error_codes: tuple[Int, ...] = ()
+    response_bytes: Long | None = None
     filled_topics: tuple[str, ...] = ()
-    filled_partitions: tuple[int, ...] = ()
+    filled_partitions: tuple[Int, ...] = ()
     told_topics: tuple[str, ...] = ()
-    told_partitions: tuple[int, ...] = ()
-    told_stable: tuple[int, ...] = ()
+    told_partitions: tuple[Int, ...] = ()
+    told_stable: tuple[Long, ...] = ()
     at_once_reason: str | None = None
-    sequence: int | None = None
-    origin: tuple[object, ...] = ()
+    sequence: Int | None = None
+    origin: Origin = Origin()

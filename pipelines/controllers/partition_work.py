@@ -27,6 +27,7 @@ from pipelines.controllers.rows import (
 )
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
+from pipelines.rules.cases import case_row
 from pipelines.rules.rule import VIOLATION, Case
 from pipelines.rules.rule import Ref as Evidence
 from schemas import controllers as c
@@ -47,7 +48,7 @@ class PartitionFound:
 
     Attributes:
         rows: of gold tables, by name.
-        cases: as `pipelines.rules.worker` gives them.
+        cases: rows of `pipelines.rules.cases`.
         checked: facts judged, by rule.
         failovers: those of `rows`.
     """
@@ -204,7 +205,7 @@ def _plausible(one: Failover) -> Failover:
 
 
 def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tuple[int, int]]) -> list[dict[str, Any]]:
-    """Cases in the shape of `pipelines.rules.worker`: each finding once, whichever copy or line shows it again."""
+    """Cases as rows (`pipelines.rules.cases`): each finding once, whichever copy or line shows it again."""
     made: dict[tuple[str, str], dict[str, Any]] = {}
     for one in findings:
         evidence = []
@@ -220,11 +221,8 @@ def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tup
             time_us=one.time_us,
             brokers=one.brokers,
         ).settled()
-        row = {name: getattr(case, name) for name in case.__dataclass_fields__}
-        row["evidence"] = [ref._asdict() for ref in case.evidence]
         about = (one.topic, one.partition) if one.topic else (None, None)
-        row |= {"cluster_id": cluster_id, "topic": about[0], "partition": about[1]}
-        made.setdefault((one.rule_id, one.message), row)
+        made.setdefault((one.rule_id, one.message), case_row(case, cluster_id, *about))
     return list(made.values())
 
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 
-import orjson
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from pipelines.blobs import BLOB_SCHEMA, BLOBS, Tables
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.failover_causes import STARTED
@@ -27,22 +27,17 @@ from pipelines.controllers.partition_work import REFUSED, of_registrations
 from pipelines.controllers.plan import EVENTS, Plan, plan_of, registration_rows
 from pipelines.controllers.procedure_steps import Step, procedure
 from pipelines.controllers.rows import EventRow, Ref
+from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake, concurrently
 from pipelines.replay.context import Contexts
 from pipelines.replay.timeline import METADATA_TOPIC
-from pipelines.silver.facts import unpack
+from pipelines.shapes import Value, shaped
 from schemas import controllers as c
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from schemas.table import TableSpec
 
-_BLOBS = StructType(
-    [
-        StructField("table", StringType()),
-        StructField("row_count", LongType()),
-        StructField("rows", BinaryType()),
-    ]
-)
+_KEY_TYPES = {"key_topic": "string", "key_partition": "int"}
 _PARTITION_RECORDS = ("PartitionRecord", "PartitionChangeRecord")
 _LEADER_CHANGE = "LeaderChangeMessage"
 #: Steps of an election that the controller takes; brokers take the others.
@@ -53,33 +48,21 @@ class Controllers(NamedTuple):
     """What the replay gives.
 
     Attributes:
-        transitions, failovers, procedures, availability: rows of the tables of `schemas.controllers`.
-        cases: as `pipelines.rules.worker` gives them.
+        blobs: rows of the tables of `schemas.controllers`.
+        cases: rows of `pipelines.rules.cases`.
         checked: facts judged, by rule.
         errors: what failed, by rule.
     """
 
-    transitions: DataFrame
-    failovers: DataFrame
-    procedures: DataFrame
-    availability: DataFrame
+    blobs: DataFrame
     cases: list[dict[str, Any]]
     checked: dict[str, int]
     errors: dict[str, str]
 
-    def tables(self) -> list[tuple[TableSpec, DataFrame]]:
-        """Each table with its rows."""
-        return [
-            (c.CONTROLLER_TRANSITIONS, self.transitions),
-            (c.FAILOVERS, self.failovers),
-            (c.CONTROLLER_PROCEDURES, self.procedures),
-            (c.AVAILABILITY, self.availability),
-        ]
-
 
 @contextmanager
 def replayed_controllers(lake: Lake, contexts: Contexts) -> Iterator[Controllers]:
-    """Rows of all tables, computed once; kept until the block ends.
+    """What the replay gives, computed once; kept until the block ends.
 
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
@@ -88,12 +71,10 @@ def replayed_controllers(lake: Lake, contexts: Contexts) -> Iterator[Controllers
     if records is not None:
         made.append([_records(records, active, snapshots)])
     parts = [part for some in made for part in some]
-    blobs = lake.spark.createDataFrame([], _BLOBS)
+    blobs = lake.spark.createDataFrame([], BLOBS)
     if parts:
-        partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
         rows = reduce(DataFrame.unionByName, parts).where(F.col("key_topic") != METADATA_TOPIC)
-        ordered = rows.repartition(partitions, *w.KEY).sortWithinPartitions(*w.KEY)
-        blobs = ordered.mapInArrow(w.replayer(plan), _BLOBS).persist()
+        blobs = fold(rows, w.KEY, (), ("kind", *d.ROW_TYPES), w.replayer(plan)).persist()
     try:
         yield _controllers(lake, blobs, plan)
     finally:
@@ -101,49 +82,26 @@ def replayed_controllers(lake: Lake, contexts: Contexts) -> Iterator[Controllers
 
 
 def _controllers(lake: Lake, blobs: DataFrame, plan: Plan) -> Controllers:
-    specs = (c.CONTROLLER_TRANSITIONS, c.FAILOVERS, c.AVAILABILITY)
-    small: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in blobs.where(~F.col("table").isin(*[spec.name for spec in specs])).select("table", "rows").collect():
-        small[row["table"]].append(orjson.loads(bytes(row["rows"])))
-    transitions, failovers, windows = (_table(blobs, spec) for spec in specs)
-    cases, checked = small[w.CASE], dict.fromkeys(w.RULES, 0)
-    for told in small[w.COUNT]:
+    small = collect_tables(blobs.where(F.col("table").isin(*w.SMALL)))
+    cases, checked = small[w.CASES], dict.fromkeys(w.RULES, 0)
+    for told in small[w.COUNTS]:
         checked[told["rule_id"]] += told["checked"]
-    registered: list[dict[str, Any]] = []
+    rows = Tables({spec.name: spec.schema for spec in (c.CONTROLLER_TRANSITIONS, c.CONTROLLER_PROCEDURES)})
     for cluster_id in sorted(plan.events.keys() | plan.registrations.keys()):
         found = of_registrations(plan, cluster_id)
-        registered += found.rows[c.CONTROLLER_TRANSITIONS.name]
+        for row in found.rows[c.CONTROLLER_TRANSITIONS.name]:
+            rows.add_named(c.CONTROLLER_TRANSITIONS.name, row)
         cases += found.cases
         for rule_id, count in found.checked.items():
             checked[rule_id] += count
-    if registered:
-        transitions = transitions.unionByName(_frame(lake, c.CONTROLLER_TRANSITIONS, registered))
-    procedures = _procedures(small[w.PROCEDURE], small[w.ELECTION])
+    for row in _procedures(small[w.PROCEDURES], small[w.ELECTIONS]):
+        rows.add_named(c.CONTROLLER_PROCEDURES.name, row)
     errors: dict[str, str] = {}
-    for told in sorted(small[w.ERROR], key=lambda told: told["error"]):
+    for told in sorted(small[w.ERRORS], key=lambda told: told["error"]):
         errors.setdefault(told["rule_id"], told["error"])
-    return Controllers(
-        transitions=transitions,
-        failovers=failovers,
-        procedures=_frame(lake, c.CONTROLLER_PROCEDURES, procedures),
-        availability=windows,
-        cases=cases,
-        checked=checked,
-        errors=errors,
-    )
-
-
-def _table(blobs: DataFrame, spec: TableSpec) -> DataFrame:
-    return blobs.where(F.col("table") == spec.name).select("rows").mapInArrow(unpack, spec.worker_schema).coalesce(1)
-
-
-def _frame(lake: Lake, spec: TableSpec, rows: list[dict[str, Any]]) -> DataFrame:
-    """A few rows of the driver; instants are microseconds."""
-    types = {field.name: field.dataType.simpleString() for field in spec.columns}
-    shape = ", ".join(f"{name} {'long' if kind == 'timestamp' else kind}" for name, kind in types.items())
-    frame = lake.spark.createDataFrame([tuple(row[name] for name in types) for row in rows], shape)
-    times = {name: F.timestamp_micros(name) for name, kind in types.items() if kind == "timestamp"}
-    return frame.withColumns(times).coalesce(1)
+    of_driver = lake.spark.createDataFrame(pa.Table.from_batches(list(rows.rest()), BLOB_SCHEMA))
+    of_partitions = blobs.where(F.col("table").isin([spec.name for spec in w.GOLD]))
+    return Controllers(of_partitions.unionByName(of_driver).coalesce(1), cases, checked, errors)
 
 
 def _procedures(told: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -208,9 +166,9 @@ def _collect_events(lake: Lake) -> list[tuple[str, EventRow]]:
     if lives is not None:
         modes = lives.where("mode IS NOT NULL").groupBy("cluster_id", "mode").agg(F.min("broker_id").alias("broker_id"))
         own = ("broker_id", "file_id", "byte_offset", "line_no", "event", "detail", "time_us")
-        unknown = {name: F.lit(None) for name in d.columns_of(d.EVENT) if name not in own}
+        unknown = {name: None for name in d.columns_of(d.EVENT) if name not in own}
         parts.append(_row(lives.where(F.col("event") == STARTED), d.EVENT, **unknown))
-        nothing = {name: F.lit(None) for name in d.columns_of(d.EVENT) if name != "broker_id"}
+        nothing = {name: None for name in d.columns_of(d.EVENT) if name != "broker_id"}
         told = {"time_us": F.lit(0), "event": F.lit("mode"), "detail": F.col("mode")}
         parts.append(_row(modes, d.EVENT, **{**nothing, **told}))
     if not parts:
@@ -243,21 +201,18 @@ def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:
     return lake.read(spec).where("broker_id IS NOT NULL") if lake.has_rows(spec) else None
 
 
-def _row(rows: DataFrame, kind: str, keys: Column | None = None, **values: Column) -> DataFrame:
+def _row(rows: DataFrame, kind: str, keys: Column | None = None, **values: Value | None) -> DataFrame:
     """Rows of a kind: `KEY`, ``kind`` and `ROW_TYPES`; columns of the same names are taken unless others are given.
 
     Args:
         keys: groups to which a row goes, as an array of (topic, partition); that of its partition by default.
     """
-    columns = {name: F.col(name) for name in d.columns_of(kind) if name != "time_us"}
-    columns = {"time_us": F.unix_micros("time"), **columns} if "time_us" not in values else columns
-    columns = {**columns, **values}
-    shaped = [columns.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in d.ROW_TYPES.items()]
+    given = {**{name: name for name in d.columns_of(kind)}, "time_us": F.unix_micros("time"), **values}
+    columns = shaped(d.ROW_TYPES, given)
     if keys is None:
-        key = [columns.get("topic", F.lit(None)).cast("string").alias("key_topic")]
-        key.append(columns.get("partition", F.lit(None)).cast("int").alias("key_partition"))
-        return rows.select("cluster_id", *key, F.lit(kind).alias("kind"), *shaped)
-    told = rows.select("cluster_id", F.explode(keys).alias("key"), F.lit(kind).alias("kind"), *shaped)
+        key = shaped(_KEY_TYPES, {"key_topic": given.get("topic"), "key_partition": given.get("partition")})
+        return rows.select("cluster_id", *key, F.lit(kind).alias("kind"), *columns)
+    told = rows.select("cluster_id", F.explode(keys).alias("key"), F.lit(kind).alias("kind"), *columns)
     return told.select(
         "cluster_id",
         F.col("key.topic").alias("key_topic"),
@@ -284,8 +239,8 @@ def _parts(lake: Lake) -> list[Callable[[], list[DataFrame]]]:
     always = F.lit(True)
     both = _groups(always, always)
     succeeded = F.coalesce("succeeded", F.lit(True))
-    states = {"succeeded": succeeded, "replica_id": F.lit(None)}
-    unknown = {name: F.lit(None) for name in ("leader", "leader_epoch", "isr", "partition_epoch")}
+    states = {"succeeded": succeeded, "replica_id": None}
+    unknown = dict.fromkeys(("leader", "leader_epoch", "isr", "partition_epoch"))
     replicas = {"succeeded": succeeded, **unknown}
     told = F.col("role").isin("request", "leader_start", "stopped")
     leader = F.when(F.col("role") == "leader_start", F.coalesce("leader", "broker_id")).otherwise(F.col("leader"))
@@ -304,17 +259,17 @@ def _parts(lake: Lake) -> list[Callable[[], list[DataFrame]]]:
 def _isr_changes(rows: DataFrame) -> DataFrame:
     """What a leader committed: it is the leader."""
     given = ("role", "topic_id", "leader", "replicas", "adding_replicas", "removing_replicas", "controller_id")
-    nothing = {name: F.lit(None) for name in (*given, "controller_epoch", "previous_leader")}
+    nothing = dict.fromkeys((*given, "controller_epoch", "previous_leader"))
     values = {**nothing, "leader": F.col("broker_id"), "role": F.lit("isr")}
     return _row(rows.where("change = 'committed' AND isr IS NOT NULL"), d.ISR_CHANGE, **values)
 
 
 def _lives(rows: DataFrame) -> DataFrame:
     known = ("event", "detail", *tuple(d.ROW_TYPES)[:5])
-    values = {name: F.lit(None) for name in d.columns_of(d.LIFECYCLE) if name not in known}
+    values: dict[str, Value | None] = {name: None for name in d.columns_of(d.LIFECYCLE) if name not in known}
     told = rows.where("event IN ('registered', 'unfenced', 'shutting_down', 'shut_down')")
     nowhere = _groups(F.lit(False), F.lit(True))
-    values |= {"topic": F.lit(None), "partition": F.lit(None), "subject_broker_id": F.col("broker_id")}
+    values |= {"topic": None, "partition": None, "subject_broker_id": F.col("broker_id")}
     return _row(told.withColumns({"topic": F.lit(""), "partition": F.lit(-1)}), d.LIFECYCLE, nowhere, **values)
 
 
@@ -374,6 +329,6 @@ def _counted(rows: DataFrame) -> DataFrame:
     counts = rows.groupBy(*by, second).agg(
         F.unix_micros(F.min("time")).alias("time_us"), F.count("*").alias("requests")
     )
-    place = {name: F.lit(None) for name in ("file_id", "byte_offset", "line_no")}
+    place = dict.fromkeys(("file_id", "byte_offset", "line_no"))
     own = F.array(F.struct(F.col("topic").alias("topic"), F.col("partition").alias("partition")))
     return _row(counts, d.ANSWERED, own, time_us=F.col("time_us"), **place)

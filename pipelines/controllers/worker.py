@@ -1,22 +1,16 @@
-"""One Spark worker's part of the controllers' replay, on plain Arrow data: rows by partition in, gold rows out.
+"""One Spark worker's part of the controllers' replay, on plain Arrow data: rows by partition in, blobs out.
 
 A group is a partition; and for each cluster there is one group more (`OF_CLUSTER`) with what its procedures are made
-of. Rows of gold leave as blobs of one table each (`pipelines.silver.facts.pack`), what is small leaves as JSON in the
-same shape: findings, counts, procedures, elections. No Spark session here.
+of. No Spark session here.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import orjson
-import pyarrow as pa
-
+from pipelines.blobs import Batches, Tables, shape
 from pipelines.controllers.decode import LIFECYCLE, REPLICA_STATE, Grouped, Row, decoded
 from pipelines.controllers.failover import Failover
 from pipelines.controllers.kraft_procedures import kraft_procedures
@@ -25,40 +19,70 @@ from pipelines.controllers.plan import Plan
 from pipelines.controllers.procedure_steps import ProcedureStep
 from pipelines.controllers.procedures import elections, zk_procedures
 from pipelines.controllers.rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
-from pipelines.silver.facts import BLOB_SCHEMA, pack
+from pipelines.groups import Columns, groups
+from pipelines.rules.cases import CASE
 from schemas import controllers as c
-from schemas.table import TableSpec
+from schemas.table import INT, LONG, STRING, column, structs
 
 #: Topic and partition of a cluster's own group.
 OF_CLUSTER: Final = ("", -1)
 #: Columns of the key, before those of a row.
 KEY: Final = ("cluster_id", "key_topic", "key_partition")
-CASE: Final = "case"
-ELECTION: Final = "election"
-PROCEDURE: Final = "procedure"
-COUNT: Final = "count"
-ERROR: Final = "error"
+CASES: Final = "cases"
+ELECTIONS: Final = "elections"
+PROCEDURES: Final = "procedures"
+COUNTS: Final = "counts"
+ERRORS: Final = "errors"
 RULES: Final = (ILLEGAL_STATE_TRANSITION, FAILOVER_NOT_COMPLETED)
-_ROWS_MAX: Final = 20_000
+GOLD: Final = (c.CONTROLLER_TRANSITIONS, c.FAILOVERS, c.AVAILABILITY)
+_ELECTION_KEY: Final = {
+    "cluster_id": "string",
+    "controller": "int",
+    "strategy": "string",
+    "broker_id": "int",
+    "cause": "long",
+}
+_STEP: Final = {"step": STRING, "time_us": LONG, "clock": INT, "partitions": LONG}
+_PROCEDURE: Final = {
+    "cluster_id": "string",
+    "procedure": "string",
+    "subject_broker_id": "int",
+    "topic": "string",
+    "controller": "int",
+    "started_time_us": "long",
+    "step": "string",
+    "step_no": "int",
+    "seen": "string",
+    "time_us": "long",
+    "clock": "int",
+    "partitions": "long",
+}
+#: What a worker gives: tables of gold, and small ones that the driver puts together.
+SMALL: Final = {
+    CASES: CASE,
+    ELECTIONS: shape(_ELECTION_KEY).add("steps", structs(*[column(n, type_, "") for n, type_ in _STEP.items()])),
+    PROCEDURES: shape(_PROCEDURE),
+    COUNTS: shape({"rule_id": "string", "checked": "long"}),
+    ERRORS: shape({"rule_id": "string", "error": "string"}),
+}
 
-Batches = Iterator[pa.RecordBatch]
 
-
-@dataclass
 class _Output:
     """What a worker has found and not given away yet."""
 
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
-    small: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    checked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    elections: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.tables = Tables({spec.name: spec.schema for spec in GOLD} | SMALL)
+        self._checked: dict[str, int] = defaultdict(int)
+        self._elections: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def take(self, cluster_id: str, found: PartitionFound) -> None:
         for name, rows in found.rows.items():
-            self.rows[name] += rows
-        self.small += [(CASE, case) for case in found.cases]
+            for row in rows:
+                self.tables.add_named(name, row)
+        for case in found.cases:
+            self.tables.add_named(CASES, case)
         for rule_id, checked in found.checked.items():
-            self.checked[rule_id] += checked
+            self._checked[rule_id] += checked
         for one in found.failovers:
             self._election(cluster_id, one)
 
@@ -70,33 +94,17 @@ class _Output:
         assert one.elected_time_us is not None
         cause = one.detected_time_us or one.elected_time_us // 1_000_000
         key = (cluster_id, one.elected_clock, one.strategy, one.failed_broker_id, cause)
-        known = self.elections.get(key)
+        known = self._elections.get(key)
         told = [{"step": s.step, "time_us": s.time_us, "clock": s.clock, "partitions": s.partitions} for s in steps]
-        self.elections[key] = told if known is None else merged_steps(known, told)
-
-    def full(self) -> bool:
-        return sum(map(len, self.rows.values())) >= _ROWS_MAX
-
-    def blobs(self) -> Batches:
-        """Rows of gold, which are given away whenever there are many."""
-        for spec in (c.CONTROLLER_TRANSITIONS, c.FAILOVERS, c.AVAILABILITY):
-            rows = self.rows.pop(spec.name, [])
-            if rows:
-                yield pack_rows(spec, rows)
-        if self.small:
-            yield _small(self.small)
-            self.small = []
+        self._elections[key] = told if known is None else merged_steps(known, told)
 
     def rest(self) -> Batches:
         """All that is left."""
-        yield from self.blobs()
-        names = ("cluster_id", "controller", "strategy", "broker_id", "cause")
-        told = [
-            (ELECTION, {**dict(zip(names, key, strict=True)), "steps": steps}) for key, steps in self.elections.items()
-        ]
-        told += [(COUNT, {"rule_id": rule_id, "checked": checked}) for rule_id, checked in self.checked.items()]
-        if told:
-            yield _small(told)
+        for key, steps in self._elections.items():
+            self.tables.add(ELECTIONS, (*key, steps))
+        for count in self._checked.items():
+            self.tables.add(COUNTS, count)
+        yield from self.tables.rest()
 
 
 def merged_steps(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -110,55 +118,35 @@ def merged_steps(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list
     return merged
 
 
-def pack_rows(spec: TableSpec, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Rows of a gold table as a blob."""
-    return pack(spec.name, pa.RecordBatch.from_pylist(rows, schema=spec.arrow_schema))
-
-
-def _small(told: Iterable[tuple[str, dict[str, Any]]]) -> pa.RecordBatch:
-    rows = [{"table": kind, "row_count": 1, "rows": orjson.dumps(value)} for kind, value in told]
-    return pa.RecordBatch.from_pylist(rows, BLOB_SCHEMA)
-
-
 def replayer(plan: Plan) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over rows (`KEY`, ``kind``, `ROW_TYPES`) that are sorted by key."""
 
     def replay(batches: Batches) -> Batches:
         output = _Output()
-        for key, rows in groupby(_rows(batches), key=itemgetter(0)):
+        for key, rows in groups(batches, len(KEY), _rows):
             cluster_id, topic, partition = key
             grouped = Grouped()
-            for _, kind, row in rows:
+            for kind, row in rows:
                 grouped.add(kind, row)
             try:
                 if (topic, partition) == OF_CLUSTER:
-                    output.small += [
-                        (PROCEDURE, {"cluster_id": cluster_id, **step._replace(ref=None)._asdict()})
-                        for step in _procedures(plan, cluster_id, grouped)
-                    ]
+                    for step in _procedures(plan, cluster_id, grouped):
+                        output.tables.add_named(PROCEDURES, {"cluster_id": cluster_id, **step._asdict()})
                 else:
                     output.take(cluster_id, of_partition(plan, key, grouped))
             except Exception as error:
                 # No rule goes without a verdict: what could not be judged makes it inconclusive.
                 text = f"{topic}-{partition}: {type(error).__name__}: {error}"
-                output.small += [(ERROR, {"rule_id": rule_id, "error": text}) for rule_id in RULES]
-            if output.full():
-                yield from output.blobs()
+                for rule_id in RULES:
+                    output.tables.add(ERRORS, (rule_id, text))
+            yield from output.tables.take()
         yield from output.rest()
 
     return replay
 
 
-def _rows(batches: Batches) -> Iterator[tuple[tuple[str, str, int], str, Row]]:
-    width = len(KEY) + 1
-    for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        for index, values in enumerate(columns):
-            if pa.types.is_list(batch.schema.field(index).type):
-                columns[index] = [None if value is None else tuple(value) for value in values]
-        for values in zip(*columns, strict=True):
-            kind = values[width - 1]
-            yield values[: width - 1], kind, decoded(kind, values[width:])
+def _rows(columns: Columns) -> Iterable[tuple[str, Row]]:
+    return ((kind, decoded(kind, values)) for kind, *values in zip(*columns, strict=True))
 
 
 def _procedures(plan: Plan, cluster_id: str, grouped: Grouped) -> list[ProcedureStep]:

@@ -25,20 +25,20 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from pipelines.blobs import BLOBS, unpack
 from pipelines.bronze.ingest import balance
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import DataFile, discover_data
 from pipelines.data_dir.owner import LogFile, Owner, owner
 from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
 from pipelines.data_dir.read import UNREADABLE, FileReader, Owned, Unit, units
+from pipelines.folds import table_of
 from pipelines.lake import Lake, concurrently
-from pipelines.silver.facts import unpack
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
 from schemas.silver import data_dir as silver
 from schemas.table import TableSpec
 
-_BLOBS = "table string, row_count long, rows binary"
 #: Tables below this size are written as one file.
 _SMALL_ROWS = 200_000
 #: Files that are smaller than this all together are read by the driver.
@@ -162,7 +162,7 @@ class _InTasks:
         self, spark: SparkSession, sized: Sequence[tuple[Unit, int]], known: frozenset[str], run_id: str
     ) -> None:
         plan = balance(sized, spark.sparkContext.defaultParallelism)
-        read = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_reading(plan, known, run_id), _BLOBS)
+        read = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_reading(plan, known, run_id), BLOBS)
         self._blobs = read.persist(StorageLevel.MEMORY_AND_DISK)
 
     def heads(self) -> list[dict[str, Any]]:
@@ -170,10 +170,7 @@ class _InTasks:
         return [row.asDict() for row in self._blobs.select("table", "row_count", told.alias("rows")).collect()]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
-        table = self._blobs.where(F.col("table") == spec.name).select("rows")
-        if count <= _SMALL_ROWS:
-            table = table.coalesce(1)
-        return table.mapInArrow(unpack, spec.worker_schema)
+        return table_of(self._blobs.coalesce(1) if count <= _SMALL_ROWS else self._blobs, spec.name, spec.worker_schema)
 
     def close(self) -> None:
         self._blobs.unpersist()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pipelines.blobs import BLOB_SCHEMA, pack
 from pipelines.bronze.profile import stored_sha256
 from pipelines.bronze.source import Source
 from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS, leader_epoch_checkpoint, offset_checkpoint
@@ -27,7 +28,6 @@ from pipelines.data_dir.properties import META_PROPERTIES, meta_properties, part
 from pipelines.data_dir.rows import batch_row, checkpoint_row, metadata_row
 from pipelines.data_dir.segments import SegmentReader
 from pipelines.data_dir.text import Entry
-from pipelines.silver.facts import BLOB_SCHEMA, pack
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import BY_NAME, CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
 
@@ -87,7 +87,7 @@ class _Found(NamedTuple):
 
 
 class FileReader:
-    """Reads files into blobs (`pipelines.silver.facts.BLOB_SCHEMA`).
+    """Reads files into blobs (`pipelines.blobs.BLOB_SCHEMA`).
 
     Args:
         known: ids of the contents that the lake has.

@@ -11,7 +11,9 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.folds import table_of
 from pipelines.lake import Lake
+from pipelines.replay import partition_worker, session_worker
 from pipelines.replay.chains import follower_fetches, last_fetches
 from pipelines.replay.context import Contexts, premises
 from pipelines.replay.fetch_timeline import watches_to_carry
@@ -166,9 +168,11 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
     sealed = window.ends.of_row().isNotNull()
     # Partitions of brokers without a seal are never final.
     partition = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    parts = [_folds(made.partitions, state.PARTITION, partition)]
+    folds = table_of(made.partitions, partition_worker.FOLDS, partition_worker.SHAPES[partition_worker.FOLDS])
+    parts = [_folds(folds, state.PARTITION, partition)]
     if made.sessions is not None:
-        parts.append(_folds(made.sessions, state.SESSION, F.col("connection")))
+        folds = table_of(made.sessions, session_worker.FOLDS, session_worker.SHAPES[session_worker.FOLDS])
+        parts.append(_folds(folds, state.SESSION, F.col("connection")))
         fetches = last_fetches(follower_fetches(lake, window), window)
         parts.append(_rows(fetches, state.CONNECTION, F.col("connection")))
         watches = watches_to_carry(lake, window)
@@ -179,7 +183,7 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
         awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
         parts.append(_rows(wakes.where(awaited).drop("final"), state.WAKE, partition))
     waiting = Bounds({broker: seal.waiting_us for broker, seal in made.seals.items()})
-    outcomes = outcomes_of(made.partitions.where("final"), window).where(sealed)
+    outcomes = outcomes_of(made.partitions, window, only_final=True).where(sealed)
     parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
     frozen = [
         (state.EVIDENCE, *broker, None, 0, None, None, freeze(evidence[broker], ()))
@@ -191,7 +195,7 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
 
 
 def _folds(rows: DataFrame, kind: str, name: Column) -> DataFrame:
-    return rows.where("frozen IS NOT NULL").select(
+    return rows.select(
         F.lit(kind).alias("kind"),
         *_BROKER,
         name.alias("name"),

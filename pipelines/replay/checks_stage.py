@@ -22,17 +22,19 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from pipelines.blobs import Batches, Tables
+from pipelines.folds import fold
+from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
 from pipelines.replay.purgatory.checks import Checker
 from pipelines.replay.timeline import with_topic_names
+from pipelines.shapes import Value, look_up, shaped
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS
 from schemas.table import TableSpec
@@ -95,8 +97,8 @@ class LogRow(NamedTuple):
     partitions: int | None = None
 
 
-def checked_produces(lake: Lake, contexts: Contexts) -> DataFrame | None:
-    """Rows of ``gold.purgatory_checks``, lazily; None where no broker logged its checks (T0 to T2), without a job.
+def checked_blobs(lake: Lake, contexts: Contexts) -> DataFrame | None:
+    """Rows of ``gold.purgatory_checks`` as blobs, lazily; None, without a job, where no broker logged its checks.
 
     Args:
         contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
@@ -104,9 +106,7 @@ def checked_produces(lake: Lake, contexts: Contexts) -> DataFrame | None:
     rows = log_rows(lake)
     if rows is None:
         return None
-    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    ordered = rows.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
-    return ordered.groupBy(*KEY).applyInArrow(_check(contexts), PURGATORY_CHECKS.worker_schema)
+    return fold(rows, KEY, ORDER, ROW_TYPES, _checker(contexts))
 
 
 def log_rows(lake: Lake) -> DataFrame | None:
@@ -120,13 +120,13 @@ def log_rows(lake: Lake) -> DataFrame | None:
     same = ("required_offset", "start_offset", "acks_pending", "error_code", "acked", "awaiting")
     parts = [
         _lines(initial, c.INITIAL, "partitions", *same),
-        _lines(others, _named(_STEPS, "step"), *same),
+        _lines(others, look_up(_STEPS, "step"), *same),
     ]
     # Followers' fetches check produces up to 0.11 only; later, they still tell that the log goes on.
     for spec, wanted, kind, *names in (
         (silver.HIGH_WATERMARKS, F.col("source") == "updated", c.HIGH_WATERMARK, "high_watermark"),
         (silver.REPLICA_FETCHES, F.col("source") == "recorded", c.RECORDED),
-        (silver.LEADER_AND_ISR, F.col("role").isin(*_ROLES), _named(_ROLES, "role"), "high_watermark"),
+        (silver.LEADER_AND_ISR, F.col("role").isin(*_ROLES), look_up(_ROLES, "role"), "high_watermark"),
     ):
         if lake.has_rows(spec):
             parts.append(_lines(_rows(lake, spec, files, wanted), kind, *names))
@@ -171,19 +171,11 @@ def _with_partitions(lake: Lake, initial: DataFrame) -> DataFrame:
     return initial.join(sizes, list(place), "left")
 
 
-def _named(names: dict[str, str], column: str) -> Column:
-    return F.create_map(*[F.lit(part) for item in names.items() for part in item])[F.col(column)]
-
-
 def _lines(rows: DataFrame, kind: Column | str, *names: str) -> DataFrame:
-    chosen: dict[str, Column] = {
-        "kind": F.lit(kind) if isinstance(kind, str) else kind,
-        "time_us": F.unix_micros("time"),
-    }
-    chosen |= {name: F.col(name) for name in ("placed", "file_no", "byte_offset", *names)}
-    columns = [chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in ROW_TYPES.items()]
+    given: dict[str, Value] = {"kind": F.lit(kind) if isinstance(kind, str) else kind, "time_us": F.unix_micros("time")}
+    given |= {name: name for name in ("placed", "file_no", "byte_offset", *names)}
     apart = F.when(~F.col("placed"), F.unix_micros("time"))
-    return rows.select(*KEY, *columns, apart.alias("apart_us"))
+    return rows.select(*KEY, *shaped(ROW_TYPES, given), apart.alias("apart_us"))
 
 
 def log_order(rows: Iterable[LogRow]) -> Iterator[CheckLine]:
@@ -237,42 +229,31 @@ def _positions(replicas: list[dict[str, Any]] | None) -> Positions:
     return tuple((replica["replica_id"], replica["log_end_offset"]) for replica in replicas or ())
 
 
-def _check(
-    contexts: Contexts,
-) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    schema = to_arrow_schema(PURGATORY_CHECKS.worker_schema, timezone="UTC")
+def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
+    """A function for ``mapInArrow`` over `ROW_TYPES`, sorted by key and `ORDER`."""
 
-    def check(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        cluster_id, topic, partition, broker_id = (part.as_py() for part in key)
-        # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells
-        # may be wrong; without it, either error of a committed produce agrees.
-        checker = Checker(contexts.of(cluster_id, broker_id, topic).rules, broker_id)
-        shared = dict(zip(KEY, (cluster_id, topic, partition, broker_id), strict=True))
-        for found in _found(checker, (row for batch in batches for row in _log_rows(batch))):
-            yield pa.RecordBatch.from_pylist([shared | _columns(produce) for produce in found], schema=schema)
+    def check(batches: Batches) -> Batches:
+        tables = Tables({PURGATORY_CHECKS.name: PURGATORY_CHECKS.schema})
+        for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), _log_rows):
+            # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells
+            # may be wrong; without it, either error of a committed produce agrees.
+            checker = Checker(contexts.of(cluster_id, broker_id, topic).rules, broker_id)
+            key = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
+            for produce in _checked(checker, rows):
+                tables.add_named(PURGATORY_CHECKS.name, key | _columns(produce))
+                yield from tables.take()
+        yield from tables.rest()
 
     return check
 
 
-#: Rows of the result that go back to Spark at once.
-_BATCH = 1_000
-
-
-def _found(checker: Checker, rows: Iterable[LogRow]) -> Iterator[list[CheckedProduce]]:
-    """What the checker gives, some at a time."""
-    found: list[CheckedProduce] = []
+def _checked(checker: Checker, rows: Iterable[LogRow]) -> Iterator[CheckedProduce]:
     for line in log_order(rows):
-        found += checker.observe(line)
-        if len(found) >= _BATCH:
-            yield found
-            found = []
-    found += checker.finish()
-    if found:
-        yield found
+        yield from checker.observe(line)
+    yield from checker.finish()
 
 
-def _log_rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
-    columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in ROW_TYPES]
+def _log_rows(columns: Columns) -> Iterable[LogRow]:
     return map(LogRow._make, zip(*columns, strict=True))
 
 

@@ -10,65 +10,25 @@ from pyspark.sql import functions as F
 from pipelines.lake import Lake
 from pipelines.replay import outcome as o
 from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
+from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE
 from pipelines.replay.window import Window as Part
+from pipelines.shapes import Value, look_up, shaped
 from pipelines.silver.parse import topic_names
 from schemas import session_events as s
 from schemas import silver
+from schemas.fields import spark_types
 from schemas.state import SESSION, WATCH
 
 KEY = ("cluster_id", "broker_id", "connection")
 
-#: Columns of an event in Spark, in the order of `schemas.session_events.SessionEvent`, but for its origin.
-EVENT_TYPES = {
-    "time_us": "long",
-    "kind": "string",
-    "latest_us": "long",
-    "topic": "string",
-    "partition": "int",
-    "base_offset": "long",
-    "size_bytes": "long",
-    "estimated": "boolean",
-    "unstable": "boolean",
-    "operation_id": "string",
-    "replica_id": "int",
-    "isolation_level": "int",
-    "session_epoch": "int",
-    "min_bytes": "int",
-    "max_wait_ms": "int",
-    "topics": "array<string>",
-    "partitions": "array<int>",
-    "offsets": "array<long>",
-    "max_bytes": "array<int>",
-    "leader_epoch": "int",
-    "forgotten_topics": "array<string>",
-    "forgotten_partitions": "array<int>",
-    "completed_us": "long",
-    "error_codes": "array<int>",
-    "response_bytes": "long",
-    "filled_topics": "array<string>",
-    "filled_partitions": "array<int>",
-    "told_topics": "array<string>",
-    "told_partitions": "array<int>",
-    "told_stable": "array<long>",
-    "at_once_reason": "string",
-    "sequence": "int",
-}
-#: Columns of the request that its row in gold repeats.
-ORIGIN_TYPES = {
-    "arrival_us": "long",
-    "line_us": "long",
-    "client_id": "string",
-    "correlation_id": "int",
-    "wait_ms": "double",
-}
+#: Columns of an event in Spark, those of its origin last.
+EVENT_TYPES = spark_types(s.SessionEvent)
 #: Order of events of one connection. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "latest_us", "operation_id", "topic", "partition", "base_offset")
 
-#: Kind of the row that brings a session from an earlier run; it comes before all events.
-CARRIED = "carried"
 _WATCH = ("replica_id", "isolation_level", "from_us", "went_us")
 _WATCH_TYPES = (
     "cluster_id string, broker_id int, connection string, session_topic string, topic string, topic_id string, "
@@ -82,10 +42,10 @@ _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions, window: Part = WHOLE) -> DataFrame | None:
-    """Events of all connections: `KEY`, ``rank``, `EVENT_TYPES` and `ORIGIN_TYPES`; None where there are no fetches.
+    """Events of all connections: `KEY`, ``rank`` and `EVENT_TYPES`; None where there are no fetches.
 
     Args:
-        wakes: rows of `pipelines.replay.operator.WAKE_TYPES` with the key of the partition replay.
+        wakes: rows of `pipelines.replay.partition_worker.WAKE_TYPES` with the key of the partition replay.
         versions: Kafka version by (cluster, broker).
         window: which part of silver; its sessions come first, as events of the kind `CARRIED` with the session in a
             column ``carried``, which is null for all others.
@@ -115,19 +75,14 @@ def _carried(sessions: DataFrame) -> DataFrame:
     rows = sessions.select(
         "cluster_id", "broker_id", F.col("name").alias("connection"), F.col("state").alias("carried")
     )
-    event = _event(rows.withColumn("time_us", F.lit(-1)), CARRIED, "carried", time_us="time_us")
-    return event.withColumn("rank", F.lit(-1))
+    return _event(rows, CARRIED, "carried", time_us=-1)
 
 
-def _event(rows: DataFrame, kind: Column | str, *kept: str, **values: Column | str) -> DataFrame:
-    chosen: dict[str, Column] = {"kind": F.lit(kind) if isinstance(kind, str) else kind}
-    for name, value in values.items():
-        chosen[name] = F.col(value) if isinstance(value, str) else value
-    columns = [
-        chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in (EVENT_TYPES | ORIGIN_TYPES).items()
-    ]
-    ranks = F.create_map(*[F.lit(part) for item in s.RANK.items() for part in item])
-    return rows.select(*KEY, *columns, *kept).withColumn("rank", ranks[F.col("kind")])
+def _event(rows: DataFrame, kind: Column | str, *kept: str, **values: Value) -> DataFrame:
+    given = {"kind": F.lit(kind) if isinstance(kind, str) else kind, **values}
+    # What is carried comes before all.
+    rank = F.lit(s.RANK.get(kind, -1)) if isinstance(kind, str) else look_up(s.RANK, "kind")
+    return rows.select(*KEY, *shaped(EVENT_TYPES, given), *kept).withColumn("rank", rank)
 
 
 def _key(entry: str) -> str:

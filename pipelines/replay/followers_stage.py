@@ -7,102 +7,43 @@ only the first fetch of each connection and epoch and those that were told to tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import reduce
-from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
 
+from pipelines.blobs import BLOBS
+from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts, History
 from pipelines.replay.fetchers import FETCHERS_KEY
-from pipelines.replay.follower_truncation import effective_rules
-from pipelines.replay.replica_rows import partition_rows
-from pipelines.replay.versions import parse_version, rules_for
+from pipelines.replay.follower_worker import PROTOCOL_KEY, follower_worker
+from pipelines.replay.versions import parse_version
+from pipelines.shapes import Value, look_up, shaped
 from schemas import replicas as r
 from schemas import silver
+from schemas.fields import spark_types
 from schemas.table import TableSpec
 
 KEY = ("cluster_id", "topic", "partition")
-#: `schemas.replicas.ReplicaEvent` as columns, in its order.
-EVENT_TYPES = {
-    "broker_id": "int",
-    "time_us": "long",
-    "kind": "string",
-    "leader": "int",
-    "leader_epoch": "int",
-    "offset": "long",
-    "high_watermark": "long",
-    "previous_high_watermark": "long",
-    "previous_end_offset": "long",
-    "previous_leader_epoch": "int",
-    "reason": "string",
-    "error": "string",
-    "fetcher_id": "int",
-    "replica_id": "int",
-    "last_fetched_epoch": "int",
-    "diverging_epoch": "int",
-    "diverging_end_offset": "long",
-    "traced_high_watermark": "long",
-    "traced_high_watermark_us": "long",
-    "traced_end_offset": "long",
-    "traced_end_offset_us": "long",
-}
-PROTOCOL_KEY = "inter.broker.protocol.version"
+#: An event as columns.
+EVENT_TYPES = spark_types(r.ReplicaEvent)
 #: Since then a follower logs its start with its log end offset and high watermark (``Partition.makeFollower``).
 _STARTS_LOGGED = (2, 6, 0)
 _METADATA_TOPIC = "__cluster_metadata"
 _FETCHER_CLIENT = r"^broker-(\d+)-fetcher-(\d+)$"
 
-#: A row of either table; the other column is null.
-_OUTPUT = StructType(
-    [
-        StructField("truncation", r.REPLICA_TRUNCATIONS.worker_schema, True),
-        StructField("stay", r.FETCHER_TIMELINE.worker_schema, True),
-    ]
-)
 
-
-class Followers(NamedTuple):
-    """Rows of ``gold.replica_truncations`` and of ``gold.fetcher_timeline``."""
-
-    truncations: DataFrame
-    stays: DataFrame
-
-
-@contextmanager
-def replayed_followers(lake: Lake, contexts: Contexts) -> Iterator[Followers]:
-    """Rows of both gold tables, computed once, when the first of them is asked for; kept until the block ends.
+def follower_blobs(lake: Lake, contexts: Contexts) -> DataFrame:
+    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs. Lazy, but for the brokers' settings.
 
     Args:
         contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
     """
-    rows = replay_followers(lake, contexts).persist()
-    try:
-        yield Followers(_of(rows, "truncation", r.REPLICA_TRUNCATIONS), _of(rows, "stay", r.FETCHER_TIMELINE))
-    finally:
-        rows.unpersist()
-
-
-def _of(rows: DataFrame, name: str, spec: TableSpec) -> DataFrame:
-    return rows.where(F.col(name).isNotNull()).select(*[F.col(f"{name}.{column}") for column in spec.column_names])
-
-
-def replay_followers(lake: Lake, contexts: Contexts) -> DataFrame:
-    """Rows of both tables, each in a struct of its own (``truncation``, ``stay``).
-
-    Lazy, but for the brokers' settings.
-    """
     events = follower_events(lake, contexts)
     if events is None:
-        return lake.spark.createDataFrame([], _OUTPUT)
-    replay = _replay(dict(contexts.versions), collect_settings(lake))
-    return events.groupBy(*KEY).applyInArrow(replay, _OUTPUT)
+        return lake.spark.createDataFrame([], BLOBS)
+    return fold(events, KEY, (), EVENT_TYPES, follower_worker(contexts.versions, collect_settings(lake)))
 
 
 def collect_settings(lake: Lake) -> dict[tuple[str, int, str], History]:
@@ -143,24 +84,17 @@ def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:
     return lake.read(spec).where("broker_id IS NOT NULL") if lake.has_rows(spec) else None
 
 
-def _event(rows: DataFrame, kind: Column | str, **values: Column | str) -> DataFrame:
-    chosen: dict[str, Column] = {
-        "broker_id": F.col("broker_id"),
-        "time_us": F.unix_micros("time"),
-        "kind": F.lit(kind) if isinstance(kind, str) else kind,
-    }
-    for name, value in values.items():
-        chosen[name] = F.col(value) if isinstance(value, str) else value
-    columns = [chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in EVENT_TYPES.items()]
-    return rows.select(*KEY, *columns)
+def _event(rows: DataFrame, kind: Column | str, **values: Value) -> DataFrame:
+    kind = F.lit(kind) if isinstance(kind, str) else kind
+    given = {"broker_id": "broker_id", "time_us": F.unix_micros("time"), "kind": kind, **values}
+    return rows.select(*KEY, *shaped(EVENT_TYPES, given))
 
 
 def _leadership(rows: DataFrame) -> DataFrame:
     kinds = {"leader_start": r.LEADER, "follower_start": r.FOLLOWER, "request": r.STATE}
-    names = F.create_map(*[F.lit(part) for item in kinds.items() for part in item])
     return _event(
         rows.where(F.col("role").isin(*kinds)),
-        names[F.col("role")],
+        look_up(kinds, "role"),
         leader="leader",
         leader_epoch="leader_epoch",
         offset="start_offset",
@@ -218,8 +152,7 @@ def _traced(lake: Lake, own: DataFrame, contexts: Contexts) -> DataFrame:
     chosen = reduce(Column.__or__, [(F.col("cluster_id") == c) & (F.col("broker_id") == b) for c, b in sorted(old)])
     values = [name for name in EVENT_TYPES if name.startswith("traced_")]
     lines = reduce(DataFrame.unionByName, shown).where(chosen)
-    ranks = F.create_map(*[F.lit(part) for item in r.RANK.items() for part in item])
-    both = own.where(chosen).unionByName(lines).withColumn("rank", F.coalesce(ranks[F.col("kind")], F.lit(-1)))
+    both = own.where(chosen).unionByName(lines).withColumn("rank", F.coalesce(look_up(r.RANK, "kind"), F.lit(-1)))
     before = Window.partitionBy(*KEY, "broker_id").orderBy("time_us", "rank", *values)
     before = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     filled = both.withColumns({name: F.last(name, ignorenulls=True).over(before) for name in values})
@@ -296,34 +229,3 @@ def _answers(lake: Lake) -> list[DataFrame]:
         replica_id=F.regexp_extract("client_id", _FETCHER_CLIENT, 1),
     )
     return [answers.distinct()]
-
-
-def _replay(
-    versions: Mapping[tuple[str, int], str], settings: Mapping[tuple[str, int, str], History]
-) -> Callable[[pa.Table], pa.Table]:
-    schema = to_arrow_schema(_OUTPUT, timezone="UTC")
-
-    def replay(table: pa.Table) -> pa.Table:
-        cluster, topic, partition = (table[name][0].as_py() for name in KEY)
-        columns = [table[name].to_pylist() for name in EVENT_TYPES]
-        events = map(r.ReplicaEvent._make, zip(*columns, strict=True))
-        key = {"cluster_id": cluster, "topic": topic, "partition": partition}
-        rules = {
-            broker: effective_rules(rules_for(versions.get((cluster, broker))), _latest(settings, cluster, broker))
-            for broker in set(columns[0])
-        }
-        fetchers = {broker: settings.get((cluster, broker, FETCHERS_KEY), ()) for broker in rules}
-        rows = partition_rows(events, topic, partition, rules, fetchers)
-        made = [{name: {**key, **_times(values)}} for name, values in rows]
-        return pa.Table.from_pylist(made, schema=schema)
-
-    return replay
-
-
-def _latest(settings: Mapping[tuple[str, int, str], History], cluster: str, broker: int) -> str | None:
-    history = settings.get((cluster, broker, PROTOCOL_KEY), ())
-    return history[-1][1] if history else None
-
-
-def _times(values: dict[str, Any]) -> dict[str, Any]:
-    return {(name[:-3] + "_time" if name.endswith("_us") else name): value for name, value in values.items()}

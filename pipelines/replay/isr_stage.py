@@ -26,6 +26,7 @@ from pipelines.replay.isr_evidence import (
 from pipelines.replay.timeline import EVENT_TYPES, KEY
 from pipelines.replay.window import WHOLE
 from pipelines.replay.window import Window as Part
+from pipelines.shapes import look_up, shaped
 from schemas import bronze, silver
 from schemas.state import EVIDENCE
 
@@ -69,30 +70,30 @@ def isr_events(lake: Lake, tier_max: str = "T3", window: Part = WHOLE) -> DataFr
     if tier_max in ("T2", "T3"):
         kinds |= {"pending_expand": i.ISR_EXPAND}
     rows = lake.read(silver.ISR_CHANGES).where(F.col("broker_id").isNotNull() & F.col("change").isin(*kinds))
-    kind = F.create_map(*[F.lit(part) for item in kinds.items() for part in item])[F.col("change")]
-    ranks = F.create_map(*[F.lit(part) for item in i.RANK.items() for part in item])
     # What comes too late for a state that has moved on was not refused.
     rows = rows.where("NOT (change = 'refused' AND coalesce(detail, '') RLIKE '" + _MOVED_ON + "')")
-    rows = rows.withColumn("kind", kind)
+    rows = rows.withColumn("kind", look_up(kinds, "change"))
     begun = rows.where("previous_isr IS NOT NULL AND change <> 'refused'").select(
         *KEY, "time", F.lit(i.ISR_FROM).alias("kind"), F.col("previous_isr").alias("isr")
     )
     rows = rows.withColumn("changed", F.explode(_changed())).unionByName(begun, allowMissingColumns=True)
-    values: dict[str, Column] = {
-        "time_us": F.unix_micros("time"),
-        "earliest_us": F.unix_micros("time"),
-        "kind": F.col("kind"),
-        "leader_epoch": F.col("leader_epoch"),
-        "high_watermark": F.col("high_watermark"),
-        "isr": F.col("isr"),
-        "replica_id": F.col("changed.replica_id"),
-        "offset": F.col("changed.end_offset"),
-        "completed_us": F.col("changed.last_caught_up_time_ms") * 1000,
-        "required_offset": F.col("leader_end_offset"),
-    }
-    columns = [values.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in EVENT_TYPES.items()]
+    columns = shaped(
+        EVENT_TYPES,
+        {
+            "time_us": F.unix_micros("time"),
+            "earliest_us": F.unix_micros("time"),
+            "kind": "kind",
+            "leader_epoch": "leader_epoch",
+            "high_watermark": "high_watermark",
+            "isr": "isr",
+            "replica_id": "changed.replica_id",
+            "offset": "changed.end_offset",
+            "completed_us": F.col("changed.last_caught_up_time_ms") * 1000,
+            "required_offset": "leader_end_offset",
+        },
+    )
     rows = window.sealed.rows(rows, "time")
-    return rows.select(*KEY, *columns, ranks[F.col("kind")].alias("rank")).distinct()
+    return rows.select(*KEY, *columns, look_up(i.RANK, "kind").alias("rank")).distinct()
 
 
 def _changed() -> Column:

@@ -26,7 +26,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
 
     Args:
         request: columns of a request with instants in microseconds (``*_us``), `operation_id` and ``partitions``.
-        outcomes: rows of `pipelines.replay.operator.OUTCOME_TYPES` with ``topic`` and ``partition``.
+        outcomes: rows of `pipelines.replay.partition_worker.OUTCOME_TYPES` with ``topic`` and ``partition``.
         limits: what is explained and what is late.
         kafka_version: version of the broker, for its known bugs.
     """

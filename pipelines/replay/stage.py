@@ -10,21 +10,34 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from pipelines.blobs import shape
 from pipelines.config import ReplayConfig
+from pipelines.folds import fold, table_of
 from pipelines.lake import Lake
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context import Contexts, premises
 from pipelines.replay.context_stage import collect_contexts as collect_contexts
-from pipelines.replay.fetch_operator import FETCH_SCHEMA, SessionReplay
 from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
-from pipelines.replay.operator import CARRIED, OUTCOME_TYPES, REPLAY_SCHEMA, WAKE_TYPES, PartitionReplay
+from pipelines.replay.operator import stateful_fold
+from pipelines.replay.partition_worker import (
+    CARRIED,
+    KEY_TYPES,
+    OPEN,
+    OUTCOME_TYPES,
+    OUTCOMES,
+    SHAPES,
+    WAKE_TYPES,
+    WAKES,
+    PartitionWorker,
+)
 from pipelines.replay.seals import Broker, Seal
-from pipelines.replay.timeline import KEY, ORDER, operation_id, timeline
+from pipelines.replay.session_worker import FETCHES, SessionWorker
+from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
+from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, operation_id, timeline
 from pipelines.replay.window import WHOLE, Window
 from pipelines.silver.parse import topic_names
 from schemas import gold, silver
@@ -32,13 +45,10 @@ from schemas.isr import ISR_TIMELINE
 from schemas.state import OUTCOME, PARTITION, WAKE
 
 _BROKER = ("cluster_id", "broker_id")
-#: When a wake happened, as followers and as consumers see it.
-_WAKE_INSTANTS = ("appended_lowest_us", "committed_lowest_us")
 #: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
 _WAKE_SLACK_US = 5_000_000
-_KEY_SCHEMA = "cluster_id string, topic string, partition int, broker_id int, "
-_OUTCOME_SCHEMA = _KEY_SCHEMA + ", ".join(f"{name} {type_}" for name, type_ in OUTCOME_TYPES.items())
-_WAKE_SCHEMA = _KEY_SCHEMA + ", ".join(f"{name} {type_}" for name, type_ in WAKE_TYPES.items())
+_OUTCOME = shape(KEY_TYPES | OUTCOME_TYPES)
+_WAKE = shape(KEY_TYPES | WAKE_TYPES)
 #: Columns of a request that gold repeats as they are.
 _COPIED = (
     "cluster_id",
@@ -62,8 +72,8 @@ class Replayed(NamedTuple):
     Attributes:
         operations: rows of ``gold.delayed_operations``: those of the window, and of requests that it may have changed.
         isr_changes: rows of ``gold.isr_timeline`` that the window decided, or that are open at its end.
-        partitions: rows of `pipelines.replay.operator.REPLAY_SCHEMA`, kept until the block ends.
-        sessions: rows of `pipelines.replay.fetch_operator.FETCH_SCHEMA`, kept, too; None where there are no fetches.
+        partitions: blobs of `pipelines.replay.partition_worker.SHAPES`, kept until the block ends.
+        sessions: blobs of `pipelines.replay.session_worker.SHAPES`, kept, too; None where there are no fetches.
         seals: up to where the replay is final, by broker.
     """
 
@@ -91,7 +101,7 @@ def replayed(
         evidence: of `pipelines.replay.isr_stage.collect_evidence`; collected here if None.
         window: which part of silver, and what is carried from before; all of it, from the beginning, if not given.
     """
-    partitions = replay_partitions(lake, contexts, config.evidence_tier_max, evidence, window).persist()
+    partitions = replay_partitions(lake, contexts, config, evidence, window).persist()
     sessions: DataFrame | None = None
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
@@ -105,7 +115,7 @@ def replayed(
         nothing = lake.spark.createDataFrame([], gold.DELAYED_OPERATIONS.worker_schema)
         yield Replayed(
             reduce(DataFrame.unionByName, operations or [nothing]),
-            _isr_changes(partitions),
+            table_of(partitions, ISR_TIMELINE.name, ISR_TIMELINE.worker_schema),
             partitions,
             sessions,
             seals,
@@ -117,25 +127,29 @@ def replayed(
 
 
 def replay_partitions(
-    lake: Lake, contexts: Contexts, tier_max: str, evidence: Evidences | None = None, window: Window = WHOLE
+    lake: Lake,
+    contexts: Contexts,
+    config: ReplayConfig,
+    evidence: Evidences | None = None,
+    window: Window = WHOLE,
 ) -> DataFrame:
-    """Rows of `pipelines.replay.operator.REPLAY_SCHEMA`: what the kernel gives, partition by partition."""
-    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    events = timeline(lake, tier_max, contexts.likely_versions, window)
-    isr_lines = isr_events(lake, tier_max, window)
+    """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
+    events = timeline(lake, config.evidence_tier_max, contexts.likely_versions, window)
+    isr_lines = isr_events(lake, config.evidence_tier_max, window)
     if isr_lines is not None:
         events = events.unionByName(isr_lines)
     events = events.withColumn("carried", F.lit(None).cast("binary"))
-    folds = window.states_of(PARTITION)
+    carried = window.states_of(PARTITION)
+    folds = None if carried is None else _folds(carried)
+    is_stateful = config.driver == "stateful"
     if folds is not None:
-        events = events.unionByName(_folds(folds), allowMissingColumns=True)
-    ordered = events.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
-    return ordered.groupBy(*KEY).transformWithStateInPandas(
-        PartitionReplay(contexts, collect_evidence(lake, window) if evidence is None else evidence, window.until),
-        REPLAY_SCHEMA,
-        outputMode="append",
-        timeMode="none",
-    )
+        # The operator has the folds as its state.
+        events = events.unionByName(folds.drop("carried") if is_stateful else folds, allowMissingColumns=True)
+    evidence = collect_evidence(lake, window) if evidence is None else evidence
+    worker = PartitionWorker(contexts, evidence, window.until)
+    if is_stateful:
+        return stateful_fold(events, folds, worker)
+    return fold(events, KEY, ORDER, (*EVENT_TYPES, "carried"), worker)
 
 
 def _folds(carried: DataFrame) -> DataFrame:
@@ -157,12 +171,8 @@ def _seals(partitions: DataFrame, window: Window, contexts: Contexts) -> dict[Br
     """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
     if not window.until:
         return {}
-    open_ = partitions.where("NOT final")
-    # An append that only followers prove begins at 0 until one of them narrows it down.
-    wakes = F.when(F.col("wake").isNotNull(), F.least(*[F.nullif(F.col(name), F.lit(0)) for name in _WAKE_INSTANTS]))
-    rows = (
-        open_.groupBy(*_BROKER).agg(F.min(wakes).alias("wakes_us"), F.min("handled_us").alias("waiting_us")).collect()
-    )
+    open_ = table_of(partitions, OPEN, SHAPES[OPEN]).groupBy(*_BROKER)
+    rows = open_.agg(F.min("wakes_us").alias("wakes_us"), F.min("waiting_us").alias("waiting_us")).collect()
     found = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
     for broker, sealed_us in window.until.items():
@@ -179,32 +189,19 @@ def _seals(partitions: DataFrame, window: Window, contexts: Contexts) -> dict[Br
     return seals
 
 
-def _isr_changes(partitions: DataFrame) -> DataFrame:
-    types = {field.name: field.dataType for field in ISR_TIMELINE.worker_schema.fields}
-    told = StructType([StructField(n, LongType() if t == TimestampType() else t) for n, t in types.items()])
-    rows = partitions.where("isr_change IS NOT NULL").select(F.from_json("isr_change", told).alias("row"))
-    return rows.select(
-        *[
-            (F.timestamp_micros(f"row.{name}") if type_ == TimestampType() else F.col(f"row.{name}")).alias(name)
-            for name, type_ in types.items()
-        ]
-    )
-
-
-def outcomes_of(partitions: DataFrame, window: Window) -> DataFrame:
+def outcomes_of(partitions: DataFrame, window: Window, only_final: bool = False) -> DataFrame:
     """Outcomes of the window, and those carried of requests that may have others in it."""
-    columns = [*KEY, *OUTCOME_TYPES]
-    rows = partitions.where("request_id IS NOT NULL").select(*columns)
-    carried = window.rows_of(OUTCOME, _OUTCOME_SCHEMA)
-    return rows if carried is None else rows.unionByName(carried.select(*columns))
+    rows = table_of(partitions, OUTCOMES, SHAPES[OUTCOMES])
+    rows = (rows.where("final") if only_final else rows).drop("final")
+    carried = window.rows_of(OUTCOME, _OUTCOME)
+    return rows if carried is None else rows.unionByName(carried)
 
 
 def wakes_of(partitions: DataFrame, window: Window) -> DataFrame:
     """Wakes of the window, and those carried, which may matter to fetches that are not final."""
-    columns = [*KEY, *WAKE_TYPES]
-    rows = partitions.where("wake IS NOT NULL").select(*columns, "final")
-    carried = window.rows_of(WAKE, _WAKE_SCHEMA)
-    return rows if carried is None else rows.unionByName(carried.select(*columns, F.lit(True).alias("final")))
+    rows = table_of(partitions, WAKES, SHAPES[WAKES])
+    carried = window.rows_of(WAKE, _WAKE)
+    return rows if carried is None else rows.unionByName(carried.withColumn("final", F.lit(True)))
 
 
 def _produces(
@@ -229,20 +226,17 @@ def _sessions(
     window: Window,
     seals: Mapping[Broker, Seal],
 ) -> DataFrame | None:
-    """Rows of `FETCH_SCHEMA`; None where there are no fetches."""
+    """Blobs of `SESSION_SHAPES`; None where there are no fetches."""
     events = fetches.fetch_timeline(lake, wakes_of(partitions, window), contexts.likely_versions, window)
     if events is None:
         return None
-    number = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    ordered = events.repartition(number, *fetches.KEY).sortWithinPartitions(*fetches.KEY, *fetches.ORDER)
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
-    return ordered.groupBy(*fetches.KEY).transformWithStateInPandas(
-        SessionReplay(limits, contexts.likely_versions, sealed_us), FETCH_SCHEMA, outputMode="append", timeMode="none"
-    )
+    worker = SessionWorker(limits, contexts.likely_versions, sealed_us)
+    return fold(events, fetches.KEY, fetches.ORDER, (*fetches.EVENT_TYPES, "carried"), worker)
 
 
 def _fetches(lake: Lake, sessions: DataFrame) -> DataFrame:
-    judged = sessions.where("frozen IS NULL")
+    judged = table_of(sessions, FETCHES, SESSION_SHAPES[FETCHES])
     names = topic_names(lake)
     if names is not None:
         named = names.select("cluster_id", F.col("topic_id").alias("closing_topic"), "name")

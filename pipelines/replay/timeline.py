@@ -16,9 +16,11 @@ from pipelines.replay.partition_ends import partition_ends, with_assigned_replic
 from pipelines.replay.received_states import with_made_changes, with_received_states
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
+from pipelines.shapes import Value, look_up, shaped
 from pipelines.silver.parse import topic_names
 from schemas import events as e
 from schemas import silver
+from schemas.fields import spark_types
 from schemas.table import TableSpec
 
 #: Its fetches are Raft's business; no leader of it is replayed.
@@ -31,40 +33,8 @@ Versions = Mapping[tuple[str, int], str]
 
 KEY = ("cluster_id", "topic", "partition", "broker_id")
 
-#: Columns of an event in Spark, in the order of `schemas.events.Event`.
-EVENT_TYPES = {
-    "time_us": "long",
-    "kind": "string",
-    "earliest_us": "long",
-    "leader_epoch": "int",
-    "offset": "long",
-    "high_watermark": "long",
-    "isr": "array<int>",
-    "replica_id": "int",
-    "error_code": "int",
-    "request_id": "string",
-    "chain": "string",
-    "sequence": "int",
-    "chain_end_us": "long",
-    "arrival_us": "long",
-    "completed_us": "long",
-    "previous_arrival_us": "long",
-    "previous_dequeued_us": "long",
-    "previous_handled_us": "long",
-    "previous_completed_us": "long",
-    "previous_sent_us": "long",
-    "acks": "int",
-    "timeout_ms": "int",
-    "partitions": "int",
-    "required_offset": "long",
-    "diverging": "boolean",
-    "controller": "boolean",
-    "size_bytes": "long",
-    "records": "int",
-    "producer": "string",
-    "control": "boolean",
-    "replicas": "int",
-}
+#: Columns of an event in Spark.
+EVENT_TYPES = spark_types(e.Event)
 #: The log's clock ticks in milliseconds.
 _TICK_US = 1_000
 #: A fetcher that starts later than this after its partition became a follower has other reasons.
@@ -109,15 +79,11 @@ def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:
     return lake.read(spec).where("broker_id IS NOT NULL")
 
 
-def _event(rows: DataFrame, kind: Column | str, **values: Column | str | int) -> DataFrame:
+def _event(rows: DataFrame, kind: Column | str, **values: Value) -> DataFrame:
     """Select `KEY` and event columns; those not given are null."""
-    kind_column = F.lit(kind) if isinstance(kind, str) else kind
-    chosen: dict[str, Column] = {"kind": kind_column}
-    for name, value in values.items():
-        chosen[name] = F.col(value) if isinstance(value, str) else value if isinstance(value, Column) else F.lit(value)
-    columns = [chosen.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in EVENT_TYPES.items()]
-    ranks = F.create_map(*[F.lit(part) for item in e.RANK.items() for part in item])
-    return rows.select(*KEY, *columns).withColumn("rank", ranks[F.col("kind")])
+    given = {"kind": F.lit(kind) if isinstance(kind, str) else kind, **values}
+    rank = F.lit(e.RANK[kind]) if isinstance(kind, str) else look_up(e.RANK, "kind")
+    return rows.select(*KEY, *shaped(EVENT_TYPES, given)).withColumn("rank", rank)
 
 
 def _micros(name: str) -> Column:
@@ -323,7 +289,7 @@ def _with_inferred_producers(produces: DataFrame, requests: DataFrame, silent: l
     return rows.withColumn("transactional_id", F.coalesce("transactional_id", F.when(is_silent, F.col("inferred_id"))))
 
 
-def _append_event(rows: DataFrame, **values: Column | str | int) -> DataFrame:
+def _append_event(rows: DataFrame, **values: Value) -> DataFrame:
     return _event(
         rows,
         e.PRODUCE,

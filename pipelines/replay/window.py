@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from pipelines.replay.seals import Broker, Seal
 
@@ -89,7 +90,7 @@ class Window:
         """The seals of this run."""
         return Bounds(self.until)
 
-    def rows_of(self, kind: str, schema: str) -> DataFrame | None:
+    def rows_of(self, kind: str, schema: str | StructType) -> DataFrame | None:
         """Carried rows of a kind in their own columns; None where nothing is carried."""
         if self.carried is None:
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -23,6 +22,7 @@ from pipelines.table_files import rows_table
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.audit_facts import NO_TIME_US
 from schemas.bronze import LOG_FILES
+from schemas.controllers import TABLES as CONTROLLER_TABLES
 from schemas.silver import BROKER_LIFECYCLE
 from schemas.table import TableSpec
 
@@ -56,7 +56,7 @@ def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> No
 
 def _controllers(lake: Lake, contexts: Contexts, stamp: str) -> Controllers:
     with replayed_controllers(lake, contexts) as made:
-        concurrently([partial(lake.replace, spec, rows, stamp=stamp) for spec, rows in made.tables()])
+        lake.replace_blobs(made.blobs, CONTROLLER_TABLES, stamp)
         return made
 
 

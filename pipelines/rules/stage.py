@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
-
-import orjson
-from pyspark.sql import Row
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pipelines.config import AuditConfig
+from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
 from pipelines.rules.facts.timeline import facts
 from pipelines.rules.rule import Rule
-from pipelines.rules.worker import CASE, NAMED, auditor
+from pipelines.rules.worker import CASES, LEFT_OUT, NAMED, RESULTS, auditor
 from pipelines.rules.worst import Case, WorstCases
-
-_OUTPUT = "kind string, rule_id string, row string"
 
 
 class Found(NamedTuple):
@@ -43,31 +40,24 @@ def find_cases(lake: Lake, contexts: Contexts, config: AuditConfig, rules: Seque
     rows = facts(lake, contexts.versions)
     if not rows.columns[len(KEY) :]:
         return Found([], {}, {}, {}, {})
-    partitions = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    ordered = rows.repartition(partitions, *KEY).sortWithinPartitions(*KEY, *ORDER)
-    audited = ordered.select(*KEY, *FACT_TYPES).mapInArrow(
-        auditor(contexts, rules, config.clock_skew_max_ms * 1000), _OUTPUT
-    )
-    return _found(audited.collect())
+    audited = fold(rows, KEY, ORDER, FACT_TYPES, auditor(contexts, rules, config.clock_skew_max_ms * 1000))
+    return _found(collect_tables(audited))
 
 
-def _found(rows: Iterable[Row]) -> Found:
+def _found(tables: Mapping[str, list[dict[str, Any]]]) -> Found:
     worst = WorstCases()
-    checked: dict[str, int] = {}
+    for case in tables[CASES]:
+        worst.add(case)
+    for row in tables[LEFT_OUT]:
+        worst.left_out[row["rule_id"], row["severity"]] += row["count"]
+    checked: Counter[str] = Counter()
     errors: dict[str, str] = {}
-    named: dict[str, set[int]] = {}
-    for row in rows:
-        value = orjson.loads(row["row"])
-        rule_id = row["rule_id"]
-        if row["kind"] == NAMED:
-            named.setdefault(rule_id, set()).update(value["brokers"])
-        elif row["kind"] == CASE:
-            worst.add(value)
-        else:
-            checked[rule_id] = checked.get(rule_id, 0) + value["checked"]
-            if value["error"] is not None:
-                errors.setdefault(rule_id, value["error"])
-            for severity, count in value["left_out"].items():
-                worst.left_out[rule_id, severity] += count
+    for row in tables[RESULTS]:
+        checked[row["rule_id"]] += row["checked"]
+        if row["error"] is not None:
+            errors.setdefault(row["rule_id"], row["error"])
+    named: dict[str, set[int]] = defaultdict(set)
+    for row in tables[NAMED]:
+        named[row["cluster_id"]].add(row["broker_id"])
     cases = list(worst.ordered())
-    return Found(cases, checked, errors, worst.left_out, named)
+    return Found(cases, dict(checked), errors, worst.left_out, named)

@@ -1,72 +1,74 @@
-"""One Spark worker's part of the audit, on plain Arrow data: sorted facts in, rows of findings out.
+"""One Spark worker's part of the audit, on plain Arrow data: sorted facts in, blobs of findings out.
 
 Facts of a partition stream by; only its history is kept. No Spark session here.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
-import orjson
-import pyarrow as pa
-
+from pipelines.blobs import Batches, Tables, shape
+from pipelines.groups import Columns, groups
 from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
+from pipelines.rules.cases import CASE, case_row
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
+from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.rule import Rule, Settings
 from pipelines.rules.worst import WorstCases
 from schemas.audit_facts import Fact
 
-#: What a worker gives: ``kind`` is ``result`` (of a rule, counts), ``case`` or ``named``; ``row`` is
-#: JSON.
-OUTPUT_SCHEMA = pa.schema([("kind", pa.string()), ("rule_id", pa.string()), ("row", pa.string())])
-RESULT = "result"
-CASE = "case"
-#: Brokers that the facts of a cluster name; ``rule_id`` is the cluster then.
+#: Tables that a worker gives: what each rule judged and raised, its cases, how many more there are of each severity,
+#: and the brokers that facts name.
+RESULTS = "results"
+CASES = "cases"
+LEFT_OUT = "left_out"
 NAMED = "named"
+SHAPES = {
+    RESULTS: shape({"rule_id": "string", "checked": "long", "error": "string"}),
+    CASES: CASE,
+    LEFT_OUT: shape({"rule_id": "string", "severity": "string", "count": "long"}),
+    NAMED: shape({"cluster_id": "string", "broker_id": "int"}),
+}
 #: Columns before those of a fact: the key.
 KEY_WIDTH = 3
-#: Rows of one batch of findings.
-BATCH_ROWS = 1000
 
 #: Kafka creates them compacted.
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
-Batches = Iterator[pa.RecordBatch]
-Output = tuple[str, str, dict[str, Any]]
 
 
 def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over facts that are sorted by partition and order."""
 
     def audit(batches: Batches) -> Batches:
-        totals: dict[str, dict[str, Any]] = {}
+        tables = Tables(SHAPES)
         worst = WorstCases()
-        named: dict[str, set[int]] = defaultdict(set)
-        for key, rows in groupby(_rows(batches), key=itemgetter(0)):
-            cluster_id, topic, partition = key
+        checked: Counter[str] = Counter()
+        errors: dict[str, str] = {}
+        named: set[tuple[str, int]] = set()
+        for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _facts):
             history = PartitionHistory(cluster_id, topic, partition)
             partition_audit = PartitionAudit(history, settings_of(contexts, cluster_id, topic, skew_max_us), rules)
-            for _, fact in rows:
+            for fact in facts:
                 partition_audit.add(fact)
-            named[cluster_id] |= history.brokers
+            named |= {(cluster_id, broker_id) for broker_id in history.brokers}
             for outcome in partition_audit.finish():
-                _count(totals, outcome, key)
+                checked[outcome.rule_id] += outcome.checked
+                if outcome.error is not None:
+                    errors.setdefault(outcome.rule_id, f"{topic}-{partition}: {outcome.error}")
                 for severity, count in outcome.left_out.items():
                     worst.left_out[outcome.rule_id, severity] += count
-                for case in _cases(outcome, history):
-                    worst.add(case)
-        found: list[Output] = [(CASE, case["rule_id"], dict(case)) for case in worst.ordered()]
+                for case in outcome.cases:
+                    worst.add(case_row(case, cluster_id, topic, partition))
+        for case_values in worst.ordered():
+            tables.add_named(CASES, case_values)
         for (rule_id, severity), count in worst.left_out.items():
-            totals[rule_id]["left_out"][severity] = count
-        found += [(RESULT, rule_id, total) for rule_id, total in totals.items()]
-        found += [(NAMED, cluster_id, {"brokers": sorted(brokers)}) for cluster_id, brokers in named.items()]
-        for start in range(0, len(found), BATCH_ROWS):
-            yield _batch(found[start : start + BATCH_ROWS])
+            tables.add(LEFT_OUT, (rule_id, severity, count))
+        for rule_id, count in checked.items():
+            tables.add(RESULTS, (rule_id, count, errors.get(rule_id)))
+        for place in sorted(named):
+            tables.add(NAMED, place)
+        yield from tables.rest()
 
     return audit
 
@@ -117,31 +119,5 @@ def is_compacted(contexts: Contexts, cluster_id: str, topic: str) -> bool | None
     return any("compact" in value for value in policies) if policies else None
 
 
-def _rows(batches: Batches) -> Iterator[tuple[tuple[str, str, int], Fact]]:
-    for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        keys = zip(*columns[:KEY_WIDTH], strict=True)
-        for index, values in enumerate(columns):
-            if pa.types.is_list(batch.schema.field(index).type):
-                columns[index] = [None if value is None else tuple(value) for value in values]
-        yield from zip(keys, map(Fact._make, zip(*columns[KEY_WIDTH:], strict=True)), strict=True)
-
-
-def _count(totals: dict[str, dict[str, Any]], outcome: RuleOutcome, key: tuple[str, str, int]) -> None:
-    total = totals.setdefault(outcome.rule_id, {"checked": 0, "error": None, "left_out": {}})
-    total["checked"] += outcome.checked
-    if outcome.error is not None and total["error"] is None:
-        total["error"] = f"{key[1]}-{key[2]}: {outcome.error}"
-
-
-def _cases(outcome: RuleOutcome, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
-    for case in outcome.cases:
-        row = {name: getattr(case, name) for name in case.__dataclass_fields__}
-        row["evidence"] = [ref._asdict() for ref in case.evidence]
-        row |= {"cluster_id": history.cluster_id, "topic": history.topic, "partition": history.partition}
-        yield row
-
-
-def _batch(found: Sequence[Output]) -> pa.RecordBatch:
-    rows = [{"kind": kind, "rule_id": rule_id, "row": orjson.dumps(row).decode()} for kind, rule_id, row in found]
-    return pa.RecordBatch.from_pylist(rows, OUTPUT_SCHEMA)
+def _facts(columns: Columns) -> Iterable[Fact]:
+    return map(Fact._make, zip(*columns, strict=True))

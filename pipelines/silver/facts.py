@@ -1,16 +1,17 @@
 """From bronze records to rows of the silver tables, on plain Arrow data: what one worker does.
 
-No Spark session here. A worker reads batches of ``bronze.log_lines`` and gives blobs: the rows of one silver table
-each, as an Arrow IPC stream. So one pass over the lines feeds all tables, whatever their shapes.
+No Spark session here. A worker reads batches of ``bronze.log_lines`` and gives blobs of the silver tables: one
+pass over the lines feeds all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from pipelines.blobs import BLOB_ROWS_MAX, pack
 from pipelines.silver.clock import ClockWatch
 from pipelines.silver.record import UNPARSED, Parsed, Record
 from pipelines.silver.request_log import parse_request
@@ -31,16 +32,10 @@ LINE_COLUMNS = (
     "problem",
     "message",
 )
-#: What a worker gives.
-BLOB_SCHEMA = pa.schema([("table", pa.string()), ("row_count", pa.int64()), ("rows", pa.binary())])
 
 REQUEST_LOGGER = "kafka.request.logger"
 #: No record has so many facts.
 CLOCK_FACT_NO = 1_000_000
-#: Rows of one table in one blob. Bounds a worker's memory.
-_BLOB_ROWS_MAX = 20_000
-#: Rows of logs repeat themselves: a tenth of the bytes to hand to the JVM and to keep there.
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
 _MESSAGE_CHARS_MAX = 4_000
 #: What Arrow raises where a value is not of the declared type, or does not fit into it.
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, AttributeError, TypeError)
@@ -57,7 +52,7 @@ class _Tables:
     def add(self, table: str, row: Row) -> pa.RecordBatch | None:
         rows = self._rows[table]
         rows.append(row)
-        return self._blob(table) if len(rows) >= _BLOB_ROWS_MAX else None
+        return self._blob(table) if len(rows) >= BLOB_ROWS_MAX else None
 
     def keep(self, table: str, row: Row) -> None:
         """Add a row that is too rare to fill a blob."""
@@ -89,23 +84,6 @@ class _Tables:
         return True
 
 
-def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a table as one row of `BLOB_SCHEMA`."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as stream:
-        stream.write_batch(batch)
-    blob = sink.getvalue().to_pybytes()
-    return pa.RecordBatch.from_pylist([{"table": table, "row_count": batch.num_rows, "rows": blob}], BLOB_SCHEMA)
-
-
-def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in blobs of one table."""
-    for batch in batches:
-        for blob in batch.column("rows"):
-            with pa.ipc.open_stream(blob.as_buffer()) as stream:
-                yield from stream
-
-
 def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.RecordBatch:
     """Rows with the name of their topic; of those that have only its id, by cluster and id, else ``id:<topic id>``."""
     topics = rows.column("topic")
@@ -121,7 +99,7 @@ def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.Reco
 
 
 def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parse records of ``bronze.log_lines`` (`LINE_COLUMNS`) into blobs (`BLOB_SCHEMA`).
+    """Parse records of ``bronze.log_lines`` (`LINE_COLUMNS`) into blobs (`pipelines.blobs`).
 
     Every record is counted under its template in ``line_counts``; one that no grammar knows also becomes a row of
     ``unparsed_lines``.

@@ -10,12 +10,12 @@ from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.blobs import BLOBS, pack, unpack
 from pipelines.lake import Lake, RowsOf
 from pipelines.quality.quarantine import custody
-from pipelines.silver.facts import LINE_COLUMNS, named, pack, parse_lines, unpack
+from pipelines.silver.facts import LINE_COLUMNS, named, parse_lines
 from schemas import bronze, silver
 
-_BLOBS = "table string, row_count long, rows binary"
 #: Rows of one file of a table.
 _FILE_ROWS = 1_000_000
 
@@ -41,8 +41,8 @@ def parse(lake: Lake) -> ParseSummary:
     """
     rows: dict[str, int] = {}
     for batch_id, file_ids in sorted(_pending(lake).items()):
-        for table, count in _parse_batch(lake, batch_id, file_ids).items():
-            rows[table] = rows.get(table, 0) + count
+        for name, count in _parse_batch(lake, batch_id, file_ids).items():
+            rows[name] = rows.get(name, 0) + count
     return ParseSummary(rows)
 
 
@@ -61,7 +61,7 @@ def _pending(lake: Lake) -> dict[str, list[str]]:
 
 def _parse_batch(lake: Lake, batch_id: str, file_ids: list[str]) -> dict[str, int]:
     lines = lake.read(bronze.LOG_LINES).where(F.col("file_id").isin(file_ids)).select(*LINE_COLUMNS)
-    blobs = lines.mapInArrow(parse_lines, _BLOBS).persist(StorageLevel.MEMORY_AND_DISK)
+    blobs = lines.mapInArrow(parse_lines, BLOBS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
         rows = {row["table"]: int(row["rows"]) for row in counted}

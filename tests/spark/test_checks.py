@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pipelines.bronze.ingest import ingest
 from pipelines.config import load_config
 from pipelines.lake import Lake
-from pipelines.replay.checks_stage import checked_produces
+from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.context import Contexts
 from pipelines.silver.parse import parse
 from schemas import silver
@@ -115,10 +115,10 @@ def checked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> La
     lake = Lake(spark, tmp_path_factory.mktemp("lake"))
     ingest(spark, lake, [logs], load_config(None).ingest, "run")
     parse(lake)
-    rows = checked_produces(lake, Contexts({(CLUSTER, broker): "2.8.2" for broker in BROKERS}))
-    assert rows is not None
+    blobs = checked_blobs(lake, Contexts({(CLUSTER, broker): "2.8.2" for broker in BROKERS}))
+    assert blobs is not None
     lake.create([PURGATORY_CHECKS])
-    lake.replace(PURGATORY_CHECKS, rows, stamp="run")
+    lake.replace_blobs(blobs, [PURGATORY_CHECKS], "run")
     return lake
 
 
@@ -165,4 +165,4 @@ def test_a_check_without_cause_shows_where_a_request_tells_that_it_has_one_parti
 
 def test_there_is_nothing_to_check_below_t3(spark: SparkSession, lake: Lake):
     lake.create(silver.TABLES)
-    assert checked_produces(lake, Contexts()) is None
+    assert checked_blobs(lake, Contexts()) is None

@@ -11,6 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from pipelines.controllers.stage import replayed_controllers
+from pipelines.folds import collect_tables
 from pipelines.lake import Lake
 from pipelines.replay.context import Contexts
 from schemas import controllers as c
@@ -87,8 +88,7 @@ def test_a_failover_of_zookeeper(lake: Lake):
     filled(lake, [*zookeeper(), produced(12.25, 0), produced(14.5, 19), produced(14.75, 19), produced(30, 19)])
     contexts = Contexts({("c", 1): "2.8.2"}, {("c", 3, "min.insync.replicas"): ((0, "2"),)})
     with replayed_controllers(lake, contexts) as found:
-        for spec, rows in found.tables():
-            lake.replace(spec, rows, stamp="run")
+        lake.replace_blobs(found.blobs, c.TABLES, "run")
         assert (found.cases, found.errors) == ([], {})
         assert found.checked == {"illegal-state-transition": 5, "failover-not-completed": 1}
     one = lake.read(c.FAILOVERS).collect()
@@ -145,9 +145,11 @@ def test_a_fence_of_kraft_that_left_a_partition_behind(lake: Lake):
     filled(lake, [*kraft(1), *kraft(2), decided])
     with replayed_controllers(lake, Contexts({("c", 1): "3.9.1"})) as found:
         cases, errors, checked = found.cases, found.errors, found.checked
-        transitions = [tuple(row) for row in found.transitions.select("machine", "partition", "why").collect()]
-        handovers = found.failovers.orderBy("partition").collect()
-        procedures = found.procedures.where("step_no = 1").orderBy("procedure").collect()
+        tables = collect_tables(found.blobs)
+    transitions = [(row["machine"], row["partition"], row["why"]) for row in tables[c.CONTROLLER_TRANSITIONS.name]]
+    handovers = sorted(tables[c.FAILOVERS.name], key=lambda row: row["partition"])
+    begun = [row for row in tables[c.CONTROLLER_PROCEDURES.name] if row["step_no"] == 1]
+    procedures = sorted(begun, key=lambda row: row["procedure"])
     assert errors == {}
     assert [(case["rule_id"], case["topic"], case["partition"]) for case in cases] == [
         ("failover-not-completed", "t", 1)
@@ -188,6 +190,6 @@ def test_the_slice_is_clean(slice_lake: Lake):
 
 def test_an_empty_lake(lake: Lake):
     with replayed_controllers(lake, Contexts()) as found:
-        assert [rows.count() for _, rows in found.tables()] == [0, 0, 0, 0]
+        assert not collect_tables(found.blobs)
         assert (found.cases, found.errors) == ([], {})
         assert found.checked == {"illegal-state-transition": 0, "failover-not-completed": 0}

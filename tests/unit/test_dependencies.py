@@ -18,6 +18,7 @@ SPARK_SHELLS = {
     "pipelines.bronze.ingest",
     "pipelines.controllers.stage",
     "pipelines.data_dir.ingest",
+    "pipelines.folds",
     "pipelines.gold",
     "pipelines.lake",
     "pipelines.latency.stage",
@@ -29,7 +30,6 @@ SPARK_SHELLS = {
     "pipelines.replay.checks_stage",
     "pipelines.replay.context_stage",
     "pipelines.replay.coordinators",
-    "pipelines.replay.fetch_operator",
     "pipelines.replay.fetch_timeline",
     "pipelines.replay.followers_stage",
     "pipelines.replay.isr_stage",
@@ -51,6 +51,7 @@ SPARK_SHELLS = {
     "pipelines.rules.facts.timeline",
     "pipelines.rules.facts.traffic",
     "pipelines.session",
+    "pipelines.shapes",
     "pipelines.silver.parse",
     "pipelines.views",
 }
@@ -105,7 +106,9 @@ def _rank(module: str) -> int:
 
 
 def _touches_spark(names: set[str]) -> bool:
-    return any(name.split(".")[0] in ("pyspark", "delta") and name not in SPARK_TYPES for name in names)
+    # Who hands a fold to Spark touches it, too.
+    direct = any(name.split(".")[0] in ("pyspark", "delta") and name not in SPARK_TYPES for name in names)
+    return direct or "pipelines.folds" in names
 
 
 @pytest.mark.parametrize("module", MODULES)

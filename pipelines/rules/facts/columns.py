@@ -6,44 +6,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
+from pipelines.shapes import Value, shaped
 from schemas import audit_facts as a
+from schemas.fields import spark_types
 from schemas.table import TableSpec
 
 KEY = ("cluster_id", "topic", "partition")
 
-#: Columns of a fact in Spark, in the order of `schemas.audit_facts.Fact`.
-FACT_TYPES = {
-    "kind": "string",
-    "time_us": "long",
-    "broker_id": "int",
-    "name": "string",
-    "leader": "int",
-    "leader_epoch": "int",
-    "partition_epoch": "int",
-    "offset": "long",
-    "end_offset": "long",
-    "high_watermark": "long",
-    "previous": "long",
-    "replica_id": "int",
-    "isr": "array<int>",
-    "replicas": "array<int>",
-    "error_code": "int",
-    "size_bytes": "long",
-    "checksum": "long",
-    "earliest_us": "long",
-    "latest_us": "long",
-    "log_append_time_us": "long",
-    "topic_id": "string",
-    "client": "string",
-    "detail": "string",
-    "connection": "string",
-    "correlation_id": "int",
-    "controller_epoch": "int",
-    "derived": "string",
-    "file_id": "string",
-    "byte_offset": "long",
-    "line_no": "long",
-}
+#: Columns of a fact in Spark.
+FACT_TYPES = spark_types(a.Fact)
 #: Order of the facts of a partition. By offset or by a connection's order where that is a kind's order; the last
 #: columns only make it total, whatever the order of the files.
 ORDER = (
@@ -64,6 +35,19 @@ ORDER = (
 )
 _BY_OFFSET = (a.OPERATION, a.ANSWER, a.BATCH)
 _BY_CONNECTION = (a.FETCH, a.READ)
+_ORDER_TYPES = {
+    "rank": "int",
+    "order_offset": "long",
+    "order_broker": "int",
+    "order_connection": "string",
+    "order_correlation": "int",
+    "order_kind": "int",
+}
+_CONNECTION_ORDER = {
+    "order_broker": "broker_id",
+    "order_connection": "connection",
+    "order_correlation": "correlation_id",
+}
 _SOURCE = ("file_id", "byte_offset", "line_no")
 
 
@@ -77,30 +61,20 @@ def micros(name: str) -> Column:
     return F.unix_micros(F.col(name))
 
 
-def fact(rows: DataFrame, kind: str, **values: Column | str) -> DataFrame:
+def fact(rows: DataFrame, kind: str, **values: Value) -> DataFrame:
     """Select `KEY`, the order and a fact's columns; those not given are null."""
-    given: dict[str, Column] = {"kind": F.lit(kind)}
-    for name, value in values.items():
-        given[name] = F.col(value) if isinstance(value, str) else value
-    columns = {name: given.get(name, F.lit(None)).cast(type_) for name, type_ in FACT_TYPES.items()}
-    none_long, none_int, none_string = (F.lit(None).cast(type_) for type_ in ("long", "int", "string"))
-    order = {
-        "rank": F.lit(a.RANK[kind]),
-        "order_offset": columns["offset"] if kind in _BY_OFFSET else none_long,
-        "order_broker": columns["broker_id"] if kind in _BY_CONNECTION else none_int,
-        "order_connection": columns["connection"] if kind in _BY_CONNECTION else none_string,
-        "order_correlation": columns["correlation_id"] if kind in _BY_CONNECTION else none_int,
-        # What is stored at an offset comes before what was answered of it.
-        "order_kind": F.lit(0 if kind == a.BATCH else 1),
-    }
-    return rows.select(
-        *KEY,
-        *[value.alias(name) for name, value in order.items()],
-        *[value.alias(name) for name, value in columns.items()],
-    )
+    given: dict[str, Value] = {"kind": F.lit(kind), **values}
+    order: dict[str, Value] = {"rank": a.RANK[kind]}
+    if kind in _BY_OFFSET and "offset" in given:
+        order["order_offset"] = given["offset"]
+    if kind in _BY_CONNECTION:
+        order |= {place: given[name] for place, name in _CONNECTION_ORDER.items() if name in given}
+    # What is stored at an offset comes before what was answered of it.
+    order["order_kind"] = 0 if kind == a.BATCH else 1
+    return rows.select(*KEY, *shaped(_ORDER_TYPES, order), *shaped(FACT_TYPES, given))
 
 
-def line_fact(rows: DataFrame, kind: str, **values: Column | str) -> DataFrame:
+def line_fact(rows: DataFrame, kind: str, **values: Value) -> DataFrame:
     """A fact of a silver row: with its line."""
     source = {name: name for name in _SOURCE}
     return fact(rows, kind, time_us=micros("time"), broker_id="broker_id", **source, **values)

@@ -6,17 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pytest
 
+from pipelines.blobs import rows_by_table
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.partition_work import of_registrations
 from pipelines.controllers.plan import UNKNOWN_CLUSTER, Plan, plan_of, registration_rows
 from pipelines.controllers.rows import EventRow, LeadershipRow, Ref, StateRow
 from pipelines.replay.context import Contexts
-from pipelines.silver.facts import unpack
 from schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.test_failover import zk_failure
@@ -40,16 +39,8 @@ def batch(rows: Iterable[tuple[str, str, int, str, d.Row]]) -> pa.RecordBatch:
 
 
 def replayed(plan: Plan, rows: Iterable[tuple[str, str, int, str, d.Row]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    tables = {spec.name for spec in c.TABLES}
-    for blob in w.replayer(plan)(iter([batch(rows)])):
-        for row in blob.to_pylist():
-            if row["table"] in tables:
-                one = pa.RecordBatch.from_pylist([row], blob.schema)
-                found[row["table"]] += [value for part in unpack(iter([one])) for value in part.to_pylist()]
-            else:
-                found[row["table"]].append(orjson.loads(row["rows"]))
-    return found
+    blobs = [row for blob in w.replayer(plan)(iter([batch(rows)])) for row in blob.to_pylist()]
+    return rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
 
 
 def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, d.Row]]:
@@ -72,14 +63,14 @@ def test_a_failure_becomes_a_failover_and_two_procedures():
     assert (one["detected_to_elected_ms"], one["taken_up_to_serving_ms"]) == (0.03, 0.45)
     assert one["serving_time"].timestamp() == 0.0115
     assert [row["sequence"] for row in found[c.CONTROLLER_TRANSITIONS.name]] == [0, 1, 2]
-    election = only(found[w.ELECTION])
+    election = only(found[w.ELECTIONS])
     assert (election["controller"], election["strategy"], election["broker_id"]) == (1, "offline", 2)
     assert [step["partitions"] for step in election["steps"]] == [1, 1, 1, 1, 1]
-    assert {step["procedure"] for step in found[w.PROCEDURE]} == {"broker_change", "broker_failure"}
-    counts = {row["rule_id"]: row["checked"] for row in found[w.COUNT]}
+    assert {step["procedure"] for step in found[w.PROCEDURES]} == {"broker_change", "broker_failure"}
+    counts = {row["rule_id"]: row["checked"] for row in found[w.COUNTS]}
     assert counts == {"illegal-state-transition": 6, "failover-not-completed": 1}
-    assert not found[w.CASE]
-    assert not found[w.ERROR]
+    assert not found[w.CASES]
+    assert not found[w.ERRORS]
 
 
 def test_the_same_lines_in_two_files_count_once():
@@ -101,13 +92,13 @@ def test_partitions_of_one_election_are_counted_together():
         (*key, kind, row._replace(partition=1) if isinstance(row, StateRow | LeadershipRow) else row)
         for *key, kind, row in other
     ]
-    election = only(replayed(zk_plan(), [*rows, *moved])[w.ELECTION])
+    election = only(replayed(zk_plan(), [*rows, *moved])[w.ELECTIONS])
     assert [step["partitions"] for step in election["steps"]] == [2, 2, 2, 2, 2]
 
 
 def test_a_case_has_its_lines():
     never = state(5000, "NonExistentPartition", "OfflinePartition", ref=Ref("file", 70, 3))
-    case = only(replayed(zk_plan(), [("c", "t", 0, d.PARTITION_STATE, never)])[w.CASE])
+    case = only(replayed(zk_plan(), [("c", "t", 0, d.PARTITION_STATE, never)])[w.CASES])
     assert (case["rule_id"], case["severity"]) == ("illegal-state-transition", "open")  # a single line may be misread
     assert (case["cluster_id"], case["topic"], case["partition"], case["time_us"]) == ("c", "t", 0, 5000)
     line_of = {"connection": None, "correlation_id": None, "file_id": "file", "byte_offset": 70}
@@ -121,7 +112,7 @@ def test_what_cannot_be_replayed_is_an_error_of_both_rules(monkeypatch: pytest.M
 
     monkeypatch.setattr(w, "of_partition", broken)
     found = replayed(zk_plan(), of_zk())
-    assert {row["rule_id"]: row["error"] for row in found[w.ERROR]} == dict.fromkeys(w.RULES, "t-0: ValueError: no")
+    assert {row["rule_id"]: row["error"] for row in found[w.ERRORS]} == dict.fromkeys(w.RULES, "t-0: ValueError: no")
 
 
 def node(offset: int, record_name: str, **values: Any) -> dict[str, Any]:
@@ -155,7 +146,7 @@ def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
     fence = [node(5, "FenceBrokerRecord", time_us=5 * SECOND)]
     plan = plan_of(Contexts(), [], [("c", "kraft")], registration_rows(fence))
     rows = [("c", "t", 0, d.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
-    case = only(replayed(plan, rows)[w.CASE])
+    case = only(replayed(plan, rows)[w.CASES])
     assert case["rule_id"] == "failover-not-completed"
     assert [ref["byte_offset"] for ref in case["evidence"]] == [1, 5, 9]
     assert [ref["time_us"] for ref in case["evidence"]] == [1 * SECOND, 5 * SECOND, 9 * SECOND]
@@ -166,7 +157,7 @@ def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
     other = one._replace(broker_id=2, time_us=2000, ref=Ref("g", 1, 1))
     for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
         rows = [(cluster_id, "t", 0, d.PARTITION_STATE, row) for row in (one, other)]
-        assert len(replayed(Plan(), rows)[w.CASE]) == cases
+        assert len(replayed(Plan(), rows)[w.CASES]) == cases
     fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)])
     assert plan_of(Contexts(), [], [], fences).handled == {}
 

@@ -6,15 +6,15 @@ import random
 from collections import Counter
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
+from pipelines.blobs import rows_by_table
 from pipelines.replay.context import Contexts
 from pipelines.rules.findings import counted, results_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings
-from pipelines.rules.worker import CASE, RESULT, auditor
+from pipelines.rules.worker import CASES, LEFT_OUT, RESULTS, auditor
 from pipelines.rules.worst import CASES_MAX, WorstCases
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -59,11 +59,13 @@ def _batches(count: int, size: int = 10_000) -> list[pa.RecordBatch]:
 def test_tasks_cut_before_anything_is_collected() -> None:
     rule = BY_ID["late-completion"]
     finds = Rule(**(vars(rule) | {"kinds": frozenset({a.ANSWER}), "make": _Finds}))
-    out = [row for batch in auditor(Contexts(), [finds], 0)(iter(_batches(MANY))) for row in batch.to_pylist()]
-    cases = [orjson.loads(row["row"]) for row in out if row["kind"] == CASE]
-    (result,) = [orjson.loads(row["row"]) for row in out if row["kind"] == RESULT]
+    blobs = [row for batch in auditor(Contexts(), [finds], 0)(iter(_batches(MANY))) for row in batch.to_pylist()]
+    tables = rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
+    cases = tables[CASES]
     assert (len(cases), {case["severity"] for case in cases}) == (CASES_MAX, {VIOLATION})
-    assert result == {"checked": MANY, "error": None, "left_out": {OBSERVATION: MANY - CASES_MAX}}
+    assert tables[RESULTS] == [{"rule_id": rule.rule_id, "checked": MANY, "error": None}]
+    count = MANY - CASES_MAX
+    assert tables[LEFT_OUT] == [{"rule_id": rule.rule_id, "severity": OBSERVATION, "count": count}]
 
 
 def _case(at: int, severity: str) -> dict[str, Any]:

@@ -1,0 +1,70 @@
+"""Sorted rows as groups of one key each, on plain Arrow data: what every keyed fold begins with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby, pairwise
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Key = tuple[Any, ...]
+Columns = list[list[Any]]
+Row = TypeVar("Row")
+
+
+def groups(
+    batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
+) -> Iterator[tuple[Key, Iterator[Row]]]:
+    """The rows of each key, which stream by: a group ends where the next one begins.
+
+    Args:
+        batches: sorted by key, in Spark's order (nulls first, strings by their bytes).
+        width: how many of the first columns are the key.
+        rows_of: makes rows of the columns behind the key, whose lists are tuples.
+
+    Raises:
+        ValueError: keys do not ascend, so a key might have come in pieces.
+    """
+    for key, runs in groupby(_runs(batches, width, rows_of), key=itemgetter(0)):
+        yield key, chain.from_iterable(rows for _, rows in runs)
+
+
+def _runs(
+    batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
+) -> Iterator[tuple[Key, list[Row]]]:
+    last: Key = ()
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        keys = batch.columns[:width]
+        rows = list(rows_of(values_of(batch.columns[width:])))
+        for begin, end in pairwise((*_begins(keys), batch.num_rows)):
+            key = tuple(column[begin].as_py() for column in keys)
+            # None is smaller than any value, and nothing else.
+            place = tuple((value is not None, value) for value in key)
+            if place < last:
+                raise ValueError(f"rows are not sorted by key: {key} comes after {tuple(value for _, value in last)}")
+            last = place
+            yield key, rows[begin:end]
+
+
+def _begins(keys: list[pa.Array]) -> list[int]:
+    """Rows whose key is not that of the row before."""
+    changed = [pc.fill_null(pc.not_equal(column[1:], column[:-1]), True) for column in keys]
+    anywhere = changed[0]
+    for column in changed[1:]:
+        anywhere = pc.or_(anywhere, column)
+    return [0, *(index + 1 for index in pc.indices_nonzero(anywhere).to_pylist())]
+
+
+def values_of(columns: Iterable[pa.Array]) -> Columns:
+    """Values of columns; lists are tuples."""
+    return [
+        [None if value is None else tuple(value) for value in column.to_pylist()]
+        if pa.types.is_list(column.type)
+        else column.to_pylist()
+        for column in columns
+    ]

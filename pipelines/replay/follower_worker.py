@@ -1,0 +1,56 @@
+"""One worker's part of the follower side, on plain Arrow data: events by partition in, blobs out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pipelines.blobs import Batches, Tables
+from pipelines.groups import Columns, groups
+from pipelines.replay.context import History
+from pipelines.replay.fetchers import FETCHERS_KEY
+from pipelines.replay.follower_truncation import effective_rules
+from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
+from pipelines.replay.versions import rules_for
+from schemas import replicas as r
+
+PROTOCOL_KEY = "inter.broker.protocol.version"
+#: Tables that a worker gives.
+SPECS = (r.REPLICA_TRUNCATIONS, r.FETCHER_TIMELINE)
+_TABLES = {TRUNCATION: r.REPLICA_TRUNCATIONS.name, STAY: r.FETCHER_TIMELINE.name}
+_KEY_WIDTH = 3
+
+
+def follower_worker(
+    versions: Mapping[tuple[str, int], str], settings: Mapping[tuple[str, int, str], History]
+) -> Callable[[Batches], Batches]:
+    """A function for ``mapInArrow`` over events that are sorted by partition."""
+
+    def replay(batches: Batches) -> Batches:
+        tables = Tables({spec.name: spec.schema for spec in SPECS})
+        for (cluster_id, topic, partition), rows in groups(batches, _KEY_WIDTH, _events):
+            events = list(rows)
+            key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
+            rules = {
+                broker: effective_rules(rules_for(versions.get((cluster_id, broker))), _latest(cluster_id, broker))
+                for broker in {event.broker_id for event in events}
+            }
+            fetchers = {broker: settings.get((cluster_id, broker, FETCHERS_KEY), ()) for broker in rules}
+            for kind, values in partition_rows(events, topic, partition, rules, fetchers):
+                tables.add_named(_TABLES[kind], {**key, **_times(values)})
+            yield from tables.take()
+        yield from tables.rest()
+
+    def _latest(cluster_id: str, broker_id: int) -> str | None:
+        history = settings.get((cluster_id, broker_id, PROTOCOL_KEY), ())
+        return history[-1][1] if history else None
+
+    return replay
+
+
+def _events(columns: Columns) -> Iterable[r.ReplicaEvent]:
+    return map(r.ReplicaEvent._make, zip(*columns, strict=True))
+
+
+def _times(values: dict[str, Any]) -> dict[str, Any]:
+    return {(name[:-3] + "_time" if name.endswith("_us") else name): value for name, value in values.items()}

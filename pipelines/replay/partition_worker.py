@@ -1,0 +1,192 @@
+"""One worker's part of the replay of partitions, on plain Arrow data: sorted events in, blobs out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Final
+
+from pipelines.blobs import Batches, Tables, shape
+from pipelines.groups import Columns, Key, groups
+from pipelines.replay.batches import Wake
+from pipelines.replay.context import Contexts
+from pipelines.replay.isr_evidence import IsrEvidence
+from pipelines.replay.isr_outcome import IsrOutcome, isr_row
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.partition_fold import Output, PartitionFold
+from schemas.events import Event
+from schemas.isr import ISR_TIMELINE
+
+KEY_TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
+#: An outcome: `KEY_TYPES` and these.
+OUTCOME_TYPES = {
+    "request_id": "string",
+    "base_offset": "long",
+    "handled_us": "long",
+    "error_code": "int",
+    "predicted_error_code": "int",
+    "leader_epoch": "int",
+    "lowest_us": "long",
+    "highest_us": "long",
+    "cause": "string",
+    "closing_replica": "int",
+    "without_closing_us": "long",
+    "required_offset_logged": "long",
+    "required_offset_derived": "long",
+    "isr": "array<int>",
+    "isr_inferred": "boolean",
+    "missing": "string",
+    "proven_early": "boolean",
+    "awaiting_logged": "array<int>",
+    "closing_arrival_us": "long",
+    "closing_handled_us": "long",
+    "carrier_arrival_us": "long",
+    "carrier_sent_us": "long",
+}
+#: A wake (`pipelines.replay.batches.Wake`, field by field): `KEY_TYPES` and these. ``wake`` is its kind.
+WAKE_TYPES = {
+    "wake": "string",
+    "wake_offset": "long",
+    "wake_bytes": "long",
+    "estimated": "boolean",
+    "appended_lowest_us": "long",
+    "appended_highest_us": "long",
+    "committed_lowest_us": "long",
+    "committed_highest_us": "long",
+    "unstable": "boolean",
+    "wake_high_watermark": "long",
+    "wake_leader_epoch": "int",
+    "carrier": "string",
+    "without_carrier_us": "long",
+}
+#: ``final``: given by what lies before the seal.
+_FINAL = {"final": "boolean"}
+OUTCOMES = "outcomes"
+WAKES = "wakes"
+#: The fold as of the seal, with the operations that it holds and the time of its last event.
+FOLDS = "folds"
+#: From when on a partition has what is not final: wakes, and requests that wait.
+OPEN = "open"
+SHAPES = {
+    OUTCOMES: shape(KEY_TYPES | OUTCOME_TYPES | _FINAL),
+    WAKES: shape(KEY_TYPES | WAKE_TYPES | _FINAL),
+    ISR_TIMELINE.name: ISR_TIMELINE.schema,
+    FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
+    OPEN: shape(KEY_TYPES | {"wakes_us": "long", "waiting_us": "long"}),
+}
+#: Kind of the event that brings a fold from an earlier run, in the column ``carried``; it comes before all others.
+CARRIED = "carried"
+
+_NEVER_US: Final = 1 << 62
+_CLOSING = OUTCOME_TYPES.keys() & {"closing_arrival_us", "closing_handled_us", "carrier_arrival_us", "carrier_sent_us"}
+_PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name not in _CLOSING))
+
+#: An event, and the frozen fold if that is what it brings.
+Carrying = tuple[Event, bytes | None]
+
+
+class PartitionWorker:
+    """Folds the events of each key in their order.
+
+    They come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not. An event of the kind
+    `CARRIED` comes first and holds the fold as of the last seal. The fold as of the new one is given as a row.
+
+    Args:
+        contexts: versions and settings.
+        evidence: by (cluster, broker).
+        sealed_us: by (cluster, broker), up to where the replay is final, exclusive.
+    """
+
+    def __init__(
+        self,
+        contexts: Contexts,
+        evidence: Mapping[tuple[str, int], IsrEvidence],
+        sealed_us: Mapping[tuple[str, int], int],
+    ) -> None:
+        self._contexts = contexts
+        self._evidence = evidence
+        self._sealed_us = sealed_us
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: `KEY_TYPES`, the fields of `Event`, ``carried``."""
+        tables = Tables(SHAPES)
+        for key, events in groups(batches, len(KEY_TYPES), carrying):
+            yield from self.replay(key, events, tables)
+        yield from tables.rest()
+
+    def replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
+        """Fold the events of one key; give the blobs that are full by then."""
+        cluster_id, topic, _, broker_id = key
+        context = self._contexts.of(cluster_id, broker_id, topic)
+        evidence = self._evidence.get((cluster_id, broker_id)) or IsrEvidence()
+        sealed_us = self._sealed_us.get((cluster_id, broker_id))
+        fold = PartitionFold(context, evidence)
+        rows = _Rows(key, tables, final=sealed_us is not None)
+        for event, frozen in events:
+            if event.kind == CARRIED:
+                if frozen is not None:
+                    fold = PartitionFold.thawed(frozen, context, evidence)
+                continue
+            if rows.final and sealed_us is not None and event.time_us >= sealed_us:
+                rows.seal(fold, sealed_us)
+            for output in fold.observe(event):
+                rows.add(output, event.time_us)
+            if tables.full:
+                yield from tables.take()
+        if rows.final and sealed_us is not None:
+            rows.seal(fold, sealed_us)
+        for output in fold.finish():
+            rows.add(output, None)
+        rows.close()
+
+
+class _Rows:
+    """What becomes of the outputs of one key."""
+
+    def __init__(self, key: Key, tables: Tables, final: bool) -> None:
+        self.final = final
+        self._key = key
+        self._tables = tables
+        self._wakes_us = self._waiting_us = _NEVER_US
+
+    def add(self, output: Output, decided_us: int | None) -> None:
+        if isinstance(output, Wake):
+            self._tables.add(WAKES, (*self._key, *output, self.final))
+            if not self.final:
+                # An append that only followers prove begins at 0 until one of them narrows it down.
+                known_us = filter(None, (output.appended_lowest_us, output.committed_lowest_us))
+                self._wakes_us = min((self._wakes_us, *known_us))
+        elif isinstance(output, IsrOutcome):
+            cluster_id, topic, partition, broker_id = self._key
+            place = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
+            self._tables.add_named(ISR_TIMELINE.name, isr_row(output, **place, decided_us=decided_us))
+        else:
+            self._tables.add(OUTCOMES, (*self._key, *outcome_values(output), self.final))
+            if not self.final:
+                self._waiting_us = min(self._waiting_us, output.handled_us)
+
+    def seal(self, fold: PartitionFold, sealed_us: int) -> None:
+        """What comes from now on is not final; the fold as it is goes to the next run."""
+        self.final = False
+        if not fold.is_gone(sealed_us):
+            self._tables.add(FOLDS, (*self._key, fold.freeze(), fold.pending, fold.last_us))
+
+    def close(self) -> None:
+        since = [None if time_us == _NEVER_US else time_us for time_us in (self._wakes_us, self._waiting_us)]
+        if any(since):
+            self._tables.add(OPEN, (*self._key, *since))
+
+
+def carrying(columns: Columns) -> Iterable[Carrying]:
+    """Events of the columns of `Event`, in their order, and ``carried``."""
+    *values, carried = columns
+    return zip(map(Event._make, zip(*values, strict=True)), carried, strict=True)
+
+
+def outcome_values(outcome: PartitionOutcome) -> tuple[object, ...]:
+    """The values of `OUTCOME_TYPES`, in their order."""
+    closing = outcome.closing
+    if closing is None:
+        return (*_PLAIN(outcome), None, None, None, None)
+    fetches = (closing.arrival_us, closing.time_us, closing.previous_arrival_us, closing.previous_sent_us)
+    return (*_PLAIN(outcome), *fetches)

@@ -1,0 +1,96 @@
+"""One worker's part of the replay of delayed fetches, on plain Arrow data: a key is a connection to a broker. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pipelines.blobs import Batches, Tables, shape
+from pipelines.groups import Columns, Key, groups
+from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
+from pipelines.replay.fetch_sessions import FetchSession
+from pipelines.replay.freeze import freeze, thaw
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.versions import Rules, rules_for
+from schemas.session_events import Origin, SessionEvent
+
+KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
+FETCHES = "fetches"
+#: The session as of the seal, with the fetches that it holds and the time of its last event.
+FOLDS = "folds"
+SHAPES = {
+    FETCHES: shape(KEY_TYPES | FETCH_TYPES),
+    FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
+}
+#: Kind of the event that brings a session from an earlier run, in the column ``carried``; it comes before all others.
+CARRIED = "carried"
+
+#: Fields that are lists: empty where there is none.
+_LISTS = [at for at, name in enumerate(SessionEvent._fields[:-1]) if SessionEvent._field_defaults.get(name) == ()]
+
+#: An event, and the frozen session if that is what it brings.
+Carrying = tuple[SessionEvent, bytes | None]
+
+
+class SessionWorker:
+    """Folds the events of each connection in their order, and judges its fetches.
+
+    They come in the order of `pipelines.replay.fetch_timeline.ORDER`; the session raises if they do not. An event of
+    the kind `CARRIED` comes first and holds the session as of the last seal; the session as of the new one is given as
+    a row.
+
+    Args:
+        limits: how fetches are judged.
+        versions: Kafka version by (cluster, broker).
+        sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
+    """
+
+    def __init__(
+        self,
+        limits: Tolerances,
+        versions: Mapping[tuple[str, int], str],
+        sealed_us: Mapping[tuple[str, int], int],
+    ) -> None:
+        self._limits = limits
+        self._versions = versions
+        self._sealed_us = sealed_us
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`, ``carried``."""
+        tables = Tables(SHAPES)
+        for key, events in groups(batches, len(KEY_TYPES), _carrying):
+            yield from self._replay(key, events, tables)
+        yield from tables.rest()
+
+    def _replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
+        cluster_id, broker_id, _ = key
+        rules = rules_for(self._versions.get((cluster_id, broker_id)))
+        sealed_us = self._sealed_us.get((cluster_id, broker_id))
+        session = FetchSession(rules)
+        for event, frozen in events:
+            if frozen is not None:
+                session = thaw(frozen, (rules,))
+                continue
+            if sealed_us is not None and event.time_us >= sealed_us:
+                _seal(key, session, rules, sealed_us, tables)
+                sealed_us = None
+            for outcome in session.observe(event):
+                tables.add(FETCHES, (*key, *fetch_values(outcome, self._limits)))
+            if tables.full:
+                yield from tables.take()
+        if sealed_us is not None:
+            _seal(key, session, rules, sealed_us, tables)
+        for outcome in session.finish():
+            tables.add(FETCHES, (*key, *fetch_values(outcome, self._limits)))
+
+
+def _seal(key: Key, session: FetchSession, rules: Rules, sealed_us: int, tables: Tables) -> None:
+    if not session.is_gone(sealed_us):
+        tables.add(FOLDS, (*key, freeze(session, (rules,)), session.pending, session.last_us))
+
+
+def _carrying(columns: Columns) -> Iterable[Carrying]:
+    *values, carried = columns
+    for at in _LISTS:
+        values[at] = [value or () for value in values[at]]
+    fields, origins = values[: -len(Origin._fields)], values[-len(Origin._fields) :]
+    return zip(map(SessionEvent._make, zip(*fields, zip(*origins, strict=True), strict=True)), carried, strict=True)

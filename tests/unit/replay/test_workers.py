@@ -1,0 +1,128 @@
+"""Workers give what plain folds give, as tables; what is not final is told apart, and goes on from the frozen folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pipelines.blobs import rows_by_table, shape
+from pipelines.replay import partition_worker as p
+from pipelines.replay import session_worker as w
+from pipelines.replay.context import Contexts
+from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
+from pipelines.replay.fetch_sessions import FetchSession
+from pipelines.replay.fetch_timeline import EVENT_TYPES as SESSION_TYPES
+from pipelines.replay.isr_evidence import IsrEvidence
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.partition_fold import PartitionFold
+from pipelines.replay.timeline import EVENT_TYPES
+from pipelines.replay.versions import rules_for
+from schemas.events import Event
+from schemas.session_events import Origin, SessionEvent
+from tests.unit.replay.cluster import TOPIC, Logged
+from tests.unit.replay.test_cluster_properties import (
+    FOLLOWER_CONNECTION,
+    UNTIL_MS,
+    clusters,
+    replay,
+    session_events,
+)
+
+LIMITS = Tolerances(5_000, 100_000)
+CONTEXTS = Contexts({("c", 1): "3.9.1"})
+ORIGIN = Origin(1, 2, "client", 3, None)
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def batches(types: Mapping[str, str], rows: Iterable[Sequence[Any]], size: int = 7) -> list[pa.RecordBatch]:
+    schema, listed = to_arrow_schema(shape(types)), list(rows)
+    parts = [listed[at : at + size] for at in range(0, len(listed), size)]
+    columns = [zip(*part, strict=True) for part in parts]
+    return [
+        pa.RecordBatch.from_arrays(
+            [pa.array(values, field.type) for values, field in zip(of, schema, strict=True)], schema=schema
+        )
+        for of in columns
+    ]
+
+
+def tables(worker: Any, given_batches: list[pa.RecordBatch]) -> Rows:
+    return rows_by_table(
+        (row["table"], row["rows"]) for blob in worker(iter(given_batches)) for row in blob.to_pylist()
+    )
+
+
+def of_partitions(logged: Logged, since_us: int = 0, until_us: int | None = None, folds: Rows | None = None) -> Rows:
+    sealed = {} if until_us is None else {("c", 1): until_us}
+    rows = []
+    for partition, events in sorted(logged.partitions.items()):
+        key = ("c", TOPIC, partition, 1)
+        for fold in (folds or {}).get(p.FOLDS, []):
+            if fold["partition"] == partition:
+                rows.append((*key, *Event(-1, p.CARRIED, -1), fold["frozen"]))
+        rows += [(*key, *event, None) for event in events if event.time_us >= since_us]
+    worker = p.PartitionWorker(CONTEXTS, {}, sealed)
+    return tables(worker, batches(p.KEY_TYPES | EVENT_TYPES | {"carried": "binary"}, rows))
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters(), st.integers(1, UNTIL_MS * 1_000))
+def test_partitions(logged: Logged, sealed_us: int) -> None:
+    expected = []
+    for _, events in sorted(logged.partitions.items()):
+        fold = PartitionFold(CONTEXTS.of("c", 1, TOPIC), IsrEvidence())
+        given_outputs = [*(output for event in events for output in fold.observe(event)), *fold.finish()]
+        expected += [p.outcome_values(output) for output in given_outputs if isinstance(output, PartitionOutcome)]
+    whole = of_partitions(logged, until_us=sealed_us)
+
+    def outcomes(rows: Rows) -> list[tuple[Any, ...]]:
+        return [
+            tuple(tuple(row[name]) if isinstance(row[name], list) else row[name] for name in p.OUTCOME_TYPES)
+            for row in rows[p.OUTCOMES]
+        ]
+
+    assert outcomes(whole) == expected
+    rest = of_partitions(logged, since_us=sealed_us, until_us=UNTIL_MS * 10_000, folds=whole)
+    for table in (p.OUTCOMES, p.WAKES):
+        undecided = [{**row, "final": None} for row in whole[table] if not row["final"]]
+        assert [{**row, "final": None} for row in rest[table]] == undecided
+    assert {row["partition"] for row in whole[p.FOLDS]} == set(logged.partitions)
+    open_us = [row["handled_us"] for row in whole[p.OUTCOMES] if not row["final"]]
+    assert min((row["waiting_us"] for row in whole[p.OPEN] if row["waiting_us"]), default=None) == (
+        min(open_us, default=None)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters(), st.integers(1, UNTIL_MS * 1_000))
+def test_sessions(logged: Logged, sealed_us: int) -> None:
+    _, wakes = replay(logged, "3.9.1")
+    events = [event._replace(origin=ORIGIN) for event in session_events(logged, wakes, FOLLOWER_CONNECTION)]
+    session = FetchSession(rules_for("3.9.1"))
+    outcomes = [*(output for event in events for output in session.observe(event)), *session.finish()]
+    expected = [fetch_values(outcome, LIMITS) for outcome in outcomes]
+
+    def fetches(given_events: list[SessionEvent], frozen: bytes | None = None) -> Rows:
+        key = ("c", 1, FOLLOWER_CONNECTION)
+        rows = [] if frozen is None else [(*key, *SessionEvent(-1, w.CARRIED)[:-1], *ORIGIN, frozen)]
+        rows += [(*key, *event[:-1], *event.origin, None) for event in given_events]
+        types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
+        return tables(w.SessionWorker(LIMITS, {("c", 1): "3.9.1"}, {("c", 1): sealed_us}), batches(types, rows))
+
+    def values(rows: Rows) -> list[tuple[Any, ...]]:
+        return [tuple(row[name] for name in FETCH_TYPES) for row in rows[w.FETCHES]]
+
+    whole = fetches(events)
+    assert values(whole) == expected
+    (fold,) = whole[w.FOLDS] if events else [None]
+    if fold is not None:
+        rest = fetches([event for event in events if event.time_us >= sealed_us], fold["frozen"])
+        count = len(rest[w.FETCHES])
+        assert values(rest) == (expected[-count:] if count else [])
+        assert fold["pending"] <= count

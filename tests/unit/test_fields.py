@@ -1,0 +1,33 @@
+"""A named tuple says what its fields are in Spark."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from schemas.fields import Int, Long, spark_types
+
+
+class Place(NamedTuple):
+    file_id: str
+    byte_offset: Long | None = None
+
+
+class Read(NamedTuple):
+    broker_id: Int
+    stable: bool | None
+    wait_ms: float | None
+    isr: tuple[Int, ...] | None
+    offsets: tuple[Long, ...] = ()
+    place: Place = Place("")
+
+
+def test_types_by_field_and_those_of_a_tuple_within():
+    assert spark_types(Read) == {
+        "broker_id": "int",
+        "stable": "boolean",
+        "wait_ms": "double",
+        "isr": "array<int>",
+        "offsets": "array<long>",
+        "file_id": "string",
+        "byte_offset": "long",
+    }
