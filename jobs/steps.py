@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from jobs.exit_codes import ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
@@ -231,14 +228,14 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
 
 
 def _run_id(run: Run, lake: Lake) -> str:
-    files = [lake.read(spec).select("file_id") for spec in (bronze.LOG_FILES, DATA_FILES) if lake.has_rows(spec)]
-    rows = reduce(DataFrame.unionByName, files).collect() if files else []
-    kept = custody(lake).quarantined
-    return fingerprint.run_id((row["file_id"] for row in rows if row["file_id"] not in kept), run.config.config_hash)
+    registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
+    held = custody(lake).quarantined
+    ids = (file_id for register in registers for file_id in register if file_id not in held)
+    return fingerprint.run_id(ids, run.config.config_hash)
 
 
 def _noted(lake: Lake, run_id: str) -> bool:
-    return lake.has_rows(RUNS) and not lake.read(RUNS).where(F.col("run_id") == run_id).isEmpty()
+    return run_id in lake.rows(RUNS, "run_id")["run_id"].to_pylist()
 
 
 def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: datetime) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -33,6 +34,7 @@ from pipelines import delta_commits
 from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
+from pipelines.parquet import columns_schema, read_files
 from pipelines.table_files import ADDED_SCHEMA, AddedFile, ConstraintBroken, files_writer, rows_writer, write_rows
 from schemas.table import TableSpec
 
@@ -117,16 +119,25 @@ class Lake:
         return reader.load(str(self.path(spec)))
 
     def _few_files(self, spec: TableSpec) -> list[Path]:
-        """The table's files where they are few; nothing where they are many or only Delta can read them.
+        # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
+        files = self.files(spec) or []
+        return files if len(files) <= _FEW_FILES else []
 
-        Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
-        """
+    def files(self, spec: TableSpec) -> list[Path] | None:
+        """The table's Parquet files; None where only Delta can read them."""
         try:
             log = read_log(self.path(spec))
         except InputError:
-            return []
-        plain = log.is_plain and len(log.files) <= _FEW_FILES
-        return [self.path(spec) / file.path for file in log.files] if plain else []
+            return None
+        return [self.path(spec) / file.path for file in log.files] if log.is_plain else None
+
+    def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
+        """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
+        files = self.files(spec) if self.has_rows(spec) else []
+        if files is not None:
+            return read_files(spec, files, columns, where)
+        rows = self.read(spec).toArrow()
+        return (rows if where is None else rows.filter(where)).select(columns).cast(columns_schema(spec, columns))
 
     def _parquet(self, spec: TableSpec, files: Iterable[Path]) -> DataFrame:
         # Spark takes paths for patterns.
@@ -269,22 +280,14 @@ class Lake:
             if stamp is not None:
                 yield version, stamp
 
-    def added(self, spec: TableSpec, stamp: str) -> DataFrame | None:
-        """Rows that the latest commit added, read from its own files, if it has this stamp and removed nothing.
-
-        None where that is not so; `read` then has the rows, at the price of looking through the whole table.
-        """
-        path = self.path(spec)
-        version = table_version(path)
-        if version is None:
-            return None
-        actions = list(actions_of(path / "_delta_log" / f"{version:020}.json"))
-        if not any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions):
-            return None
-        files = [path / unquote(action["add"]["path"]) for action in actions if "add" in action]
-        if any("remove" in action for action in actions) or not files:
-            return None
-        return self._parquet(spec, files)
+    def added(self, spec: TableSpec, stamp: str) -> list[Path]:
+        """Files that the latest commit added, if it has this stamp and removed nothing; none where that is not so."""
+        commits = self._commits(spec)
+        actions = list(actions_of(commits[max(commits)])) if commits else []
+        stamped = any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions)
+        if not stamped or any("remove" in action for action in actions):
+            return []
+        return [self.path(spec) / unquote(action["add"]["path"]) for action in actions if "add" in action]
 
     def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
         """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
+from schemas.table import INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
 
 VIOLATIONS = TableSpec(
     layer="gold",
@@ -69,6 +69,10 @@ RULE_RESULTS = TableSpec(
         required("left_out", LONG, "Of all these, those beyond the first 1,000, which are counted and not shown"),
         column(
             "reason", STRING, "Why it is inconclusive; null if only the evidence that it needs is not in these logs"
+        ),
+        column("error", STRING, "What it raised, if anything; part of the reason"),
+        required(
+            "doubts", STRINGS, "What the audit takes for granted and does not hold, of any rule; part of the reason"
         ),
     ),
     keys=("rule_id",),

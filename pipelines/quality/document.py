@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pipelines.quality.expectation import NOT_NULL, Expectation
+from pipelines.quality.expectation import Expectation
 from pipelines.quality.ledger import LEDGERS
 from pipelines.quality.suites import SUITES
 
@@ -28,7 +28,15 @@ def _document() -> Iterator[str]:
     yield ""
     yield (
         "Every batch (what one ingest brought in) is asked once, before gold is touched. One Spark query screens all "
-        "tables; where it finds rows, Great Expectations looks at them. Results are in `quality.results`."
+        "tables that it brought rows; where it finds some that break an expectation, Great Expectations looks at them. "
+        "Results are in `quality.results`."
+    )
+    yield ""
+    yield (
+        "What a table's declaration says of a single row is not asked again: `NOT NULL` and `CHECK` (docs/tables.md) "
+        "are enforced when rows are written, and no row that breaks them gets into the lake. Asked is what they cannot "
+        "say: keys, alphabets, columns beside each other, rows one after the other, and whether all is there that was "
+        "read."
     )
     yield ""
     yield (
@@ -53,13 +61,7 @@ def _section(name: str, about: str | None, suite: Sequence[Expectation]) -> Iter
     if about:
         yield about
         yield ""
-    always = [item for item in suite if item.kind == NOT_NULL and item.severity == "critical"]
-    if always:
-        columns = ", ".join(f"`{item.columns[0]}`" for item in always)
-        yield f"Critical: never null (`{name}.COLUMN:{NOT_NULL}`): {columns}."
-        yield ""
     yield "| expectation | severity | question |"
     yield "|---|---|---|"
     for item in suite:
-        if item not in always:
-            yield f"| `{item.expectation_id}` | {item.severity} | {item.question} |"
+        yield f"| `{item.expectation_id}` | {item.severity} | {item.question} |"

@@ -1,9 +1,9 @@
 """An expectation: one question to the rows of a table, told once and asked in two ways. Pure.
 
-The screen counts the rows that break it with a Spark predicate; Great Expectations asks the rows themselves. Both are
-made from the same declaration here, and a test compares what they say.
+The screen asks rows as Arrow has them (`Expectation.broken`), and so are the ledgers asked; Great Expectations looks at
+what breaks. Both are made from the same declaration here, and a test compares what they say.
 
-A null breaks nothing but `not_null`, in Spark as in Great Expectations.
+A null breaks nothing but `not_null`, for Arrow as for Great Expectations.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.quality.derived import Contained, Derived
 
 Severity = Literal["critical", "warning"]
 
@@ -33,7 +38,7 @@ class Expectation:
         columns: the columns asked; two for `EQUAL` and `NOT_BELOW` (the first one is not below the second one).
         question: what is asked, in words; without a full stop.
         values: of `KNOWN_VALUE`: what is known; of `AT_LEAST`: the bound.
-        derived: columns that are computed for the question, by name, as Spark SQL; window functions may be used.
+        derived: columns that are computed for the question, by name.
     """
 
     table: str
@@ -42,7 +47,7 @@ class Expectation:
     severity: Severity
     question: str
     values: tuple[Any, ...] = ()
-    derived: Mapping[str, str] = field(default_factory=dict)
+    derived: Mapping[str, Derived] = field(default_factory=dict)
 
     @property
     def expectation_id(self) -> str:
@@ -50,18 +55,35 @@ class Expectation:
         return f"{self.table}.{'+'.join(self.columns)}:{self.kind}"
 
     @property
-    def broken(self) -> str | None:
-        """Spark predicate of a row that breaks it; None for `UNIQUE`, which no row can tell by itself."""
-        first, second = f"`{self.columns[0]}`", f"`{self.columns[-1]}`"
-        return {
-            NOT_NULL: f"{first} IS NULL",
-            KNOWN_VALUE: f"{first} NOT IN ({', '.join(map(_literal, self.values))})",
-            AT_LEAST: f"{first} < {', '.join(map(_literal, self.values))}",
-            EQUAL: f"{first} <> {second}",
-            NOT_BELOW: f"{first} < {second}",
-            HOLDS: f"NOT {first}",
-            UNIQUE: None,
-        }[self.kind]
+    def stored_columns(self) -> tuple[str, ...]:
+        """Columns of the table that it takes to answer."""
+        asked = [name for name in self.columns if name not in self.derived]
+        return tuple(dict.fromkeys([*asked, *(name for item in self.derived.values() for name in item.columns)]))
+
+    def with_derived(self, rows: pa.Table) -> pa.Table:
+        """The rows with the columns that it derives."""
+        for name, item in self.derived.items():
+            rows = rows.append_column(name, item.values(rows))
+        return rows
+
+    def broken(self, rows: pa.Table) -> pa.Array:
+        """Of each row whether it breaks it.
+
+        Args:
+            rows: of the table, with `stored_columns`; for `UNIQUE` all those that could have the same key.
+        """
+        if self.kind == UNIQUE:
+            return _repeated(rows.select(self.columns))
+        rows = self.with_derived(rows)
+        first, second = rows[self.columns[0]].combine_chunks(), rows[self.columns[-1]].combine_chunks()
+        if self.kind == NOT_NULL:
+            return pc.is_null(first)
+        if self.kind == KNOWN_VALUE:
+            known = pc.is_in(first, value_set=pa.array(self.values, first.type))
+            return pc.and_(pc.is_valid(first), pc.invert(known))
+        broken = {AT_LEAST: pc.less, NOT_BELOW: pc.less, EQUAL: pc.not_equal, HOLDS: pc.not_equal}[self.kind]
+        bound = {AT_LEAST: (*self.values, None)[0], HOLDS: True}.get(self.kind, second)
+        return pc.fill_null(broken(first, bound), False)
 
     @property
     def great_expectation(self) -> tuple[str, dict[str, Any]]:
@@ -81,23 +103,22 @@ class Expectation:
         }
         return single[self.kind]
 
-    def breaks(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row that the driver has breaks it: the predicate `broken`, for the ledgers."""
-        first, second = row[self.columns[0]], row[self.columns[-1]]
-        if self.kind == NOT_NULL:
-            return first is None
-        if first is None or second is None:
-            return False
-        if self.kind == EQUAL:
-            return bool(first != second)
-        if self.kind == NOT_BELOW:
-            return bool(first < second)
-        raise ValueError(f"{self.expectation_id}: no row of a ledger tells this")
+
+def _repeated(keys: pa.Table) -> pa.Array:
+    """Of each row whether another one is the same."""
+    names = keys.column_names
+    counts = keys.group_by(names).aggregate([([], "count_all")])
+    if counts.num_rows == keys.num_rows:
+        return pa.repeat(False, keys.num_rows)
+    numbers = pa.array(range(keys.num_rows), pa.int64())
+    twice = counts.filter(pc.greater(counts["count_all"], 1)).select(names)
+    repeated = keys.append_column("row", numbers).join(twice, names, join_type="left semi")["row"]
+    return pc.is_in(numbers, value_set=repeated.combine_chunks())
 
 
-def not_null(table: str, column: str, severity: Severity = "critical", question: str | None = None) -> Expectation:
-    """A column that is always told."""
-    return Expectation(table, NOT_NULL, (column,), severity, question or f"every row has a `{column}`")
+def not_null(table: str, column: str, question: str) -> Expectation:
+    """A column that is better known."""
+    return Expectation(table, NOT_NULL, (column,), "warning", question)
 
 
 def unique(table: str, columns: Sequence[str]) -> Expectation:
@@ -117,13 +138,13 @@ def at_least(table: str, column: str, bound: int, severity: Severity = "critical
     return Expectation(table, AT_LEAST, (column,), severity, f"`{column}` is {bound} or more", (bound,))
 
 
-def holds(table: str, name: str, predicate: str, severity: Severity, question: str) -> Expectation:
-    """A predicate, as a column of its own."""
-    return Expectation(table, HOLDS, (name,), severity, question, derived={name: predicate})
+def contained(table: str, name: str, part: str, whole: str, question: str) -> Expectation:
+    """A list whose items are all in another list; `name` is that of the answer."""
+    return Expectation(table, HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
 
 
 def not_below(
-    table: str, column: str, other: str, severity: Severity, question: str, derived: Mapping[str, str] | None = None
+    table: str, column: str, other: str, severity: Severity, question: str, derived: Mapping[str, Derived] | None = None
 ) -> Expectation:
     """A column that is never below another one."""
     return Expectation(table, NOT_BELOW, (column, other), severity, question, derived=derived or {})
@@ -132,7 +153,3 @@ def not_below(
 def equal(table: str, column: str, other: str, question: str) -> Expectation:
     """Two columns that always say the same."""
     return Expectation(table, EQUAL, (column, other), "critical", question)
-
-
-def _literal(value: Any) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)

@@ -36,13 +36,11 @@ class Answer(NamedTuple):
 
     Attributes:
         unexpected_count: rows that break it; 0 if it is met.
-        shown: some of their values.
     """
 
     met: bool
     row_count: int
     unexpected_count: int
-    shown: tuple[Any, ...]
 
 
 class GreatExpectations:
@@ -76,7 +74,6 @@ class GreatExpectations:
                 bool(result.success),
                 int(told.get("element_count") or 0),
                 int(told.get("unexpected_count") or 0),
-                tuple(told.get("partial_unexpected_list") or ()),
             )
         return answers
 

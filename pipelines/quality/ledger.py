@@ -6,21 +6,33 @@ One row per file, and a few per batch, made of figures that the screen has count
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from pipelines.quality.expectation import Expectation, equal, not_below
+from pipelines.quality.measure import Measured
 
 LOGS, DATA, KINDS, BROKERS = "ledger.logs", "ledger.data", "ledger.kinds", "ledger.brokers"
 
-#: Columns of each ledger, as Spark DDL; `file_ids` are the files that a row is about.
-COLUMNS = {
-    LOGS: "file_id string, path string, record_count long, line_count long, stored_records long, counted_records long, "
-    "stored_lines long, first_time_us long, last_time_us long, first_fact_us long, last_fact_us long, "
-    "file_ids array<string>",
-    DATA: "file_id string, path string, row_count long, stored_rows long, file_ids array<string>",
-    KINDS: "kind string, records long, parsed_share double, parsed_share_min double, file_ids array<string>",
-    BROKERS: "cluster_id string, broker_id int, newest_time_us long, newest_before_us long, file_ids array<string>",
+
+def _schema(texts: str, numbers: str, shares: str = "") -> pa.Schema:
+    types = ((texts, pa.string()), (numbers, pa.int64()), (shares, pa.float64()))
+    columns = [(name, kind) for names, kind in types for name in names.split()]
+    return pa.schema([*columns, ("file_ids", pa.list_(pa.string()))])
+
+
+#: Columns of each ledger; `file_ids` are the files that a row is about.
+SCHEMAS = {
+    LOGS: _schema(
+        "file_id path",
+        "record_count line_count stored_records counted_records stored_lines "
+        "first_time_us last_time_us first_fact_us last_fact_us",
+    ),
+    DATA: _schema("file_id path", "row_count stored_rows"),
+    KINDS: _schema("kind", "records", "parsed_share parsed_share_min"),
+    BROKERS: _schema("cluster_id", "broker_id newest_time_us newest_before_us"),
 }
 
 LEDGERS: dict[str, tuple[Expectation, ...]] = {
@@ -51,26 +63,6 @@ LEDGERS: dict[str, tuple[Expectation, ...]] = {
         ),
     ),
 }
-
-
-class Measured(NamedTuple):
-    """What the screen counted of one file in one table.
-
-    Attributes:
-        broken: rows that break any expectation of the table's suite.
-        repeated: rows whose key another row has, too.
-        first_us, last_us: earliest and latest time of its rows, where the table has log lines' times.
-        sums: of bronze lines: lines, 0, number of the first one; of line counts: records, those not understood, 0.
-    """
-
-    table: str
-    file_id: str
-    row_count: int
-    broken: int
-    repeated: int
-    first_us: int | None
-    last_us: int | None
-    sums: Sequence[int]
 
 
 class LogFile(NamedTuple):
@@ -115,11 +107,10 @@ def log_ledger(files: Iterable[LogFile], measured: Iterable[Measured], slack_us:
         if file.record_count == 0:
             continue
         items = of_file[file.file_id]
-        lines = next((item for item in items if item.table == "bronze.log_lines"), None)
-        counts = next((item for item in items if item.table == "silver.line_counts"), None)
+        lines = [item for item in items if item.table == "bronze.log_lines"]
+        counts = [item for item in items if item.table == "silver.line_counts"]
         facts = [item for item in items if item.table.startswith("silver.") and item.first_us is not None]
-        before = lines.sums[2] - 1 if lines else 0
-        stored = lines.row_count if lines else 0
+        before = min((item.first_line or 1 for item in lines), default=1) - 1
         first = min((item.first_us for item in facts if item.first_us is not None), default=None)
         last = max((item.last_us for item in facts if item.last_us is not None), default=None)
         rows.append(
@@ -128,9 +119,9 @@ def log_ledger(files: Iterable[LogFile], measured: Iterable[Measured], slack_us:
                 "path": file.path,
                 "record_count": None if before else file.record_count,
                 "line_count": file.line_count,
-                "stored_records": stored,
-                "counted_records": counts.sums[0] if counts else 0,
-                "stored_lines": before + (lines.sums[0] if lines else 0),
+                "stored_records": sum(item.row_count for item in lines),
+                "counted_records": sum(item.line_count or 0 for item in counts),
+                "stored_lines": before + sum(item.line_count or 0 for item in lines),
                 "first_time_us": file.first_us,
                 "last_time_us": file.last_us,
                 "first_fact_us": None if first is None else first + slack_us,
@@ -169,8 +160,8 @@ def kind_ledger(files: Iterable[LogFile], measured: Iterable[Measured], parsed_s
     for item in measured:
         if item.table == "silver.line_counts" and item.file_id in kinds:
             kind = kinds[item.file_id]
-            records[kind] += item.sums[0]
-            unparsed[kind] += item.sums[1]
+            records[kind] += item.line_count or 0
+            unparsed[kind] += item.unparsed or 0
             of_kind[kind].append(item.file_id)
     return [
         {
@@ -178,7 +169,7 @@ def kind_ledger(files: Iterable[LogFile], measured: Iterable[Measured], parsed_s
             "records": count,
             "parsed_share": 1 - unparsed[kind] / count,
             "parsed_share_min": parsed_share_min.get(kind),
-            "file_ids": sorted(of_kind[kind]),
+            "file_ids": sorted(set(of_kind[kind])),
         }
         for kind, count in sorted(records.items())
         if count

@@ -1,132 +1,100 @@
-"""The screen on Spark: how many rows of each file break an expectation, in one query over all tables.
+"""The screen on Spark: how many rows of each file break an expectation, in one query whatever the number of tables.
 
-This is the cheap pass: whether a row breaks anything is one predicate per table, keys that occur twice are found by
-their hash, and all tables are one query. In good data it finds nothing, and nothing else is read. Where it finds rows,
-they are counted by expectation, and Great Expectations looks at them.
+Tasks read the Parquet files that a batch added, of each only the columns asked, and ask them as Arrow has them. What
+goes over several rows is asked within a Parquet file; only where two of them hold rows of the same part of a log, as
+after a compaction, the table's files are read together. In good data nothing breaks, and nothing else is read. Where
+something does, Great Expectations looks at it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 
+from pipelines.bronze.ingest import balance
 from pipelines.lake import Lake
+from pipelines.parquet import read_files
 from pipelines.quality.expectation import Expectation, Severity
-from pipelines.quality.ledger import Measured
+from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
-from schemas import bronze, silver
-from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
-
-#: What the ledgers need besides: two sums and a minimum per file.
-_SUMS = {
-    bronze.LOG_LINES.full_name: ("line_count", "0", "line_no"),
-    silver.LINE_COUNTS.full_name: ("line_count", "if(outcome = 'unparsed', line_count, 0)", "0"),
-}
-#: Tables whose `time` is that of a log line. Unread times of unparsed lines are stored as 0.
-_TIMED = frozenset(spec.full_name for spec in silver.TABLES)
-_READ_TIME = "if(time > timestamp_micros(0), unix_micros(time), NULL)"
+#: Parquet files by table; None where only Delta can read them.
+Files = Mapping[str, Sequence[Path] | None]
+#: A table, and Parquet files of it that are measured together. Plain, so that tasks need not load this module.
+Unit = tuple[str, tuple[str, ...]]
 
 
-def batch_rows(lake: Lake, spec: TableSpec, file_ids: Sequence[str], stamp: str) -> DataFrame | None:
-    """Rows of these files in a table; None if the batch brought none.
+def files_of(lake: Lake, stamps: Mapping[str, str]) -> Files:
+    """Files that hold a batch's rows, maybe among others, of the tables that it brought rows.
 
     What the batch added is read from the files of its own commit, so that a long history costs nothing.
 
     Args:
-        stamp: of the commit that brought them.
+        stamps: of the commit that brought them, by table.
     """
-    if not lake.has_rows(spec) or not file_ids:
-        return None
-    if spec.layer == "silver" and lake.is_batch_absent(spec, stamp):
-        return None
-    rows = lake.added(spec, stamp)
-    rows = lake.read(spec) if rows is None else rows
-    return rows.where(F.col("file_id").isin(list(file_ids)))
+    specs = [BY_TABLE[name] for name in stamps if lake.has_rows(BY_TABLE[name])]
+    there = [spec for spec in specs if spec.layer != "silver" or not lake.is_batch_absent(spec, stamps[spec.full_name])]
+    return {spec.full_name: lake.added(spec, stamps[spec.full_name]) or lake.files(spec) for spec in there}
 
 
 def prepared(rows: DataFrame, suite: Iterable[Expectation]) -> DataFrame:
     """The rows with the columns that expectations derive."""
-    derived = {name: text for expectation in suite for name, text in expectation.derived.items()}
+    derived = {name: item.sql for expectation in suite for name, item in expectation.derived.items()}
     return rows.selectExpr("*", *(f"{text} AS `{name}`" for name, text in derived.items()))
 
 
-def screen(tables: Mapping[str, DataFrame], chosen: Chosen) -> list[Measured]:
-    """Count, per table and file, its rows, those that break anything, and those whose key another row has, too.
+def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) -> list[Measured]:
+    """Measure the rows of these files, by table and file; a file's rows may come in several parts.
 
     Args:
-        tables: rows of the batch by table.
+        files: where they are.
         chosen: the suites, by table.
     """
-    if not tables:
+    suites = {name: [item for item, _ in chosen[name]] for name in files}
+    wanted = pc.field("file_id").isin(list(file_ids))
+    units: list[Unit] = [(name, (str(path),)) for name, paths in files.items() for path in paths or ()]
+    measured = _measured(lake.spark, units, suites, wanted)
+    if torn := _torn(measured):
+        units = [(name, tuple(map(str, files[name] or ()))) for name in sorted(torn)]
+        measured = [item for item in measured if item.table not in torn]
+        measured += _measured(lake.spark, units, suites, wanted)
+    for name in (name for name, paths in files.items() if paths is None):
+        rows = lake.rows(BY_TABLE[name], *columns_read(BY_TABLE[name], suites[name]), where=wanted)
+        measured += measure(BY_TABLE[name], rows, suites[name])
+    return measured
+
+
+def _torn(measured: Sequence[Measured]) -> set[str]:
+    """Tables of which a key in one part may be in another one, too."""
+    ordered = sorted(measured, key=lambda item: (item.table, item.file_id, item.lowest))
+    return {
+        after.table
+        for before, after in pairwise(ordered)
+        if (after.table, after.file_id) == (before.table, before.file_id) and after.lowest <= before.highest
+    }
+
+
+def _measured(
+    spark: SparkSession, units: Sequence[Unit], suites: Mapping[str, Sequence[Expectation]], wanted: pc.Expression
+) -> list[Measured]:
+    if not units:
         return []
-    names = list(tables)
-    rows = reduce(
-        DataFrame.unionByName,
-        [_narrow(number, rows, name, _questions(chosen[name])) for number, (name, rows) in enumerate(tables.items())],
-    )
-    sums = [F.sum("broken").alias("broken"), F.sum("first").alias("first"), F.sum("second").alias("second")]
-    times = [F.min("first_us").alias("first_us"), F.max("last_us").alias("last_us"), F.min("least").alias("least")]
-    keys = rows.withColumns({"first_us": F.col("us"), "last_us": F.col("us")})
-    keys = keys.groupBy("number", "file_id", "key").agg(F.count(F.lit(1)).alias("rows"), *sums, *times)
-    files = keys.groupBy("number", "file_id").agg(
-        F.sum("rows").alias("row_count"), F.expr("sum(if(rows > 1, rows, 0))").alias("repeated"), *sums, *times
-    )
-    return [
-        Measured(
-            names[row["number"]],
-            row["file_id"],
-            row["row_count"],
-            row["broken"],
-            row["repeated"],
-            row["first_us"],
-            row["last_us"],
-            (row["first"], row["second"], row["least"]),
-        )
-        for row in files.collect()
-    ]
+    sized = [(unit, sum(Path(path).stat().st_size for path in unit[1])) for unit in units]
+    plan = balance(sized, spark.sparkContext.defaultParallelism)
 
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for table, paths in plan[number]:
+                    spec, suite = BY_TABLE[table], suites[table]
+                    rows = read_files(spec, paths, columns_read(spec, suite), wanted)
+                    yield as_batch(measure(spec, rows, suite))
 
-def count_broken(tables: Mapping[str, DataFrame], chosen: Chosen) -> dict[str, dict[str, int]]:
-    """Rows that break each expectation, by expectation and file: for tables that the screen found rows in."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    if not tables:
-        return found
-    frames = []
-    for name, rows in tables.items():
-        counts = ", ".join(f"count_if({item.broken})" for item in _questions(chosen[name]))
-        counted = prepared(rows, _questions(chosen[name])).groupBy("file_id")
-        frames.append(counted.agg(F.lit(name).alias("table"), F.expr(f"array({counts})").alias("counts")))
-    for row in reduce(DataFrame.unionByName, frames).collect():
-        for item, count in zip(_questions(chosen[row["table"]]), row["counts"], strict=True):
-            if count:
-                found[item.expectation_id][row["file_id"]] = count
-    return found
-
-
-def _questions(suite: Iterable[tuple[Expectation, Severity]]) -> list[Expectation]:
-    """Those that a row by itself answers."""
-    return [item for item, _ in suite if item.broken is not None]
-
-
-def _narrow(number: int, rows: DataFrame, table: str, suite: Sequence[Expectation]) -> DataFrame:
-    """What the screen needs of each row: the key's hash, and whether the row breaks anything."""
-    broken = " OR ".join(f"({item.broken})" for item in suite) or "false"
-    us = _READ_TIME if table in _TIMED else "CAST(NULL AS bigint)"
-    first, second, least = _SUMS.get(table, ("0", "0", "0"))
-    keys = ", ".join(f"`{name}`" for name in BY_TABLE[table].keys)
-    return prepared(rows, suite).selectExpr(
-        f"{number} AS number",
-        "file_id",
-        f"xxhash64({keys}) AS key",
-        f"if({broken}, 1, 0) AS broken",
-        f"{us} AS us",
-        f"CAST({first} AS bigint) AS first",
-        f"CAST({second} AS bigint) AS second",
-        f"CAST({least} AS bigint) AS least",
-    )
+    rows = spark.range(0, len(plan), 1, len(plan)).mapInArrow(work, "measured string").collect()
+    return [from_text(row["measured"]) for row in rows]

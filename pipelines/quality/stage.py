@@ -12,44 +12,44 @@ finished by the next one, which ends as the killed one would have.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import QualityConfig
 from pipelines.errors import QualityError
 from pipelines.lake import Lake
-from pipelines.quality.expectation import UNIQUE, Expectation, Severity
+from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.ledger import (
     BROKERS,
-    COLUMNS,
     DATA,
     KINDS,
     LEDGERS,
     LOGS,
+    SCHEMAS,
     DataFile,
     LogFile,
-    Measured,
-    Rows,
     broker_ledger,
     data_ledger,
     kind_ledger,
     log_ledger,
 )
-from pipelines.quality.quarantine import Custody, custody, put, remove_rows
-from pipelines.quality.screen import Chosen, batch_rows, count_broken, prepared, screen
-from pipelines.quality.suites import ASKED, SUITES, chosen
+from pipelines.quality.measure import Measured, shown_rows
+from pipelines.quality.quarantine import custody, put, remove_rows
+from pipelines.quality.screen import Chosen, files_of, prepared, screen
+from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
 from schemas import bronze, silver
 from schemas.data_files import DATA_FILES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
 from schemas.silver import data_dir
+from schemas.table import TableSpec
 
 MET, FAILED = "met", "failed"
 _FILES_MAX = 3
@@ -99,20 +99,19 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
     """
     _finish(lake)
     token = _token(lake)
-    told = (lake.stamp(QUALITY_RESULTS) or "").split(" ")
-    if told[-1] == token:
+    if (lake.stamp(QUALITY_RESULTS) or "").split(" ")[-1] == token:
         return QualitySummary(0, 0, ())
     batches, earlier = _pending(lake)
     warnings: list[Finding] = []
     count = 0
     for number, batch in enumerate(batches, 1):
-        found = _check_batch(lake, config, batch, [file for file in earlier if file.file_id not in batch.file_ids])
+        findings = _check_batch(lake, config, batch, [file for file in earlier if file.file_id not in batch.file_ids])
         earlier += batch.logs
-        count += len(found)
-        critical = [item for item in found if item.failed and item.severity == "critical"]
-        warnings += [item for item in found if item.failed and item.severity == "warning"]
+        count += len(findings)
+        critical = [item for item in findings if item.failed and item.severity == "critical"]
+        warnings += [item for item in findings if item.failed and item.severity == "warning"]
         stamp = f"{batch.batch_id} {FAILED if critical else MET} {token if number == len(batches) else '-'}"
-        rows = [_row(batch.batch_id, item) for item in found]
+        rows = [_row(batch.batch_id, item) for item in findings]
         lake.append_once(QUALITY_RESULTS, _results(rows), stamp)
         if critical:
             _quarantine(lake, batch.batch_id, rows)
@@ -131,7 +130,8 @@ def _finish(lake: Lake) -> None:
     batch_id, outcome, *_ = [*(lake.stamp(QUALITY_RESULTS) or "").split(" "), "", ""]
     if outcome != FAILED:
         return
-    rows = [row.asDict() for row in lake.read(QUALITY_RESULTS).where(F.col("batch_id") == batch_id).collect()]
+    of_batch = pc.field("batch_id") == batch_id
+    rows = lake.rows(QUALITY_RESULTS, *QUALITY_RESULTS.column_names, where=of_batch).to_pylist()
     ids = {file_id for row in rows if _is_critical(row) for file_id in row["file_ids"]}
     state = custody(lake)
     later = {file_id for file_id, released in state.released.items() if released > batch_id}
@@ -140,8 +140,7 @@ def _finish(lake: Lake) -> None:
 
 
 def _in_silver(lake: Lake, file_ids: Iterable[str]) -> bool:
-    counted = lake.read(silver.LINE_COUNTS).where(F.col("file_id").isin(list(file_ids)))
-    return not counted.isEmpty()
+    return not set(file_ids).isdisjoint(lake.rows(silver.LINE_COUNTS, "file_id")["file_id"].to_pylist())
 
 
 def _is_critical(row: dict[str, Any]) -> bool:
@@ -151,17 +150,25 @@ def _is_critical(row: dict[str, Any]) -> bool:
 def _pending(lake: Lake) -> tuple[list[Batch], list[LogFile]]:
     """Batches that were parsed and not checked, in their order, and the log files of those that were."""
     state = custody(lake)
-    done: set[str] = set()
-    if lake.has_rows(QUALITY_RESULTS):
-        done = {row["batch_id"] for row in lake.read(QUALITY_RESULTS).select("batch_id").distinct().collect()}
-    logs, earlier = _logs(lake, state, done)
+    done = set(lake.rows(QUALITY_RESULTS, "batch_id")["batch_id"].to_pylist())
+    logs: dict[str, list[LogFile]] = defaultdict(list)
+    earlier = []
+    names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
+    register = lake.rows(bronze.LOG_FILES, *names, "first_time", "last_time", "run_id")
+    times = [register[name].cast(pa.int64()) for name in ("first_time", "last_time")]
+    columns = [*(register[name] for name in names), *times, register["run_id"]]
+    for *values, run_id in zip(*(column.to_pylist() for column in columns), strict=True):
+        file = LogFile(*values)
+        batch_id = state.batch_of(file.file_id, run_id)
+        if batch_id in done:
+            earlier.append(file)
+        elif file.file_id not in state.quarantined:
+            logs[batch_id].append(file)
     data: dict[str, list[DataFile]] = defaultdict(list)
-    if lake.has_rows(DATA_FILES):
-        for row in lake.read(DATA_FILES).select("file_id", "path", "row_count", "run_id").collect():
-            if row["run_id"] not in done and row["file_id"] not in state.quarantined:
-                data[row["run_id"]].append(DataFile(row["file_id"], row["path"], row["row_count"]))
-    wanted = {file.file_id for files in logs.values() for file in files if file.record_count}
-    parsed = _parsed(lake, wanted) if wanted else set()
+    for row in lake.rows(DATA_FILES, *DataFile._fields, "run_id").to_pylist():
+        if row["run_id"] not in done and row["file_id"] not in state.quarantined:
+            data[row.pop("run_id")].append(DataFile(**row))
+    parsed = set(lake.rows(silver.LINE_COUNTS, "file_id")["file_id"].unique().to_pylist()) if logs else set()
     open_batches = {
         batch_id for batch_id, files in logs.items() if any(f.record_count and f.file_id not in parsed for f in files)
     }
@@ -172,125 +179,85 @@ def _pending(lake: Lake) -> tuple[list[Batch], list[LogFile]]:
     return batches, earlier
 
 
-def _logs(lake: Lake, state: Custody, done: set[str]) -> tuple[dict[str, list[LogFile]], list[LogFile]]:
-    logs: dict[str, list[LogFile]] = defaultdict(list)
-    earlier = []
-    if lake.has_rows(bronze.LOG_FILES):
-        times = [F.unix_micros(name).alias(name) for name in ("first_time", "last_time")]
-        names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
-        for row in lake.read(bronze.LOG_FILES).select(*names, *times, "run_id").collect():
-            batch_id = state.batch_of(row["file_id"], row["run_id"])
-            file = LogFile(*row[:-1])
-            if batch_id in done:
-                earlier.append(file)
-            elif file.file_id not in state.quarantined:
-                logs[batch_id].append(file)
-    return logs, earlier
-
-
-def _parsed(lake: Lake, file_ids: set[str]) -> set[str]:
-    if not lake.has_rows(silver.LINE_COUNTS):
-        return set()
-    counted = lake.read(silver.LINE_COUNTS).select("file_id").distinct().collect()
-    return {row["file_id"] for row in counted} & file_ids
-
-
 def _check_batch(lake: Lake, config: QualityConfig, batch: Batch, earlier: Sequence[LogFile]) -> list[Finding]:
-    tables = {}
     suites: Chosen = {name: chosen(suite, config.severity) for name, suite in (SUITES | LEDGERS).items()}
-    for spec in ASKED:
-        rows = batch_rows(lake, spec, batch.file_ids, _stamp(spec.full_name, batch))
-        if rows is not None and suites[spec.full_name]:
-            tables[spec.full_name] = rows
-    measured = screen(tables, suites)
-    found = [*_table_findings(tables, suites, measured)]
-    ledgers: dict[str, Rows] = {
+    stamps = {spec.full_name: _stamp(spec, batch) for spec in (ASKED if batch.file_ids else ())}
+    files = files_of(lake, stamps)
+    measured = screen(lake, files, suites, batch.file_ids)
+    ledgers = {
         LOGS: log_ledger(batch.logs, measured, config.time_slack_ms * 1000),
         DATA: data_ledger(batch.data, measured, [spec.full_name for spec in data_dir.TABLES]),
         KINDS: kind_ledger(batch.logs, measured, config.parsed_share_min),
         BROKERS: broker_ledger(batch.logs, earlier),
     }
-    for name, kept in ledgers.items():
-        found += _ledger_findings(name, kept, suites[name])
-    return _detailed(lake, found, tables, ledgers)
+    tables = {name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in ledgers.items()}
+    findings = [*_table_findings(files, suites, measured)]
+    for name, rows in tables.items():
+        findings += _ledger_findings(rows, suites[name])
+    if not any(item.failed for item in findings):
+        return findings
+
+    def rows_of_table(name: str) -> DataFrame:
+        if name in tables:
+            return lake.spark.createDataFrame(tables[name])
+        return lake.read(BY_TABLE[name]).where(F.col("file_id").isin(batch.file_ids))
+
+    return _detailed(findings, rows_of_table)
 
 
-def _stamp(table: str, batch: Batch) -> str:
+def _stamp(spec: TableSpec, batch: Batch) -> str:
     """Stamp of the commit that brought the batch's rows: bronze lines are known by their contents."""
-    if table != bronze.LOG_LINES.full_name:
+    if spec is not bronze.LOG_LINES:
         return batch.batch_id
     read = sorted(file.file_id for file in batch.logs if file.line_count)
     return sha256("\n".join(read).encode()).hexdigest()
 
 
-def _table_findings(tables: dict[str, DataFrame], suites: Chosen, measured: Sequence[Measured]) -> Iterable[Finding]:
-    broken = {item.table for item in measured if item.broken}
-    counts = count_broken({name: rows for name, rows in tables.items() if name in broken}, suites)
+def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[Finding]:
     for name in tables:
-        own = [item for item in measured if item.table == name]
-        repeated = {item.file_id: item.repeated for item in own if item.repeated}
-        for expectation, severity in suites[name]:
-            files = repeated if expectation.kind == UNIQUE else counts.get(expectation.expectation_id, {})
-            total = sum(item.row_count for item in own)
-            yield Finding(expectation, severity, total, sum(files.values()), tuple(sorted(files)))
+        files = [item for item in measured if item.table == name]
+        row_count = sum(item.row_count for item in files)
+        for expectation, severity in suites[name] if row_count else ():
+            key = expectation.expectation_id
+            failing = [item for item in files if key in item.broken]
+            yield Finding(
+                expectation,
+                severity,
+                row_count,
+                sum(item.broken[key] for item in failing),
+                tuple(sorted({item.file_id for item in failing})),
+                failing[0].shown[key] if failing else None,
+            )
 
 
-def _ledger_findings(name: str, rows: Rows, suite: Sequence[tuple[Expectation, Severity]]) -> Iterable[Finding]:
-    for expectation, severity in suite if rows else ():
-        broken = [row for row in rows if expectation.breaks(row)]
-        files = sorted({file_id for row in broken for file_id in row["file_ids"]})
-        yield Finding(expectation, severity, len(rows), len(broken), tuple(files))
+def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity]]) -> Iterable[Finding]:
+    for expectation, severity in suite if rows.num_rows else ():
+        broken = rows.filter(expectation.broken(rows))
+        files = tuple(sorted({file_id for ids in broken["file_ids"].to_pylist() for file_id in ids}))
+        shown = shown_rows(rows, expectation) if broken.num_rows else None
+        yield Finding(expectation, severity, rows.num_rows, broken.num_rows, files, shown)
 
 
-def _detailed(
-    lake: Lake, found: Sequence[Finding], tables: dict[str, DataFrame], ledgers: dict[str, Rows]
-) -> list[Finding]:
+def _detailed(findings: Sequence[Finding], rows_of_table: Callable[[str], DataFrame]) -> list[Finding]:
     """What the screen found, as Great Expectations sees it."""
-    failed: dict[str, list[Finding]] = defaultdict(list)
-    for item in found:
-        if item.failed:
-            failed[item.expectation.table].append(item)
-    if not failed:
-        return list(found)
     from pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
     details: dict[str, Finding] = {}
-    for name, items in failed.items():
-        files = sorted({file_id for item in items for file_id in item.file_ids})
-        if name in tables:
-            rows = prepared(tables[name].where(F.col("file_id").isin(files)), [item.expectation for item in items])
-        else:
-            kept = [tuple(row[column] for column in _names(name)) for row in ledgers[name]]
-            rows = lake.spark.createDataFrame(kept, COLUMNS[name])
-        rows.persist()
+    for name in dict.fromkeys(item.expectation.table for item in findings if item.failed):
+        items = [item for item in findings if item.failed and item.expectation.table == name]
+        rows = prepared(rows_of_table(name), [item.expectation for item in items]).persist()
         try:
             answers = great.ask(name, rows, [(item.expectation, item.severity) for item in items])
-            for item in items:
-                answer = answers[item.expectation.expectation_id]
-                details[item.expectation.expectation_id] = item._replace(
-                    unexpected_count=0 if answer.met else max(item.unexpected_count, answer.unexpected_count),
-                    file_ids=() if answer.met else item.file_ids,
-                    sample=None if answer.met else _sample(rows, item.expectation, answer.shown),
-                    detailed=True,
-                )
         finally:
             rows.unpersist()
-    return [details.get(item.expectation.expectation_id, item) for item in found]
-
-
-def _names(ledger: str) -> list[str]:
-    return [part.split()[0] for part in COLUMNS[ledger].split(", ")]
-
-
-def _sample(rows: DataFrame, expectation: Expectation, shown: Sequence[Any]) -> str:
-    """Some of the rows, with their places as far as the table has them."""
-    if expectation.broken is None:
-        return orjson.dumps(list(shown), default=str).decode()
-    places = [name for name in ("file_id", "path", "line_no", "byte_offset") if name in rows.columns]
-    columns = list(dict.fromkeys([*places, *expectation.columns]))
-    some = rows.where(expectation.broken).select(*columns).limit(_FILES_MAX).collect()
-    return orjson.dumps([row.asDict() for row in some], default=str).decode()
+        for item in items:
+            answer = answers[item.expectation.expectation_id]
+            count = max(item.unexpected_count, answer.unexpected_count)
+            met = Finding(item.expectation, item.severity, item.row_count)
+            detail = met if answer.met else item._replace(unexpected_count=count)
+            details[item.expectation.expectation_id] = detail._replace(detailed=True)
+    return [details.get(item.expectation.expectation_id, item) for item in findings]
 
 
 def _row(batch_id: str, item: Finding) -> dict[str, Any]:
@@ -317,12 +284,12 @@ def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> No
     """Quarantine the files of a batch's critical failures, and end the run; safe to repeat."""
     failed = sorted((row for row in rows if _is_critical(row)), key=lambda row: row["expectation_id"])
     ids = sorted({file_id for row in failed for file_id in row["file_ids"]})
-    paths = _paths(lake, ids)
+    paths = _paths(lake)
     words = {row["expectation_id"]: _words(row["expectation_id"]) for row in failed}
     files = []
     for file_id in ids:
-        own = [row["expectation_id"] for row in failed if file_id in row["file_ids"]]
-        files.append((file_id, paths[file_id], own, words[own[0]]))
+        broken = [row["expectation_id"] for row in failed if file_id in row["file_ids"]]
+        files.append((file_id, paths[file_id], broken, words[broken[0]]))
     put(lake, batch_id, files)
     remove_rows(lake, ids)
     first = failed[0]
@@ -339,16 +306,14 @@ def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> No
 
 
 def _words(expectation_id: str) -> str:
-    known = {item.expectation_id: item.question for suite in (*SUITES.values(), *LEDGERS.values()) for item in suite}
-    return known.get(expectation_id, expectation_id)
+    known = EXPECTATIONS.get(expectation_id)
+    return known.question if known else expectation_id
 
 
-def _paths(lake: Lake, file_ids: Sequence[str]) -> dict[str, str]:
-    paths = dict.fromkeys(file_ids, "unknown")
+def _paths(lake: Lake) -> dict[str, str]:
+    paths: dict[str, str] = defaultdict(lambda: "unknown")
     for spec in (bronze.LOG_FILES, DATA_FILES):
-        if lake.has_rows(spec):
-            rows = lake.read(spec).where(F.col("file_id").isin(list(file_ids))).select("file_id", "path").collect()
-            paths |= {row["file_id"]: row["path"] for row in rows}
+        paths |= {row["file_id"]: row["path"] for row in lake.rows(spec, "file_id", "path").to_pylist()}
     return paths
 
 

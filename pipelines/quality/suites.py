@@ -1,19 +1,22 @@
 """The suites: what is asked of each table, from its declaration and from what an engineer would ask. Pure.
 
-*Critical* is what can only be so if the data was read wrongly: a column that its declaration promises is missing, a
-value that no grammar writes, a record that is there twice or not at all. What a broken cluster, a lost file or a clock
-can make of correctly read logs is at most a *warning*: it is the audit's to judge.
+Asked is what no constraint of the table holds already: NOT NULL and CHECK are enforced when rows are written.
+
+*Critical* is what can only be so if the data was read wrongly: a value that no grammar writes, a record that is there
+twice or not at all. What a broken cluster, a lost file or a clock can make of correctly read logs is at most a
+*warning*: it is the audit's to judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pipelines.quality.derived import Previous
 from pipelines.quality.expectation import (
     Expectation,
     Severity,
     at_least,
-    holds,
+    contained,
     known_value,
     not_below,
     not_null,
@@ -42,25 +45,25 @@ _DURATIONS = (
     "send_time_ms",
 )
 #: A follower's fetches on one connection, in the order in which it sent them.
-_CHAIN = "PARTITION BY file_id, connection, topic, partition, replica_id, leader_epoch ORDER BY correlation_id"
-#: What one broker said of one partition, epoch after epoch.
-_EPOCHS = "PARTITION BY cluster_id, broker_id, topic, partition ORDER BY leader_epoch, time, file_id, byte_offset"
-
-
-def declared(spec: TableSpec) -> Iterator[Expectation]:
-    """What the declaration itself promises: NOT NULL, keys, CHECKs."""
-    name = spec.full_name
-    for column in spec.columns:
-        if not column.nullable:
-            yield not_null(name, column.name)
-    yield unique(name, spec.keys)
-    for check, predicate in spec.checks.items():
-        yield holds(name, check, predicate, "critical", f"CHECK: {predicate}")
+_FETCHED_BEFORE = Previous(
+    "fetch_offset",
+    by=("file_id", "connection", "topic", "partition", "replica_id", "leader_epoch"),
+    order=("correlation_id",),
+    among=("source", "request"),
+)
+#: What one broker said of one partition when it became its leader, epoch after epoch.
+_STARTED_BEFORE = Previous(
+    "start_offset",
+    by=("cluster_id", "broker_id", "topic", "partition"),
+    order=("leader_epoch", "time", "file_id", "byte_offset"),
+    among=("role", "leader_start"),
+)
 
 
 def asked(spec: TableSpec) -> Iterator[Expectation]:
-    """What else is asked of a table."""
+    """What is asked of a table."""
     name = spec.full_name
+    yield unique(name, spec.keys)
     for column, values in KNOWN.get(name, {}).items():
         yield known_value(name, column, values)
     if spec.layer == "silver":
@@ -82,13 +85,8 @@ def _requests(spec: TableSpec) -> tuple[Expectation, ...]:
 
 
 def _isr_is_assigned(name: str) -> Expectation:
-    return holds(
-        name,
-        "isr_is_assigned",
-        "size(array_except(isr, replicas)) = 0",
-        "warning",
-        "where a line tells both, every in-sync replica is an assigned one",
-    )
+    question = "where a line tells both, every in-sync replica is an assigned one"
+    return contained(name, "isr_is_assigned", "isr", "replicas", question)
 
 
 _FETCHES, _LEADERS = silver.REPLICA_FETCHES.full_name, silver.LEADER_AND_ISR.full_name
@@ -99,8 +97,8 @@ _APPENDS, _FILES = silver.APPENDS.full_name, bronze.LOG_FILES.full_name
 #: Questions of single tables.
 _OWN: Mapping[str, Sequence[Expectation]] = {
     _FILES: (
-        not_null(_FILES, "broker_id", "warning", "it is known which broker wrote the file"),
-        not_null(_FILES, "layout", "warning", "the file has a layout that is known"),
+        not_null(_FILES, "broker_id", "it is known which broker wrote the file"),
+        not_null(_FILES, "layout", "the file has a layout that is known"),
         not_below(_FILES, "last_time", "first_time", "warning", "a file ends no earlier than it begins"),
     ),
     bronze.LOG_LINES.full_name: (at_least(bronze.LOG_LINES.full_name, "line_count", 1),),
@@ -110,15 +108,11 @@ _OWN: Mapping[str, Sequence[Expectation]] = {
         at_least(_LEADERS, "leader_epoch", -1),
         not_below(
             _LEADERS,
-            "started_at",
-            "previous_started_at",
+            "start_offset",
+            "previous_start_offset",
             "warning",
             "from one leader epoch to the next, a broker does not start at a lower offset",
-            {
-                "started_at": "CASE WHEN role = 'leader_start' THEN start_offset END",
-                "previous_started_at": "max(CASE WHEN role = 'leader_start' THEN start_offset END) "
-                f"OVER ({_EPOCHS} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
-            },
+            {"previous_start_offset": _STARTED_BEFORE},
         ),
     ),
     _FETCHES: (
@@ -129,7 +123,7 @@ _OWN: Mapping[str, Sequence[Expectation]] = {
             "previous_fetch_offset",
             "warning",
             "within a leader epoch, a follower's fetches on one connection do not go back",
-            {"previous_fetch_offset": f"lag(CASE WHEN source = 'request' THEN fetch_offset END) OVER ({_CHAIN})"},
+            {"previous_fetch_offset": _FETCHED_BEFORE},
         ),
     ),
     _APPENDS: (
@@ -154,7 +148,7 @@ _OWN: Mapping[str, Sequence[Expectation]] = {
             "previous_last_offset",
             "warning",
             "batches of a segment come in the order of their offsets",
-            {"previous_last_offset": "lag(last_offset) OVER (PARTITION BY file_id ORDER BY byte_offset)"},
+            {"previous_last_offset": Previous("last_offset", by=("file_id",), order=("byte_offset",))},
         ),
         not_below(
             _BATCHES,
@@ -162,7 +156,7 @@ _OWN: Mapping[str, Sequence[Expectation]] = {
             "previous_leader_epoch",
             "warning",
             "leader epochs of a segment do not go back",
-            {"previous_leader_epoch": "lag(leader_epoch) OVER (PARTITION BY file_id ORDER BY byte_offset)"},
+            {"previous_leader_epoch": Previous("leader_epoch", by=("file_id",), order=("byte_offset",))},
         ),
     ),
     _METADATA: (_isr_is_assigned(_METADATA),),
@@ -170,7 +164,7 @@ _OWN: Mapping[str, Sequence[Expectation]] = {
 
 
 #: Every table's suite, in the order of the tables.
-SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: (*declared(spec), *asked(spec)) for spec in ASKED}
+SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: tuple(asked(spec)) for spec in ASKED}
 EXPECTATIONS: dict[str, Expectation] = {
     expectation.expectation_id: expectation for suite in (*SUITES.values(), *LEDGERS.values()) for expectation in suite
 }
@@ -178,9 +172,9 @@ EXPECTATIONS: dict[str, Expectation] = {
 
 def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:
     """A suite without what the configuration switches off, each with the severity that it has there."""
-    found: list[tuple[Expectation, Severity]] = []
+    weighed: list[tuple[Expectation, Severity]] = []
     for expectation in suite:
         wanted = severity.get(expectation.expectation_id, expectation.severity)
         if wanted != "off":
-            found.append((expectation, "critical" if wanted == "critical" else "warning"))
-    return tuple(found)
+            weighed.append((expectation, "critical" if wanted == "critical" else "warning"))
+    return tuple(weighed)

@@ -1,4 +1,4 @@
-"""Reads the lake for the report: a dozen queries that give aggregates only, plus a row per input file and finding."""
+"""Reads the lake for the report: five queries that give aggregates only, and tables that the driver can hold."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pipelines.config import Config
+from pipelines.errors import InputError
 from pipelines.lake import Lake, concurrently
 from pipelines.report import queries
+from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
 from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
 from pipelines.report.model import Report, RunInfo
@@ -22,6 +26,11 @@ from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PH
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
 
+_OF_FILES = (
+    *("path", "sha256", "cluster_id", "broker_id", "kafka_version", "mode", "line_count", "problem"),
+    *("first_time", "last_time"),
+)
+_OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
 #: ``p99_ms_without`` is worked out for so many brokers, the most blamed first: each costs a quantile of its own.
 BLAMED_MAX = 50
 #: Intervals of the timeline; beyond it the configured interval is doubled until they fit.
@@ -49,58 +58,40 @@ def collect_report(
     def table(spec: TableSpec) -> DataFrame:
         return lake.read(spec) if lake.has_rows(spec) else spark.createDataFrame([], spec.schema)
 
-    bounds = queries.Bounds(_micros(since), _micros(until))
-    slow_ms = config.latency.slow_ms
-    operations = bounds.arrived(queries.operations(table(DELAYED_OPERATIONS), slow_ms))
-    findings = queries.findings(bounds.found(table(VIOLATIONS)))
-    first: dict[str, DataFrame] = {
-        "groups": queries.groups(operations),
-        "latency": queries.latency(bounds.arrived(table(REQUEST_PHASES))),
-        "files": queries.files(lake.read(LOG_FILES)),
-        "coverage": queries.coverage(table(COVERAGE)),
-        "unparsed": queries.unparsed(table(COVERAGE)),
-        "configs": queries.configs(table(BROKER_CONFIGS)),
-        "lifecycle": queries.lifecycle(table(BROKER_LIFECYCLE)),
-        "singled_out": queries.singled_out(bounds.overlapping(table(REPLICA_BLAME))),
-        "findings": findings,
-        "evidence": queries.evidence(table(EVIDENCE), findings),
-        "rule_results": table(RULE_RESULTS),
-    }
-    rows = _run(spark, first)
+    if not lake.exists(LOG_FILES):
+        raise InputError(lake.root, f"holds no table {LOG_FILES.full_name}", "ingest and parse logs into it first")
+    bounds = small.Bounds(_micros(since), _micros(until))
+    operations = queries.arrived(queries.operations(table(DELAYED_OPERATIONS), config.latency.slow_ms), bounds)
+    latency = queries.latency(queries.arrived(table(REQUEST_PHASES), bounds))
+    groups, latencies, held = concurrently(
+        [
+            _query(spark, "groups", queries.groups(operations)),
+            _query(spark, "latency", latency),
+            lambda: _held(lake, bounds),
+        ]
+    )
 
-    blamed = _most_blamed(rows["groups"])
-    produces = [row for row in rows["groups"] if row["kind"] == PRODUCE]
+    blamed = _most_blamed(groups)
+    produces = [row for row in groups if row["kind"] == PRODUCE]
     interval_s = _interval_s(produces, config.report.timeline_interval_s)
     second: dict[str, DataFrame] = {}
-    if rows["groups"]:
+    if groups:
         second |= {"quantiles": queries.quantiles(operations, blamed), "worst": queries.worst(operations)}
     if produces:
         second["timeline"] = queries.timeline(operations, interval_s)
-    rows |= _run(spark, second)
+    results = concurrently([_query(spark, name, query) for name, query in second.items()])
+    rows = dict(zip(second, results, strict=True))
     return assemble(
         Collected(
-            groups=rows["groups"],
+            groups=groups,
             quantiles={row["kind"]: row for row in rows.get("quantiles", [])},
             blamed=tuple(blamed),
-            singled_out={
-                kind: frozenset(
-                    (row["cluster_id"], row["replica_id"]) for row in rows["singled_out"] if row["kind"] == kind
-                )
-                for kind in (PRODUCE, COORDINATOR)
-            },
             timeline=rows.get("timeline", []),
             interval_s=interval_s,
             worst=sorted(rows.get("worst", []), key=lambda row: int(row["place"])),
-            latency={row["kind"]: row for row in rows["latency"]},
-            files=rows["files"],
-            coverage=rows["coverage"],
-            unparsed=rows["unparsed"],
-            configs=rows["configs"],
-            lifecycle=rows["lifecycle"],
+            latency={row["kind"]: row for row in latencies},
             delta_versions=lake.versions(),
-            findings=rows["findings"],
-            evidence=rows["evidence"],
-            rule_results=rows["rule_results"],
+            **held,
         ),
         config,
         run,
@@ -109,21 +100,45 @@ def collect_report(
     )
 
 
-def _run(spark: SparkSession, frames: dict[str, DataFrame]) -> dict[str, list[dict[str, Any]]]:
-    """Run queries side by side: a small query leaves a core idle most of its time."""
+def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
+    """What tables that the driver can hold say: fields of `Collected`. No query."""
 
-    def task(name: str, query: DataFrame) -> Callable[[], list[dict[str, Any]]]:
-        def collect() -> list[dict[str, Any]]:
-            spark.sparkContext.setJobDescription(f"report: {name}")
-            try:
-                return [_plain(row) for row in query.collect()]
-            finally:
-                spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+    def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
+        return small.plain_rows(lake.rows(spec, *columns, where=where))
 
-        return collect
+    files = rows(LOG_FILES, *_OF_FILES)
+    for row in files:
+        row |= {"first_us": row.pop("first_time"), "last_us": row.pop("last_time")}
+    covered = rows(COVERAGE, *COVERAGE.column_names)
+    at_start = (pc.field("scope") == "broker") & pc.field("key").isin(small.CONFIG_KEYS)
+    said = (*BROKER_LIFECYCLE.keys, "time", "cluster_id", "broker_id")
+    intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
+    findings = small.findings(rows(VIOLATIONS, *VIOLATIONS.column_names), bounds)
+    of_findings = pc.field("finding_id").isin(pa.array([row["finding_id"] for row in findings], pa.string()))
+    return {
+        "files": files,
+        "coverage": small.coverage(covered),
+        "unparsed": small.unparsed(covered),
+        "configs": small.configs(rows(BROKER_CONFIGS, *said, "key", "value", where=at_start)),
+        "lifecycle": small.lifecycle(rows(BROKER_LIFECYCLE, *said, "kafka_version", "mode")),
+        "singled_out": small.singled_out(intervals, bounds),
+        "findings": findings,
+        "evidence": rows(EVIDENCE, *EVIDENCE.column_names, where=of_findings),
+        "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
+    }
 
-    results = concurrently([task(name, query) for name, query in frames.items()])
-    return dict(zip(frames, results, strict=True))
+
+def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Rows]:
+    """A query to be run beside others: a small one leaves a core idle most of its time."""
+
+    def collect() -> Rows:
+        spark.sparkContext.setJobDescription(f"report: {name}")
+        try:
+            return [_plain(row) for row in query.collect()]
+        finally:
+            spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+
+    return collect
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ from pipelines.report.values import iso_utc
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
 
-#: What `pipelines.rules.findings` says of open cases; they are listed themselves.
-_OPEN_CASES = re.compile(r"(^|; )\d+ cases? cannot be decided from these logs(?=; |$)")
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
 _NOT_RUN = (
     "No results of correctness rules are in the lake: rules, violations and observations are empty. The verdict speaks "
@@ -101,7 +98,7 @@ def correctness(
         observations=found[OBSERVATION],
         open_cases=found[OPEN],
         violated=violated or (not in_window and any(_is_violated(row) for row in results)),
-        doubts=(*_doubts(results, gaps), *_left_open(found[OPEN])),
+        doubts=(*_doubts(results), *_left_open(found[OPEN])),
         not_checkable=tuple(gaps.values()),
         notes=tuple(_notes(rows, in_window)),
     )
@@ -146,27 +143,14 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None) -> RuleResult:
     )
 
 
-def _doubts(results: Rows, gaps: Mapping[str, NotCheckable]) -> Iterable[str]:
+def _doubts(results: Rows) -> Iterable[str]:
     """Why rules are inconclusive, but for open cases, and for evidence that is not there."""
-    reasons = [_OPEN_CASES.sub("", row["reason"] or "").removeprefix("; ") for row in results]
-    common = _common_end([reason.split("; ") for reason in reasons])
-    if common:
-        yield "; ".join(common)
-    for row, reason in zip(results, reasons, strict=True):
-        own = reason.split("; ")[: -len(common)] if common else [reason] if reason else []
-        if own:
-            yield f"{row['rule_id']}: {'; '.join(own)}"
-
-
-def _common_end(reasons: Sequence[Sequence[str]]) -> list[str]:
-    """What the reasons of all rules end with: assumptions that do not hold are reasons of every rule."""
-    common: list[str] = []
-    if len(reasons) > 1:
-        for parts in zip(*(reversed(reason) for reason in reasons), strict=False):
-            if len(set(parts)) > 1 or not parts[0]:
-                break
-            common.insert(0, parts[0])
-    return common
+    doubts = dict.fromkeys(doubt for row in results for doubt in row["doubts"])
+    if doubts:
+        yield "; ".join(doubts)
+    for row in results:
+        if row["error"] is not None:
+            yield f"{row['rule_id']}: the rule failed: {row['error']}"
 
 
 def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:

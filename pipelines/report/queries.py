@@ -1,4 +1,4 @@
-"""The report's queries: from tables to aggregates. Nothing here starts a job.
+"""The report's queries: from tables of operations and requests to aggregates. Nothing here starts a job.
 
 Quantiles are exact (Spark's ``percentile``, which interpolates linearly) of values rounded to 0.01 ms: that bounds the
 distinct values that a quantile has to keep, and, unlike an approximate quantile, the answer does not depend on how the
@@ -8,7 +8,6 @@ rows are spread over tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -24,44 +23,12 @@ from pipelines.report.figures import (
     TICKS_PER_MS,
     WITHIN_MS,
 )
+from pipelines.report.small_tables import Bounds
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import CLASSES
 
-#: Keys of a broker's configuration that matter for replication, and so are shown in the report.
-CONFIG_KEYS = (
-    "process.roles",
-    "listeners",
-    "inter.broker.protocol.version",
-    "default.replication.factor",
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-    "auto.leader.rebalance.enable",
-    "replica.lag.time.max.ms",
-    "replica.fetch.wait.max.ms",
-    "replica.fetch.min.bytes",
-    "replica.fetch.max.bytes",
-    "replica.fetch.backoff.ms",
-    "replica.socket.timeout.ms",
-    "replica.high.watermark.checkpoint.interval.ms",
-    "replica.selector.class",
-    "num.replica.fetchers",
-    "num.io.threads",
-    "num.network.threads",
-    "queued.max.requests",
-    "log.flush.interval.messages",
-    "broker.heartbeat.interval.ms",
-    "broker.session.timeout.ms",
-    "zookeeper.session.timeout.ms",
-    "controlled.shutdown.enable",
-    "request.timeout.ms",
-    "transaction.state.log.min.isr",
-    "offsets.topic.replication.factor",
-)
-UNPARSED_MAX = 20
 WORST_MAX = 10
-#: Findings of one severity that are collected.
-FINDINGS_MAX = 1000
 #: Classes of a fetch that are worth a look.
 _WORTH_A_LOOK = ("contradicted", "late", "jitter")
 #: Columns of an operation that the report's queries see changed.
@@ -69,42 +36,14 @@ _REMADE = ("min_bytes",)
 #: Quantiles of a total: its median, then its tail.
 TOTAL_QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
-#: Either shows, check by check, whom an operation waits for. 4.x moved the first: levels set for its old name miss it.
-_COMPLETION_LOGGERS = r"(DelayedProduce|cluster\.Partition)$"
 
-
-@dataclass(frozen=True)
-class Bounds:
-    """The window, microseconds since the epoch, the end exclusive; None: no bound."""
-
-    since_us: int | None
-    until_us: int | None
-
-    def arrived(self, rows: DataFrame) -> DataFrame:
-        """The rows that arrived within the window."""
-        if self.since_us is not None:
-            rows = rows.where(F.col("arrival_time") >= F.timestamp_micros(F.lit(self.since_us)))
-        if self.until_us is not None:
-            rows = rows.where(F.col("arrival_time") < F.timestamp_micros(F.lit(self.until_us)))
-        return rows
-
-    def overlapping(self, intervals: DataFrame) -> DataFrame:
-        """The intervals that have at least an instant in the window."""
-        start_us = F.unix_micros("interval_start")
-        if self.since_us is not None:
-            intervals = intervals.where(start_us + F.col("interval_s") * 1_000_000 > self.since_us)
-        if self.until_us is not None:
-            intervals = intervals.where(start_us < self.until_us)
-        return intervals
-
-    def found(self, findings: DataFrame) -> DataFrame:
-        """The findings of the window; one that has no time may well be of it."""
-        time = F.col("time")
-        if self.since_us is not None:
-            findings = findings.where(time.isNull() | (time >= F.timestamp_micros(F.lit(self.since_us))))
-        if self.until_us is not None:
-            findings = findings.where(time.isNull() | (time < F.timestamp_micros(F.lit(self.until_us))))
-        return findings
+def arrived(rows: DataFrame, bounds: Bounds) -> DataFrame:
+    """The rows that arrived within the window."""
+    if bounds.since_us is not None:
+        rows = rows.where(F.col("arrival_time") >= F.timestamp_micros(F.lit(bounds.since_us)))
+    if bounds.until_us is not None:
+        rows = rows.where(F.col("arrival_time") < F.timestamp_micros(F.lit(bounds.until_us)))
+    return rows
 
 
 # ---------------------------------------------------------------- operations
@@ -235,10 +174,6 @@ def worst(operations: DataFrame) -> DataFrame:
     )
 
 
-def singled_out(intervals: DataFrame) -> DataFrame:
-    return intervals.where("singled_out").coalesce(1).select("kind", "cluster_id", "replica_id").distinct()
-
-
 # ------------------------------------------------------------------ requests
 
 
@@ -268,97 +203,4 @@ def latency(phases: DataFrame) -> DataFrame:
             _quantile(total, *TOTAL_QUANTILES).alias("total"),
             *measured,
         )
-    )
-
-
-# ------------------------------------------------------------------ findings
-
-
-def findings(findings: DataFrame, at_most: int = FINDINGS_MAX) -> DataFrame:
-    """Findings, at most so many of a severity: those of their own first, and of every rule as many as there is room."""
-    order = (F.col("topic"), F.col("partition"), F.col("offset_start"), F.col("time"), F.col("finding_id"))
-    implied = F.col("implied_by").isNotNull()
-    of_rule = Window.partitionBy("severity", "rule_id").orderBy(implied, *order)
-    of_severity = Window.partitionBy("severity")
-    return (
-        findings.coalesce(1)
-        .withColumn("place", F.row_number().over(of_rule))
-        .withColumn("place", F.row_number().over(of_severity.orderBy(implied, "place", "rule_id")))
-        .withColumn("of_severity", F.count("*").over(of_severity))
-        .where(F.col("place") <= at_most)
-        .withColumn("time_us", F.unix_micros("time"))
-        .drop("place", "time")
-    )
-
-
-def evidence(evidence: DataFrame, findings: DataFrame) -> DataFrame:
-    """The lines of these findings."""
-    wanted = F.broadcast(findings.select("finding_id"))
-    lines = evidence.select("finding_id", "position", "file", "line_no", "byte_offset", "text")
-    return lines.join(wanted, "finding_id", "left_semi")
-
-
-# ------------------------------------------- files, coverage, configurations
-# These tables are small: with all rows in one partition their aggregation needs no shuffle, so it is one job.
-
-
-def files(files: DataFrame) -> DataFrame:
-    return files.select(
-        *("path", "sha256", "cluster_id", "broker_id", "kafka_version", "mode", "line_count", "problem"),
-        F.unix_micros("first_time").alias("first_us"),
-        F.unix_micros("last_time").alias("last_us"),
-    )
-
-
-def coverage(coverage: DataFrame) -> DataFrame:
-    """Records and marks of evidence, per broker."""
-    typed = F.col("outcome") == "typed"
-    lines = F.col("line_count")
-    marks = {
-        # At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): none of the others.
-        "request_log": typed & F.col("template").startswith("request.") & F.col("level").isin("DEBUG", "TRACE"),
-        "partition_debug": typed & (F.col("level") == "DEBUG") & F.col("logger").endswith("cluster.Partition"),
-        "completion_trace": typed & (F.col("level") == "TRACE") & F.col("logger").rlike(_COMPLETION_LOGGERS),
-    }
-    return (
-        coverage.coalesce(1)
-        .groupBy("cluster_id", "broker_id")
-        .agg(
-            F.sum(lines).alias("lines"),
-            F.sum(F.when(F.col("outcome") == "unparsed", lines).otherwise(0)).alias("unparsed"),
-            *[(F.count_if(mark) > 0).alias(name) for name, mark in marks.items()],
-        )
-    )
-
-
-def unparsed(coverage: DataFrame) -> DataFrame:
-    return (
-        coverage.where(F.col("outcome") == "unparsed")
-        .coalesce(1)
-        .groupBy("template", "logger")
-        .agg(F.sum("line_count").alias("count"))
-        .orderBy(F.col("count").desc(), "template", "logger")
-        .limit(UNPARSED_MAX)
-    )
-
-
-def configs(configs: DataFrame) -> DataFrame:
-    """The last value of each key that a broker logged at a start."""
-    return (
-        configs.where((F.col("scope") == "broker") & F.col("key").isin(*CONFIG_KEYS))
-        .coalesce(1)
-        .groupBy("cluster_id", "broker_id", "key")
-        .agg(F.max_by("value", F.struct("time", "file_id", "byte_offset", "fact_no")).alias("value"))
-    )
-
-
-def lifecycle(events: DataFrame) -> DataFrame:
-    """Version and mode that each broker logged last."""
-    order = F.struct("time", "file_id", "byte_offset", "fact_no")
-    said = {name: F.when(F.col(name).isNotNull(), order) for name in ("kafka_version", "mode")}
-    return (
-        events.where("kafka_version IS NOT NULL OR mode IS NOT NULL")
-        .coalesce(1)
-        .groupBy("cluster_id", "broker_id")
-        .agg(*[F.max_by(name, when).alias(name) for name, when in said.items()])
     )

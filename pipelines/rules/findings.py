@@ -75,6 +75,8 @@ class Result:
     open_cases: int
     left_out: int
     reason: str | None
+    error: str | None
+    doubts: tuple[str, ...]
 
 
 def findings_of(
@@ -200,5 +202,5 @@ def results_of(
         reason = "; ".join(reasons) or None
         cut = sum(count for (rule_id, _), count in left_out.items() if rule_id == name)
         found = (violations, counts[name, OBSERVATION], open_cases)
-        made.append(Result(name, verdict, checked.get(name, 0), *found, cut, reason))
+        made.append(Result(name, verdict, checked.get(name, 0), *found, cut, reason, errors.get(name), tuple(doubts)))
     return made

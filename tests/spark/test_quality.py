@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,11 +16,12 @@ from pipelines.bronze.ingest import ingest
 from pipelines.config import QualityConfig, load_config
 from pipelines.errors import InputError, QualityError
 from pipelines.lake import Lake
+from pipelines.lake_tables import sql_name
 from pipelines.quality import stage
-from pipelines.quality.expectation import UNIQUE
 from pipelines.quality.great import GreatExpectations
+from pipelines.quality.measure import Measured, measure
 from pipelines.quality.quarantine import custody, put, quarantined, release, remove_rows
-from pipelines.quality.screen import count_broken, prepared, screen
+from pipelines.quality.screen import prepared, screen
 from pipelines.quality.stage import check, write_docs
 from pipelines.quality.suites import SUITES, chosen
 from pipelines.silver.parse import parse
@@ -109,9 +112,10 @@ def test_what_is_new_is_asked_and_no_more(lake: Lake, monkeypatch: pytest.Monkey
     read_into(lake, LATER, "broker-3/logs/state-change.log.gz")
     seen: list[set[str]] = []
 
-    def watched(tables: dict[str, DataFrame], suites: object) -> object:
-        seen.append({row["file_id"] for rows in tables.values() for row in rows.select("file_id").distinct().collect()})
-        return screen(tables, suites)  # type: ignore[arg-type]
+    def watched(*arguments: Any) -> list[Measured]:
+        measured = screen(*arguments)
+        seen.append({item.file_id for item in measured})
+        return measured
 
     monkeypatch.setattr(stage, "screen", watched)
     assert check(lake, CONFIG).batches == 1
@@ -222,49 +226,78 @@ def test_data_docs_are_written_on_request(lake: Lake, tmp_path: Path) -> None:
     assert "silver.leader_and_isr" in page.read_text(encoding="utf-8")
 
 
+def both_say(spark: SparkSession, spec: TableSpec, rows: list[dict[str, Any]], *wanted: str) -> dict[str, int]:
+    """How many rows break each expectation, as tasks and Great Expectations agree."""
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], spec.worker_schema)
+    suite = [item for item in chosen(SUITES[spec.full_name], {}) if not wanted or item[0].expectation_id in wanted]
+    (measured,) = measure(spec, pa.Table.from_pylist(rows, spec.arrow_schema), [item for item, _ in suite])
+    answers = GreatExpectations().ask(spec.full_name, prepared(frame, [item for item, _ in suite]), suite)
+    assert measured.broken == {item: answer.unexpected_count for item, answer in answers.items() if not answer.met}
+    assert measured.row_count == len(rows)
+    return dict(measured.broken)
+
+
 def test_the_screen_and_great_expectations_say_the_same(spark: SparkSession) -> None:
-    name = LINES.full_name
     damages = {
-        "kind": (None, "bronze.log_lines.kind:not_null"),
-        "line_no": (0, "bronze.log_lines.line_from_one:holds"),
+        "kind": ("no_such_kind", "bronze.log_lines.kind:known_value"),
         "level": ("LOUD", "bronze.log_lines.level:known_value"),
         "line_count": (0, "bronze.log_lines.line_count:at_least"),
         "byte_offset": (10, "bronze.log_lines.file_id+byte_offset:unique"),
     }
-    told = {"file_id": "f", "cluster_id": "c", "kind": "server", "level": "INFO", "line_count": 1}
+    values = {"file_id": "f", "cluster_id": "c", "kind": "server", "level": "INFO", "line_count": 1}
     blank = dict.fromkeys(LINES.column_names)
-    rows = [{**blank, **told, "byte_offset": number * 10, "line_no": number} for number in range(1, 8)]
+    rows = [{**blank, **values, "byte_offset": number * 10, "line_no": number} for number in range(1, 8)]
     for row, (column, (value, _)) in zip(rows[1:], damages.items(), strict=False):
         row[column] = value
-    frame = spark.createDataFrame([tuple(row.values()) for row in rows], LINES.worker_schema)
-    suite = chosen(SUITES[name], {})
-    (measured,) = screen({name: frame}, {name: suite})
-    counted = count_broken({name: frame}, {name: suite})
-    answers = GreatExpectations().ask(name, prepared(frame, [item for item, _ in suite]), suite)
-    by_screen = {item: files["f"] for item, files in counted.items()}
-    by_screen |= {item.expectation_id: measured.repeated for item, _ in suite if item.kind == UNIQUE}
-    assert by_screen == {item: answer.unexpected_count for item, answer in answers.items() if not answer.met}
-    assert by_screen.keys() == {failed for _, failed in damages.values()}
-    assert (measured.row_count, measured.broken, measured.repeated) == (7, 4, 2)
+    broken = both_say(spark, LINES, rows)
+    assert broken == {failed: 1 + (failed.endswith("unique")) for _, failed in damages.values()}
 
 
 def test_positions_that_go_back_and_an_isr_beyond_the_replicas(spark: SparkSession) -> None:
-    name = LEADERS.full_name
     blank = dict.fromkeys(LEADERS.column_names)
-    told = {"file_id": "f", "cluster_id": "c", "broker_id": 1, "topic": "t", "partition": 0, "role": "leader_start"}
-    steps = [(0, 5, [1, 2], [1, 2]), (1, 9, [1], [1, 2]), (2, 7, [1, 3], [1, 2])]
+    values = {"file_id": "f", "cluster_id": "c", "broker_id": 1, "topic": "t", "partition": 0, "role": "leader_start"}
+    steps = [(0, 5, [1, 2], [1, 2]), (1, 9, [1], [1, 2]), (2, 7, [1, 3], [1, 2]), (3, 8, None, [1])]
     rows = [
-        {**blank, **told, "leader_epoch": epoch, "start_offset": offset, "isr": isr, "replicas": replicas}
+        {**blank, **values, "leader_epoch": epoch, "start_offset": offset, "isr": isr, "replicas": replicas}
         for epoch, offset, isr, replicas in steps
     ]
-    frame = spark.createDataFrame([tuple(row.values()) for row in rows], LEADERS.worker_schema)
+    rows += [{**rows[2], "role": "follower_start", "isr": None}, {**rows[1], "partition": 1, "start_offset": 0}]
     wanted = (
         "silver.leader_and_isr.isr_is_assigned:holds",
-        "silver.leader_and_isr.started_at+previous_started_at:not_below",
+        "silver.leader_and_isr.start_offset+previous_start_offset:not_below",
     )
-    suite = [item for item in chosen(SUITES[name], {}) if item[0].expectation_id in wanted]
-    counted = count_broken({name: frame}, {name: suite})
-    answers = GreatExpectations().ask(name, prepared(frame, [item for item, _ in suite]), suite)
-    for expectation_id in wanted:
-        assert counted[expectation_id] == {"f": 1}
-        assert answers[expectation_id].unexpected_count == 1
+    assert both_say(spark, LEADERS, rows, *wanted) == dict.fromkeys(wanted, 1)
+
+
+def test_fetches_of_one_connection_that_go_back(spark: SparkSession) -> None:
+    spec = silver.REPLICA_FETCHES
+    blank = dict.fromkeys(spec.column_names)
+    values = {"file_id": "f", "connection": "a", "topic": "t", "partition": 0, "replica_id": 2, "source": "request"}
+    steps = [("a", 1, 10), ("a", 3, 9), ("b", 2, 4), ("a", 2, 12), ("b", 1, 5)]
+    rows = [
+        {**blank, **values, "connection": name, "correlation_id": number, "fetch_offset": offset}
+        for name, number, offset in steps
+    ]
+    rows.append({**rows[0], "source": "recorded", "correlation_id": 4, "fetch_offset": 0})
+    wanted = "silver.replica_fetches.fetch_offset+previous_fetch_offset:not_below"
+    assert both_say(spark, spec, rows, wanted) == {wanted: 2}
+
+
+def test_a_row_that_stands_in_two_files_of_a_table(lake: Lake) -> None:
+    again = lake.read(LEADERS).where("broker_id = 1").limit(1)
+    lake.append_once(LEADERS, again, "another commit")
+    assert len(lake.files(LEADERS) or ()) > 1
+    with pytest.raises(QualityError, match="fact_no:unique"):
+        check(lake, CONFIG)
+    assert custody(lake).quarantined.keys() == {file_id(lake, 1)}
+
+
+def test_rows_that_only_delta_can_read(lake: Lake) -> None:
+    name = sql_name(lake.path(LEADERS))
+    lake.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    lake.spark.sql(f"DELETE FROM {name} WHERE broker_id = 1 AND partition = 0")
+    assert lake.files(LEADERS) is None
+    hidden = lake.read(LEADERS).count()
+    assert check(lake, CONFIG).batches == 1
+    asked = lake.read(QUALITY_RESULTS).where("expectation_id = 'silver.leader_and_isr.role:known_value'")
+    assert [row["row_count"] for row in asked.collect()] == [hidden]

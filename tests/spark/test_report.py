@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from pipelines.config import Config, load_config
 from pipelines.errors import InputError
 from pipelines.lake import Lake
-from pipelines.report import queries
 from pipelines.report.collect import collect_report
 from pipelines.report.model import Report, RunInfo
 from pipelines.rules.registry import RULES
@@ -408,19 +407,6 @@ def test_findings_of_the_window_with_their_lines(lake: Lake, config: Config) -> 
     lines = report.violations[0].evidence
     assert [(line.line_no, line.text) for line in lines] == [(1, "line 0"), (2, "line 1")]
     assert report.violations[0].brokers == (1, 2)
-
-
-def test_of_many_findings_every_rule_has_some(lake: Lake) -> None:
-    many = [found(number, rule_id="a") for number in range(6)]
-    few = [found(10 + number, rule_id="b") for number in range(2)]
-    implied = [found(20, rule_id="c", implied_by="v0")]
-    other = [found(30, severity="open")]
-    fill(lake, VIOLATIONS, many + few + implied + other)
-
-    kept = {row["finding_id"]: row for row in queries.findings(lake.read(VIOLATIONS), at_most=5).collect()}
-
-    assert set(kept) == {"v0", "v1", "v2", "v10", "v11", "v30"}
-    assert (kept["v0"]["of_severity"], kept["v30"]["of_severity"]) == (9, 1)
 
 
 def test_a_lake_with_files_only_is_inconclusive(lake: Lake, config: Config) -> None:

@@ -144,7 +144,6 @@ def test_rules_outweigh_the_replay() -> None:
 
 
 def test_open_cases_and_reasons_leave_it_inconclusive() -> None:
-    # The reasons are written where the results are made: they have to be understood here.
     def results(*findings: Found, errors: dict[str, str], doubts: list[str]) -> list[Row]:
         return [vars(row) for row in results_of(RULES[:2], findings, {LOST: 5, SECOND: 5}, errors, doubts)]
 
@@ -169,8 +168,9 @@ def test_open_cases_and_reasons_leave_it_inconclusive() -> None:
     assert verdict_of(judge(one_open, results=opened))[1] == (f"{LOST}: 1 case cannot be decided from these logs",)
     # Without a reason only the evidence is not there, which says nothing against the rest.
     assert verdict_of(judge(results=[result(verdict="inconclusive")])) == ("clean", ())
-    alone = [result(verdict="inconclusive", reason="clocks differ")]
-    assert verdict_of(judge(results=alone))[1] == (f"{LOST}: clocks differ",)
+    # A reason is for people: what is decided does not depend on its words.
+    worded = [result(verdict="inconclusive", reason="clocks differ", doubts=["their clocks differ"])]
+    assert verdict_of(judge(results=worded))[1] == ("their clocks differ",)
 
 
 def test_an_open_case_outside_the_window_leaves_nothing_open() -> None:
@@ -204,7 +204,7 @@ def test_a_rule_above_the_logs_tier_alone_does_not_make_it_inconclusive() -> Non
 def test_a_rule_above_the_tier_keeps_what_it_found() -> None:
     made = judge(found(1), tier="T3", results=[result(verdict="violated", cases=1)])
     assert (made.rules[0].verdict, made.rules[0].reason, len(made.not_checkable)) == ("violated", None, 1)
-    failed = judge(tier="T3", results=[result(verdict="inconclusive", reason="the rule failed: E")])
+    failed = judge(tier="T3", results=[result(verdict="inconclusive", error="E")])
     assert verdict_of(failed) == ("inconclusive", (f"{LOST}: the rule failed: E",))
 
 

@@ -1,0 +1,89 @@
+"""Columns that are computed for a question: from rows at hand, and the same in SQL for Great Expectations. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True)
+class Previous:
+    """A column of the row before, in a chain of rows; null in the first one, and in rows of no chain.
+
+    Attributes:
+        by: columns that are the same in a chain; nulls are the same, too.
+        order: columns by which a chain is ordered.
+        among: column and value of the rows that chains consist of; None: of all.
+    """
+
+    column: str
+    by: tuple[str, ...]
+    order: tuple[str, ...]
+    among: tuple[str, str] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What it is computed from."""
+        return self.column, *self.by, *self.order, *(self.among or ())[:1]
+
+    @property
+    def sql(self) -> str:
+        """The column in Spark's SQL."""
+        by, order = (", ".join(f"`{name}`" for name in names) for names in (self.by, self.order))
+        if self.among is None:
+            return f"lag(`{self.column}`) OVER (PARTITION BY {by} ORDER BY {order})"
+        among = f"`{self.among[0]}` = '{self.among[1]}'"
+        return f"CASE WHEN {among} THEN lag(`{self.column}`) OVER (PARTITION BY {among}, {by} ORDER BY {order}) END"
+
+    def values(self, rows: pa.Table) -> pa.Array:
+        """The column, a value for each row."""
+        numbers = pa.array(range(rows.num_rows), pa.int64())
+        chains = pa.table(
+            {"row": numbers, "value": rows[self.column], "chain": _codes(rows, self.by)}
+            | {f"order {name}": rows[name] for name in self.order}
+        )
+        if self.among:
+            chains = chains.filter(pc.equal(rows[self.among[0]], self.among[1]))
+        chains = chains.sort_by([(name, "ascending") for name in chains.column_names[2:]])
+        before, after = chains.slice(0, max(chains.num_rows - 1, 0)), chains.slice(1)
+        linked = pc.equal(before["chain"].combine_chunks(), after["chain"].combine_chunks())
+        previous = before["value"].combine_chunks().filter(linked)
+        return previous.take(pc.index_in(numbers, value_set=after["row"].combine_chunks().filter(linked)))
+
+
+def _codes(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
+    """A number for each row, the same where the columns are."""
+    codes = pa.array([0] * rows.num_rows, pa.int64())
+    for name in names:
+        values = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = pc.add(pc.multiply(codes, max(len(values.dictionary), 1)), values.indices.cast(pa.int64()))
+        # Never more than there are rows, so that no product overflows.
+        codes = codes.dictionary_encode().indices.cast(pa.int64())
+    return codes
+
+
+@dataclass(frozen=True)
+class Contained:
+    """Whether each item of a list is one of another list's; null where a list is not there."""
+
+    part: str
+    whole: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.part, self.whole
+
+    @property
+    def sql(self) -> str:
+        return f"size(array_except(`{self.part}`, `{self.whole}`)) = 0"
+
+    def values(self, rows: pa.Table) -> pa.Array:
+        pairs = zip(rows[self.part].to_pylist(), rows[self.whole].to_pylist(), strict=True)
+        return pa.array(
+            [None if None in (part, whole) else set(part) <= set(whole) for part, whole in pairs], pa.bool_()
+        )
+
+
+Derived = Previous | Contained

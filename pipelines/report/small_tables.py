@@ -1,0 +1,177 @@
+"""What the report takes from tables that the driver can hold: rows of files, templates, settings and findings. Pure.
+
+Rows are dicts; their times are microseconds since the epoch, and have the names of their columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.report.figures import Rows
+from pipelines.report.tiers import Node
+
+#: Keys of a broker's configuration that matter for replication, and so are shown in the report.
+CONFIG_KEYS = (
+    "process.roles",
+    "listeners",
+    "inter.broker.protocol.version",
+    "default.replication.factor",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "auto.leader.rebalance.enable",
+    "replica.lag.time.max.ms",
+    "replica.fetch.wait.max.ms",
+    "replica.fetch.min.bytes",
+    "replica.fetch.max.bytes",
+    "replica.fetch.backoff.ms",
+    "replica.socket.timeout.ms",
+    "replica.high.watermark.checkpoint.interval.ms",
+    "replica.selector.class",
+    "num.replica.fetchers",
+    "num.io.threads",
+    "num.network.threads",
+    "queued.max.requests",
+    "log.flush.interval.messages",
+    "broker.heartbeat.interval.ms",
+    "broker.session.timeout.ms",
+    "zookeeper.session.timeout.ms",
+    "controlled.shutdown.enable",
+    "request.timeout.ms",
+    "transaction.state.log.min.isr",
+    "offsets.topic.replication.factor",
+)
+UNPARSED_MAX = 20
+#: Findings of one severity that are shown.
+FINDINGS_MAX = 1000
+#: Either shows, check by check, whom an operation waits for. 4.x moved the first: levels set for its old name miss it.
+_COMPLETION_LOGGERS = ("DelayedProduce", "cluster.Partition")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The window, microseconds since the epoch, the end exclusive; None: no bound."""
+
+    since_us: int | None
+    until_us: int | None
+
+    def overlap(self, start_us: int, end_us: int) -> bool:
+        """Whether an interval, its end exclusive, has at least an instant in the window."""
+        return (self.since_us is None or end_us > self.since_us) and (self.until_us is None or start_us < self.until_us)
+
+    def hold(self, time_us: int | None) -> bool:
+        """Whether a time is in the window; what has no time may well be of it."""
+        return time_us is None or self.overlap(time_us, time_us + 1)
+
+
+def plain_rows(table: pa.Table) -> Rows:
+    """Rows of a table."""
+    columns = [
+        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for column in table.columns
+    ]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def singled_out(intervals: Rows, bounds: Bounds) -> dict[str, frozenset[Node]]:
+    """Brokers that stood out in an interval of the window, by kind of operation."""
+    nodes: dict[str, set[Node]] = defaultdict(set)
+    for row in intervals:
+        start_us = row["interval_start"]
+        if row["singled_out"] and bounds.overlap(start_us, start_us + row["interval_s"] * 1_000_000):
+            nodes[row["kind"]].add((row["cluster_id"], row["replica_id"]))
+    return {kind: frozenset(those) for kind, those in nodes.items()}
+
+
+# ------------------------------------------------------------------ findings
+
+
+def findings(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
+    """Findings of the window, of a severity at most so many: those of their own first, of every rule as many as fit.
+
+    Each says in `of_severity` how many there are.
+    """
+    rows = sorted((row for row in rows if bounds.hold(row["time"])), key=_place)
+    of_severity = Counter(row["severity"] for row in rows)
+    places: dict[tuple[str, str], count[int]] = defaultdict(count)
+    ranked: dict[str, list[tuple[tuple[bool, int, str], dict[str, Any]]]] = defaultdict(list)
+    for row in rows:
+        rank = (row["implied_by"] is not None, next(places[row["severity"], row["rule_id"]]), row["rule_id"])
+        time_us = {"time_us": row["time"], "of_severity": of_severity[row["severity"]]}
+        ranked[row["severity"]].append((rank, {name: value for name, value in row.items() if name != "time"} | time_us))
+    return [row for those in ranked.values() for _, row in sorted(those, key=lambda item: item[0])[:at_most]]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Those of their own first, then by place; what has none of it first."""
+    parts = ((row[name] is not None, row[name] or 0) for name in ("partition", "offset_start", "time"))
+    return (row["implied_by"] is not None, row["topic"] is not None, row["topic"] or "", *parts, row["finding_id"])
+
+
+# ---------------------------------------------------- coverage, configurations
+
+
+def coverage(rows: Rows) -> Rows:
+    """Records and marks of evidence, per broker."""
+    of_node: dict[tuple[str | None, int], Rows] = defaultdict(list)
+    for row in rows:
+        of_node[row["cluster_id"], row["broker_id"]].append(row)
+    return [
+        {
+            "cluster_id": cluster_id,
+            "broker_id": broker_id,
+            "lines": sum(row["line_count"] for row in those),
+            "unparsed": sum(row["line_count"] for row in those if row["outcome"] == "unparsed"),
+            # At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): none of the others.
+            "request_log": any(
+                row["template"].startswith("request.") and row["level"] in ("DEBUG", "TRACE") for row in _typed(those)
+            ),
+            "partition_debug": any(
+                row["level"] == "DEBUG" and (row["logger"] or "").endswith("cluster.Partition") for row in _typed(those)
+            ),
+            "completion_trace": any(
+                row["level"] == "TRACE" and (row["logger"] or "").endswith(_COMPLETION_LOGGERS) for row in _typed(those)
+            ),
+        }
+        for (cluster_id, broker_id), those in of_node.items()
+    ]
+
+
+def _typed(rows: Rows) -> Rows:
+    return [row for row in rows if row["outcome"] == "typed"]
+
+
+def unparsed(rows: Rows) -> Rows:
+    """The most frequent templates that were not understood."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for row in rows:
+        if row["outcome"] == "unparsed":
+            counts[row["template"], row["logger"]] += row["line_count"]
+    ordered = sorted(counts, key=lambda key: (-counts[key], key[0], key[1] is not None, key[1] or ""))
+    return [{"template": key[0], "logger": key[1], "count": counts[key]} for key in ordered[:UNPARSED_MAX]]
+
+
+def configs(rows: Rows) -> Rows:
+    """The last value of each key that a broker logged at a start."""
+    last = {(row["cluster_id"], row["broker_id"], row["key"]): row for row in sorted(rows, key=_said)}
+    return list(last.values())
+
+
+def lifecycle(rows: Rows) -> Rows:
+    """Version and mode that each broker logged last."""
+    last: dict[tuple[str | None, int | None], dict[str, Any]] = {}
+    for row in sorted(rows, key=_said):
+        node = {"cluster_id": row["cluster_id"], "broker_id": row["broker_id"], "kafka_version": None, "mode": None}
+        said = {name: row[name] for name in ("kafka_version", "mode") if row[name] is not None}
+        if said:
+            last[row["cluster_id"], row["broker_id"]] = last.get((row["cluster_id"], row["broker_id"]), node) | said
+    return list(last.values())
+
+
+def _said(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["time"], row["file_id"], row["byte_offset"], row["fact_no"]

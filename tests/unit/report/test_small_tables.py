@@ -1,0 +1,77 @@
+"""What the report takes from tables that the driver can hold."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pipelines.report.small_tables import (
+    Bounds,
+    configs,
+    coverage,
+    findings,
+    lifecycle,
+    plain_rows,
+    singled_out,
+    unparsed,
+)
+from schemas.audit import VIOLATIONS
+from schemas.gold import COVERAGE, REPLICA_BLAME
+from schemas.table import TableSpec
+from tests.unit.report.rows import Row, at, blame_interval, covered, found
+
+ALWAYS = Bounds(None, None)
+
+
+def stored(spec: TableSpec, rows: list[Row]) -> list[Row]:
+    return plain_rows(pa.Table.from_pylist(rows, spec.arrow_schema))
+
+
+def micros(ms: int) -> int:
+    return round(at(ms).timestamp() * 1_000_000)
+
+
+def test_of_many_findings_every_rule_has_some() -> None:
+    many = [found(number, rule_id="a") for number in range(6)]
+    few = [found(10 + number, rule_id="b") for number in range(2)]
+    implied = [found(20, rule_id="c", implied_by="v0")]
+    other = [found(30, severity="open")]
+    rows = findings(stored(VIOLATIONS, many + few + implied + other), ALWAYS, at_most=5)
+    shown = {row["finding_id"]: row["of_severity"] for row in rows}
+    assert shown == {"v0": 9, "v1": 9, "v2": 9, "v10": 9, "v11": 9, "v30": 1}
+
+
+def test_a_window_has_its_beginning_and_not_its_end() -> None:
+    window = Bounds(micros(1000), micros(2000))
+    rows = [
+        {**found(number), "time": time} for number, time in enumerate((at(999), at(1000), at(1999), at(2000), None))
+    ]
+    assert [row["finding_id"] for row in findings(stored(VIOLATIONS, rows), window)] == ["v1", "v2", "v4"]
+
+
+def test_who_stood_out_in_an_interval_of_the_window() -> None:
+    intervals = [blame_interval(1, at(0), True), blame_interval(2, at(0), False), blame_interval(3, at(60_000), True)]
+    rows = stored(REPLICA_BLAME, intervals)
+    assert {node[1] for nodes in singled_out(rows, ALWAYS).values() for node in nodes} == {1, 3}
+    assert {node[1] for nodes in singled_out(rows, Bounds(None, micros(60_000))).values() for node in nodes} == {1}
+
+
+def test_evidence_of_a_broker_is_typed_and_of_its_level() -> None:
+    rows = stored(COVERAGE, [covered(1, "request.produce", 10), covered(2, "nothing known", 3)])
+    rows[1] |= {"outcome": "unparsed"}
+    marks = {row["broker_id"]: (row["lines"], row["unparsed"], row["request_log"]) for row in coverage(rows)}
+    assert marks == {1: (10, 0, True), 2: (3, 3, False)}
+    info = [row | {"level": "INFO"} for row in rows]
+    assert not any(row["request_log"] for row in coverage(info))
+    assert [(row["template"], row["count"]) for row in unparsed(rows)] == [("nothing known", 3)]
+
+
+def test_the_last_that_a_broker_said_counts() -> None:
+    def said(time_us: int, byte_offset: int, **values: str | None) -> Row:
+        place = {"file_id": "f", "byte_offset": byte_offset, "fact_no": 0, "cluster_id": "c", "broker_id": 1}
+        return {"time": time_us, **place, "kafka_version": None, "mode": None, **values}
+
+    rows = [said(5, 9, kafka_version="3.9.1"), said(5, 3, kafka_version="3.9.0", mode="kraft"), said(9, 1)]
+    assert [(row["kafka_version"], row["mode"]) for row in lifecycle(rows)] == [("3.9.1", "kraft")]
+    assert lifecycle([said(1, 1)]) == []
+    settings = [said(5, 9, key="a", value="new"), said(5, 3, key="a", value="old"), said(1, 1, key="b", value=None)]
+    assert {row["key"]: row["value"] for row in configs(settings)} == {"a": "new", "b": None}
