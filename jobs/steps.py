@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,6 +21,7 @@ from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
+from pipelines.delta_log import column_of
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.lake_lock import one_writer
@@ -40,6 +40,7 @@ from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 from schemas.data_files import DATA_FILES
 from schemas.gold import RUNS
+from schemas.table import TableSpec
 
 _VERDICTS = {"clean": ExitCode.CLEAN, "violated": ExitCode.VIOLATED, "inconclusive": ExitCode.INCONCLUSIVE}
 
@@ -231,10 +232,15 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
 
 
 def _run_id(run: Run, lake: Lake) -> str:
-    files = [lake.read(spec).select("file_id") for spec in (bronze.LOG_FILES, DATA_FILES) if lake.has_rows(spec)]
-    rows = reduce(DataFrame.unionByName, files).collect() if files else []
-    kept = custody(lake).quarantined
-    return fingerprint.run_id((row["file_id"] for row in rows if row["file_id"] not in kept), run.config.config_hash)
+    read = {file_id for spec in (bronze.LOG_FILES, DATA_FILES) for file_id in _file_ids(lake, spec)}
+    return fingerprint.run_id(read - custody(lake).quarantined.keys(), run.config.config_hash)
+
+
+def _file_ids(lake: Lake, spec: TableSpec) -> list[str]:
+    if not lake.has_rows(spec):
+        return []
+    file_ids = column_of(lake.path(spec), "file_id")
+    return file_ids if file_ids is not None else [row[0] for row in lake.read(spec).select("file_id").collect()]
 
 
 def _noted(lake: Lake, run_id: str) -> bool:

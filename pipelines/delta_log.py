@@ -203,6 +203,17 @@ def actions_of(commit: Path) -> Iterator[dict[str, Any]]:
             yield orjson.loads(line)
 
 
+def column_of(path: Path, name: str) -> list[Any] | None:
+    """A column's values, in no order, read off the table's files; None where only Delta can tell what they hold."""
+    import pyarrow.parquet as pq
+
+    log = read_log(path)
+    if not log.is_plain:
+        return None
+    files = (pq.ParquetFile(path / file.path).read([name]) for file in log.files)
+    return [value for table in files for value in table.column(0).to_pylist()]
+
+
 def _checkpoint(log: Path) -> tuple[int, list[Path]]:
     """Version and files of the latest checkpoint that is whole; -1 if there is none."""
     found: dict[tuple[int, int], list[Path]] = {}

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.controllers.rows import EventRow, Ref
 from pipelines.replay.context import STARTED, ConfigLine, Contexts, contexts_of
+from pipelines.replay.seals import Broker
 
 # Kinds of rows, in the column `kind`.
 LIFE: Final = "life"
@@ -30,9 +31,6 @@ STARTING: Final = "starting"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
 UNKNOWN_CLUSTER: Final = "unknown"
-
-#: (cluster, broker).
-Broker = tuple[str, int]
 
 
 class LogFile(NamedTuple):

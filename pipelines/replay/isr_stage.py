@@ -11,11 +11,12 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake, concurrently
-from pipelines.premises import Broker, Premises
+from pipelines.premises import Premises
 from pipelines.replay import isr_events as i
 from pipelines.replay.chains import follower_fetches
 from pipelines.replay.freeze import thaw
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Gap, IsrEvidence, Span, continued
+from pipelines.replay.seals import Broker
 from pipelines.replay.standing import KRAFT, standings
 from pipelines.replay.timeline import EVENT_TYPES, KEY
 from pipelines.replay.window import WHOLE

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from pipelines.premises import Broker, Premises
+from pipelines.premises import Premises
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
+from pipelines.replay.seals import Broker
 
 KRAFT: Final = "kraft"
 _OF_KRAFT = {

@@ -20,7 +20,7 @@ from jobs.exit_codes import ExitCode
 from jobs.tables import show_tables
 from pipelines.answers import as_columns, as_csv, as_json
 from pipelines.console import CaptureConsole, RichConsole
-from pipelines.delta_log import find_tables, read_log, table_version, type_name
+from pipelines.delta_log import column_of, find_tables, read_log, table_version, type_name
 from pipelines.delta_table import first_commit
 from pipelines.duckdb_views import duckdb_script
 from pipelines.errors import InputError
@@ -54,6 +54,20 @@ def _commit(table: Path, version: int, *actions: dict[str, Any], **info: Any) ->
     lines = [{"commitInfo": {"timestamp": CREATED_MS + version, **info}}, *actions]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (table / "_delta_log" / f"{version:020}.json").write_text(text, encoding="utf-8")
+
+
+def test_a_column_is_read_off_live_files_that_hold_their_rows_as_they_are(lake: Path) -> None:
+    table = lake / "bronze" / "log_files"
+    for name, ids in (("a b", ["1", "2"]), ("gone", ["3"]), ("c", ["4"])):
+        pq.write_table(pa.table({"path": ids, "file_id": ids}), table / f"{name}.parquet")
+    assert column_of(table, "file_id") == []
+    _commit(table, 1, _add("a%20b.parquet", 2), _add("gone.parquet", 1))
+    _commit(table, 2, _add("c.parquet", 1), {"remove": {"path": "gone.parquet"}})
+    assert sorted(column_of(table, "file_id") or ()) == ["1", "2", "4"]
+    _commit(
+        table, 3, _add("c.parquet", 1, deletionVector={"storageType": "u", "pathOrInlineDv": "x", "cardinality": 1})
+    )
+    assert column_of(table, "file_id") is None
 
 
 def test_a_table_is_what_its_commits_add_up_to(lake: Path) -> None:
