@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.exit_codes import ExitCode
