@@ -118,7 +118,7 @@ class Premises:
     def digest(self, broker: Broker, before_us: int) -> str:
         """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
         lag = self.contexts.lag_times_max_us(*broker)
-        told: list[object] = [
+        parts: list[object] = [
             self.contexts.versions.get(broker),
             lag[-1][1] if lag else None,
             self.contexts.settle_us,
@@ -126,8 +126,8 @@ class Premises:
         for key, history in self._histories.get(broker, ()):
             # Nothing is said of a key that is first told later: a topic that is made then leaves the past as it is.
             if before := [entry for entry in history if entry[0] < before_us]:
-                told.append([key, before])
-        return sha256(repr(told).encode()).hexdigest()[:16]
+                parts.append([key, before])
+        return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:

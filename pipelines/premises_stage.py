@@ -60,22 +60,22 @@ def topic_names(lake: Lake, premises: Premises) -> DataFrame | None:
 
 
 def _lives(rows: DataFrame) -> DataFrame:
-    kinds = F.col("event").isin(p.STARTING, p.CLOCK_SET_BACK)
-    told = kinds | F.col("kafka_version").isNotNull() | F.col("mode").isNotNull()
-    return rows.where(F.col("broker_id").isNotNull() & told).select(
+    matters = "event IN ('{}', '{}') OR kafka_version IS NOT NULL OR mode IS NOT NULL"
+    rows = rows.where("broker_id IS NOT NULL").where(matters.format(p.STARTING, p.CLOCK_SET_BACK))
+    return rows.select(
         *_PLACE, "line_no", F.unix_micros("time").alias("time_us"), "event", "mode", "kafka_version", "detail"
     )
 
 
 def _configs(rows: DataFrame) -> DataFrame:
     """One row per line: which of `KEYS` it gives, with their values; none is an answer too."""
-    kept = F.col("key").isin(*sorted(KEYS))
+    known = F.col("key").isin(*sorted(KEYS))
     # Dumps list whatever there is, so a key that they lack says nothing; the other lines list what is set.
     rows = rows.where(
         F.col("broker_id").isNotNull()
-        & ((kept & F.col("scope").isin(BROKER, LOG_ALL)) | F.col("scope").isin(DYNAMIC, TOPIC, LOG))
+        & ((known & F.col("scope").isin(BROKER, LOG_ALL)) | F.col("scope").isin(DYNAMIC, TOPIC, LOG))
     )
-    value = F.when(kept & F.col("value").isNotNull(), F.struct("key", "value"))
+    value = F.when(known & F.col("value").isNotNull(), F.struct("key", "value"))
     lines = rows.groupBy(*_PLACE, F.unix_micros("time").alias("time_us"), "scope", "entity").agg(
         F.sort_array(F.collect_list(value)).alias("settings")
     )
@@ -94,8 +94,8 @@ def _events(rows: DataFrame) -> DataFrame:
 
 def _records(rows: DataFrame) -> DataFrame:
     """Records about nodes, and about who is the active controller."""
-    told = f"node_id IS NOT NULL OR (source = 'log' AND record = '{LEADER_CHANGE}')"
-    rows = rows.where("broker_id IS NOT NULL AND applied").where(told)
+    rows = rows.where("broker_id IS NOT NULL AND applied")
+    rows = rows.where(f"node_id IS NOT NULL OR (source = 'log' AND record = '{LEADER_CHANGE}')")
     names = ("source", "offset", "record", "record_no", "leader", "controller_epoch", *_NODE)
     return rows.select(*_PLACE, F.unix_micros("time").alias("time_us"), *names)
 

@@ -93,15 +93,15 @@ def test_request_logs_of_one_broker_overlap(spans: tuple[tuple[int, Any, Any], .
 
 def test_names_and_snapshots() -> None:
     names = [row(NAME, broker_id=None, topic_id=f"id{number}", topic=f"t{number}") for number in range(3)]
-    told = premises_of([*names, row(SNAPSHOT, broker_id=3, offset=99)], 0)
-    assert told.topic_names == {("c", f"id{number}"): f"t{number}" for number in range(3)}
-    assert told.snapshots == {("c", 3): 99}
+    premises = premises_of([*names, row(SNAPSHOT, broker_id=3, offset=99)], 0)
+    assert premises.topic_names == {("c", f"id{number}"): f"t{number}" for number in range(3)}
+    assert premises.snapshots == {("c", 3): 99}
 
 
 def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
     leads = {"source": "log", "record": "LeaderChangeMessage", "leader": 3, "controller_epoch": 7}
     fence = {"source": "log", "record": "FenceBrokerRecord", "node_id": 2, "node_epoch": 5, "offset": 40}
-    told = premises_of(
+    premises = premises_of(
         [
             row(LIFE, 5, event="starting", mode="kraft", line_no=1),
             row(LIFE, 6, event="clock_set_back", detail="2.5", line_no=1),
@@ -112,7 +112,7 @@ def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
         ],
         0,
     )
-    plan = plan_from(told)
+    plan = plan_from(premises)
     assert plan.events == {
         "c": [
             EventRow(3, 1, Ref("f", 3, 9), "broker_failed", brokers=(2,)),
@@ -122,11 +122,11 @@ def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
     assert [event.event for event in plan.topic_events["c", "orders"]] == ["config_changed"]
     assert plan.kraft == {"c": True}
     assert [(step.subject_broker_id, step.change) for step in plan.registrations["c"]] == [(2, "fenced")]
-    assert active_controllers(told) == {("c", 7): 3}
+    assert active_controllers(premises) == {("c", 7): 3}
 
 
 def test_how_brokers_stood_with_a_controller_of_kraft() -> None:
-    told = [
+    rows = [
         row(EVENT, 1, event="broker_registered", subject_broker_id=2),
         row(EVENT, 5, event="broker_fenced", subject_broker_id=2),  # is so already
         row(EVENT, 9, event="broker_unfenced", subject_broker_id=2),
@@ -137,16 +137,16 @@ def test_how_brokers_stood_with_a_controller_of_kraft() -> None:
         row(EVENT, 32, event="controller_elected"),
     ]
     standing = ((1, FENCED), (9, UNFENCED), (30, SHUTTING_DOWN))
-    assert standings(premises_of(told[::-1], 0)) == {("c", 1): {2: standing}}
+    assert standings(premises_of(rows[::-1], 0)) == {("c", 1): {2: standing}}
 
 
 def test_a_controller_of_zookeeper_registers_brokers_that_may_join_at_once() -> None:
-    told = [
+    rows = [
         row(LIFE, event="starting", mode="zookeeper"),
         row(EVENT, 1, event="broker_registered", subject_broker_id=2),
         row(EVENT, 2, event="broker_failed", subject_broker_id=2),
     ]
-    assert standings(premises_of(told, 0)) == {("c", 1): {2: ((1, UNFENCED), (2, FENCED))}}
+    assert standings(premises_of(rows, 0)) == {("c", 1): {2: ((1, UNFENCED), (2, FENCED))}}
 
 
 def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:
@@ -155,12 +155,12 @@ def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:
         for broker in (1, 2)
         for at, value in ((3, "1"), (8, "2"))
     ]
-    told = premises_of(rows, 0)
+    premises = premises_of(rows, 0)
     later = row(CONFIG, 9, 2, scope=TOPIC, entity="orders", settings=settings((MIN_ISR, "1")))
     more = premises_of([*rows, later], 0)
-    assert told.digest(("c", 1), 99) == more.digest(("c", 1), 99)
-    assert told.digest(("c", 2), 9) == more.digest(("c", 2), 9)
-    assert told.digest(("c", 2), 10) != more.digest(("c", 2), 10)
-    assert told.digest(("c", 1), 8) != told.digest(("c", 1), 9)
-    versioned = replace(told, contexts=replace(told.contexts, versions={("c", 1): "3.9.1"}))
-    assert told.digest(("c", 1), 8) != versioned.digest(("c", 1), 8)
+    assert premises.digest(("c", 1), 99) == more.digest(("c", 1), 99)
+    assert premises.digest(("c", 2), 9) == more.digest(("c", 2), 9)
+    assert premises.digest(("c", 2), 10) != more.digest(("c", 2), 10)
+    assert premises.digest(("c", 1), 8) != premises.digest(("c", 1), 9)
+    versioned = replace(premises, contexts=replace(premises.contexts, versions={("c", 1): "3.9.1"}))
+    assert premises.digest(("c", 1), 8) != versioned.digest(("c", 1), 8)
