@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pipelines.config import load_config
 from pipelines.folds import table_of
 from pipelines.lake import Lake
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.checks_stage import checked_blobs
-from pipelines.replay.stage import collect_contexts
 from pipelines.session import build_session
 from schemas.checks import PURGATORY_CHECKS
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     for root in given.lakes:
         lake = Lake(spark, root)
         started = time.monotonic()
-        blobs = checked_blobs(lake, collect_contexts(lake, 0))
+        blobs = checked_blobs(lake, collect_premises(lake, 0))
         if blobs is None:
             table.append([root.name, *["-"] * (len(HEADS) - 1)])
             continue

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pipelines.config import load_config
 from pipelines.folds import table_of
 from pipelines.lake import Lake
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.follower_worker import SPECS
 from pipelines.replay.followers_stage import follower_blobs
-from pipelines.replay.stage import collect_contexts
 from pipelines.session import build_session
 from schemas import silver
 
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     table, notes = [], []
     for root in given.lakes:
         lake = Lake(spark, root)
-        blobs = follower_blobs(lake, collect_contexts(lake, 5_000_000)).persist()
+        blobs = follower_blobs(lake, collect_premises(lake, 5_000_000).contexts).persist()
         truncations, stays = (table_of(blobs, spec.name, spec.worker_schema) for spec in SPECS)
         table.append([root.name, *figures(lake, truncations, stays)])
         notes += [f"{root.name}: {line}" for line in remarkable(truncations)]

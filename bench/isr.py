@@ -17,13 +17,13 @@ import pyarrow as pa
 from pipelines.config import load_config
 from pipelines.groups import groups
 from pipelines.lake import Lake
+from pipelines.premises_stage import collect_premises
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.context import Contexts
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
-from pipelines.replay.stage import collect_contexts
 from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, timeline
 from pipelines.session import build_session
 from schemas.events import Event
@@ -58,12 +58,13 @@ def main() -> None:
 
 def inputs(lake: Lake, tier: str) -> tuple[list[pa.RecordBatch], Contexts, Evidences]:
     """Events of all partitions in their order, and what the brokers' logs show beside them."""
-    rows = timeline(lake, tier)
+    premises = collect_premises(lake, 0)
+    rows = timeline(lake, premises, tier)
     more = isr_events(lake, tier)
     if more is not None:
         rows = rows.unionByName(more)
     table = rows.orderBy(*KEY, *ORDER).select(*KEY, *EVENT_TYPES).toArrow()
-    return table.to_batches(), collect_contexts(lake, 0), collect_evidence(lake)
+    return table.to_batches(), premises.contexts, collect_evidence(lake, premises)
 
 
 def replay(

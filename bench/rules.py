@@ -15,8 +15,8 @@ from pathlib import Path
 from pipelines.config import Config, load_config
 from pipelines.controllers.stage import replayed_controllers
 from pipelines.lake import Lake
-from pipelines.replay.context import Contexts
-from pipelines.replay.context_stage import collect_contexts
+from pipelines.premises import Premises
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.stage import replayed
 from pipelines.rules.registry import RULES
@@ -31,11 +31,11 @@ def main(lakes: Sequence[str]) -> None:
     print("| lake | facts judged | replay s | rules s | rules / replay |\n|---|---:|---:|---:|---:|")
     for name in lakes:
         lake = Lake(spark, Path(name))
-        contexts = collect_contexts(lake, config.replay.settle_ms * 1000)
+        premises = collect_premises(lake, config.replay.settle_ms * 1000)
         for _ in range(2):
-            replay_s = _seconds(lambda: _replay(lake, config, contexts))  # noqa: B023
+            replay_s = _seconds(lambda: _replay(lake, config, premises))  # noqa: B023
             judged: list[int] = []
-            rules_s = _seconds(lambda: judged.append(_rules(lake, config, contexts)))  # noqa: B023
+            rules_s = _seconds(lambda: judged.append(_rules(lake, config, premises)))  # noqa: B023
         print(f"| {Path(name).name} | {judged[-1]:,} | {replay_s:.1f} | {rules_s:.1f} | {rules_s / replay_s:.2f} |")
     spark.stop()
 
@@ -46,15 +46,15 @@ def _seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _replay(lake: Lake, config: Config, contexts: Contexts) -> None:
-    with replayed(lake, config.replay, contexts, collect_evidence(lake)) as made:
+def _replay(lake: Lake, config: Config, premises: Premises) -> None:
+    with replayed(lake, config.replay, premises, collect_evidence(lake, premises)) as made:
         for rows in (made.operations, made.isr_changes):
             rows.write.format("noop").mode("overwrite").save()
 
 
-def _rules(lake: Lake, config: Config, contexts: Contexts) -> int:
-    found = find_cases(lake, contexts, config.audit, RULES)
-    with replayed_controllers(lake, contexts) as made:
+def _rules(lake: Lake, config: Config, premises: Premises) -> int:
+    found = find_cases(lake, premises, config.audit, RULES)
+    with replayed_controllers(lake, premises) as made:
         made.blobs.write.format("noop").mode("overwrite").save()
     return sum(found.checked.values())
 

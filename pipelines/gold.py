@@ -16,10 +16,10 @@ from pipelines.fingerprint import gold_fingerprint
 from pipelines.lake import Lake, concurrently
 from pipelines.lake_tables import sql_text
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.premises import Premises
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
-from pipelines.replay.context import Contexts
-from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.isr_stage import collect_evidence
@@ -70,19 +70,21 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
     Returns:
         Where each broker's replay began, and why.
     """
-    contexts = collect_contexts(lake, config.replay.settle_ms * 1000)
+    premises = collect_premises(lake, config.replay.settle_ms * 1000)
     fingerprint = gold_fingerprint(config.config_hash)
-    todo = plan(lake, contexts, fingerprint, config.replay.seal_lag_ms * 1000)
+    todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     carried: list[tuple[int, Mapping[Broker, Seal]]] = []
 
     def operations() -> None:
-        carried.append(_operations(lake, config, contexts, todo, run_id))
+        carried.append(_operations(lake, config, premises, todo, run_id))
 
     def phases() -> None:
         if todo.whole:
-            _replace(lake, gold.REQUEST_PHASES, request_phases(lake) if has_requests(lake) else None, run_id)
+            repeated = premises.has_overlapping_request_logs
+            rows = request_phases(lake, repeated) if has_requests(lake) else None
+            _replace(lake, gold.REQUEST_PHASES, rows, run_id)
         elif has_requests(lake) and (new := sorted({file_id for ids in todo.new_files.values() for file_id in ids})):
-            rows = request_phases(lake, new).persist()
+            rows = request_phases(lake, True, new).persist()
             # Without a bound each hour's merge would join the whole of the largest gold table.
             first = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
             if first is not None:
@@ -93,10 +95,10 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         _replace(lake, gold.COVERAGE, _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else None, run_id)
 
     def followers() -> None:
-        lake.replace_blobs(follower_blobs(lake, contexts), FOLLOWER_TABLES, run_id)
+        lake.replace_blobs(follower_blobs(lake, premises.contexts), FOLLOWER_TABLES, run_id)
 
     def checks() -> None:
-        blobs = checked_blobs(lake, contexts) if config.replay.evidence_tier_max == "T3" else None
+        blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None
         if blobs is None:
             lake.empty(PURGATORY_CHECKS, run_id)
         else:
@@ -104,22 +106,22 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     with lake.stamped(run_id):
         concurrently([operations, phases, followers, checks, coverage])
-        audit(lake, contexts, config.audit, run_id)
+        audit(lake, premises, config.audit, run_id)
     for version, seals in carried:
         note_replays(lake, todo, seals, version, run_id, fingerprint)
     return todo.starts
 
 
 def _operations(
-    lake: Lake, config: Config, contexts: Contexts, todo: Plan, run_id: str
+    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str
 ) -> tuple[int, Mapping[Broker, Seal]]:
     """Write what the replay of partitions and fetches gives; the version of what it carries, and its seals."""
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
             lake.empty(spec, run_id)
         return lake.empty(CARRIED, run_id), {}
-    evidence = collect_evidence(lake, todo.window)
-    with replayed(lake, config.replay, contexts, evidence, todo.window) as made:
+    evidence = collect_evidence(lake, premises, todo.window)
+    with replayed(lake, config.replay, premises, evidence, todo.window) as made:
         kept = made.operations.persist()
         late = F.when(F.col("class") == LATE, F.col("highest_time"))
         told = kept.agg(F.unix_micros(F.min("arrival_time")), F.unix_micros(F.min(late))).collect()[0]

@@ -13,7 +13,7 @@ from pipelines.controllers.decode import EVENT, ISR_CHANGE, REPLICA_STATE, Answe
 from pipelines.controllers.failover import Failover, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
 from pipelines.controllers.partition_machine import replay_partition_states
-from pipelines.controllers.plan import UNKNOWN_CLUSTER, Plan
+from pipelines.controllers.plan import Plan
 from pipelines.controllers.replica_machine import replay_replica_states
 from pipelines.controllers.rows import (
     FAILOVER_NOT_COMPLETED,
@@ -27,6 +27,7 @@ from pipelines.controllers.rows import (
 )
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
+from pipelines.premises import UNKNOWN_CLUSTER
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import VIOLATION, Case
 from pipelines.rules.rule import Ref as Evidence

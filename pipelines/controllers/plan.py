@@ -10,11 +10,10 @@ from typing import Any, Final
 from pipelines.controllers.decode import once
 from pipelines.controllers.rows import EventRow, Ref, RegistrationRow
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
+from pipelines.premises import STARTING, UNKNOWN_CLUSTER, Premises
 from pipelines.replay.context import MIN_ISR, Contexts, value_at
 from pipelines.replay.versions import parse_version, rules_for
 
-#: Lines of several clusters may be under this name: nothing of two brokers is compared there.
-UNKNOWN_CLUSTER: Final = "unknown"
 #: Events that a handover can follow from, or end with; all others stay with their partition.
 EVENTS: Final = (
     "broker_failed",
@@ -31,6 +30,8 @@ EVENTS: Final = (
 )
 _KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
 _KRAFT: Final = "kraft"
+#: Record of the metadata log that names the active controller from there on.
+LEADER_CHANGE: Final = "LeaderChangeMessage"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,27 @@ class Plan:
             return None
         caps = rules_for(self.contexts.versions.get((cluster_id, broker_id))).caps_min_isr_at_replicas
         return min(int(value), replicas) if caps and replicas else int(value)
+
+
+def plan_from(premises: Premises) -> Plan:
+    """The plan of a whole audit."""
+    starts = [
+        (life.cluster_id, EventRow(life.time_us, life.broker_id, life.ref, life.event, detail=life.detail))
+        for life in premises.lives
+        if life.event == STARTING
+    ]
+    modes = [(life.cluster_id, life.mode) for life in premises.lives if life.mode is not None]
+    nodes = (row for row in premises.records if row["node_id"] is not None)
+    return plan_of(premises.contexts, [*premises.events, *starts], modes, registration_rows(nodes))
+
+
+def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
+    """The active controller by (cluster, its epoch), as the metadata log says."""
+    return {
+        (row["cluster_id"], row["controller_epoch"]): row["leader"]
+        for row in premises.records
+        if row["record"] == LEADER_CHANGE and row["leader"] is not None and row["controller_epoch"] is not None
+    }
 
 
 def plan_of(

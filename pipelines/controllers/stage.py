@@ -21,15 +21,14 @@ from pyspark.sql import functions as F
 from pipelines.blobs import BLOB_SCHEMA, BLOBS, Tables
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
-from pipelines.controllers.failover_causes import STARTED
 from pipelines.controllers.leaderships import Mark
 from pipelines.controllers.partition_work import REFUSED, of_registrations
-from pipelines.controllers.plan import EVENTS, Plan, plan_of, registration_rows
+from pipelines.controllers.plan import EVENTS, Plan, active_controllers, plan_from
 from pipelines.controllers.procedure_steps import Step, procedure
-from pipelines.controllers.rows import EventRow, Ref
+from pipelines.controllers.rows import Ref
 from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake, concurrently
-from pipelines.replay.context import Contexts
+from pipelines.premises import Premises
 from pipelines.replay.timeline import METADATA_TOPIC
 from pipelines.shapes import Value, shaped
 from schemas import controllers as c
@@ -39,7 +38,6 @@ from schemas.table import TableSpec
 
 _KEY_TYPES = {"key_topic": "string", "key_partition": "int"}
 _PARTITION_RECORDS = ("PartitionRecord", "PartitionChangeRecord")
-_LEADER_CHANGE = "LeaderChangeMessage"
 #: Steps of an election that the controller takes; brokers take the others.
 _CONTROLLERS_STEPS = ("elected", "sent")
 
@@ -61,15 +59,16 @@ class Controllers(NamedTuple):
 
 
 @contextmanager
-def replayed_controllers(lake: Lake, contexts: Contexts) -> Iterator[Controllers]:
+def replayed_controllers(lake: Lake, premises: Premises) -> Iterator[Controllers]:
     """What the replay gives, computed once; kept until the block ends.
 
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
-    (plan, active, snapshots), *made = concurrently([lambda: collect_plan(lake, contexts), *_parts(lake)])
+    plan = plan_from(premises)
+    made = concurrently(_parts(lake))
     records = _rows(lake, METADATA_RECORDS)
     if records is not None:
-        made.append([_records(records, active, snapshots)])
+        made.append([_records(records, active_controllers(premises), premises.snapshots)])
     parts = [part for some in made for part in some]
     blobs = lake.spark.createDataFrame([], BLOBS)
     if parts:
@@ -135,66 +134,6 @@ def _procedures(told: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str
 def _step(part: Mapping[str, Any]) -> Step:
     mark = None if part["time_us"] is None else Mark(part["time_us"], part["clock"], Ref("", 0, 0))
     return Step(part["step"], mark, part["partitions"], answer=part["step"] not in _CONTROLLERS_STEPS)
-
-
-def collect_plan(lake: Lake, contexts: Contexts) -> tuple[Plan, dict[tuple[str, int], int], dict[tuple[str, int], int]]:
-    """What is of whole clusters; the active controller by (cluster, its epoch), and to which offset a node's copy of
-    the metadata log is known to be committed, by (cluster, node)."""
-    events, records = concurrently([lambda: _collect_events(lake), lambda: _collect_records(lake)])
-    modes = [(cluster_id, row.detail) for cluster_id, row in events if row.event == "mode"]
-    active: dict[tuple[str, int], int] = {}
-    snapshots: dict[tuple[str, int], int] = {}
-    nodes = []
-    for row in records:
-        if row["node_id"] is not None:
-            nodes.append(row)
-        elif row["source"] == "snapshot":
-            key = (row["cluster_id"], row["broker_id"])
-            snapshots[key] = max(snapshots.get(key, -1), row["offset"])
-        elif row["leader"] is not None and row["controller_epoch"] is not None:
-            active[row["cluster_id"], row["controller_epoch"]] = row["leader"]
-    told = [(cluster_id, row) for cluster_id, row in events if row.event != "mode"]
-    return plan_of(contexts, told, modes, registration_rows(nodes)), active, snapshots
-
-
-def _collect_events(lake: Lake) -> list[tuple[str, EventRow]]:
-    parts = []
-    rows = _rows(lake, silver.CONTROLLER_EVENTS)
-    if rows is not None:
-        parts.append(_row(rows.where(F.col("event").isin(*EVENTS) & F.col("partition").isNull()), d.EVENT))
-    lives = _rows(lake, silver.BROKER_LIFECYCLE)
-    if lives is not None:
-        modes = lives.where("mode IS NOT NULL").groupBy("cluster_id", "mode").agg(F.min("broker_id").alias("broker_id"))
-        own = ("broker_id", "file_id", "byte_offset", "line_no", "event", "detail", "time_us")
-        unknown = {name: None for name in d.columns_of(d.EVENT) if name not in own}
-        parts.append(_row(lives.where(F.col("event") == STARTED), d.EVENT, **unknown))
-        nothing = {name: None for name in d.columns_of(d.EVENT) if name != "broker_id"}
-        told = {"time_us": F.lit(0), "event": F.lit("mode"), "detail": F.col("mode")}
-        parts.append(_row(modes, d.EVENT, **{**nothing, **told}))
-    if not parts:
-        return []
-    names = list(d.ROW_TYPES)
-    found = []
-    for row in reduce(DataFrame.unionByName, parts).select("cluster_id", *names).collect():
-        values = [tuple(row[name]) if isinstance(row[name], list) else row[name] for name in names]
-        decoded = d.decoded(d.EVENT, values)
-        assert isinstance(decoded, EventRow)
-        found.append((row["cluster_id"], decoded))
-    return found
-
-
-def _collect_records(lake: Lake) -> list[Mapping[str, Any]]:
-    """Records about nodes, about who is the active controller, and the last offset of the newest snapshot."""
-    rows = _rows(lake, METADATA_RECORDS)
-    if rows is None:
-        return []
-    names = ["cluster_id", "broker_id", "source", "offset", "record", "leader", "controller_epoch", "node_id"]
-    names += ["node_epoch", "fenced", "in_controlled_shutdown", "file_id", "byte_offset", "record_no"]
-    told = rows.where(f"applied AND (node_id IS NOT NULL OR (source = 'log' AND record = '{_LEADER_CHANGE}'))")
-    told = told.select(*names, F.unix_micros("time").alias("time_us"))
-    newest = rows.where("source = 'snapshot'").groupBy("cluster_id", "broker_id").agg(F.max("offset").alias("offset"))
-    newest = newest.withColumn("source", F.lit("snapshot"))
-    return [row.asDict() for row in told.unionByName(newest, allowMissingColumns=True).collect()]
 
 
 def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from pipelines.config import LatencyConfig
 from pipelines.lake import Lake
-from schemas import bronze, gold, silver
+from schemas import gold, silver
 
 SINGLED_OUT_SHARE = 2 / 3
 SINGLED_OUT_EXCESS = 0.2
@@ -36,10 +36,11 @@ _PHASES = (
 )
 
 
-def request_phases(lake: Lake, file_ids: Sequence[str] | None = None) -> DataFrame:
+def request_phases(lake: Lake, repeated: bool, file_ids: Sequence[str] | None = None) -> DataFrame:
     """Rows of ``gold.request_phases`` for every completed request in silver.
 
     Args:
+        repeated: a line may stand in two files.
         file_ids: only those of these files.
     """
     tables = []
@@ -56,16 +57,7 @@ def request_phases(lake: Lake, file_ids: Sequence[str] | None = None) -> DataFra
         raise ValueError("there are no requests in silver")
     phases = reduce(DataFrame.unionByName, tables)
     # Rows of one request are equal in all columns; looking for them costs a shuffle of all requests.
-    several = file_ids is not None or _files_overlap(lake)
-    return phases.dropDuplicates(list(gold.REQUEST_PHASES.keys)) if several else phases
-
-
-def _files_overlap(lake: Lake) -> bool:
-    """Whether two files of one broker and kind cover a common time: a line may stand in both."""
-    files = lake.read(bronze.LOG_FILES).where("kind = 'kafka-request' AND first_time IS NOT NULL")
-    by_start = Window.partitionBy("cluster_id", "broker_id").orderBy("first_time", "file_id")
-    before = F.max("last_time").over(by_start.rowsBetween(Window.unboundedPreceding, -1))
-    return not files.withColumn("before", before).where("first_time <= before").isEmpty()
+    return phases.dropDuplicates(list(gold.REQUEST_PHASES.keys)) if repeated else phases
 
 
 def _micros(name: str) -> Column:

@@ -6,25 +6,24 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial, reduce
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.folds import table_of
 from pipelines.lake import Lake
+from pipelines.premises import REQUEST_FILE, Premises
 from pipelines.replay import partition_worker, session_worker
 from pipelines.replay.chains import follower_fetches, last_fetches
-from pipelines.replay.context import Contexts, premises
 from pipelines.replay.fetch_timeline import watches_to_carry
 from pipelines.replay.freeze import freeze
 from pipelines.replay.isr_stage import Evidences
 from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
 from pipelines.replay.window import Bounds, Window
-from pipelines.silver.parse import topic_names
 from pipelines.table_files import rows_table
-from schemas import bronze, silver, state
+from schemas import silver, state
 from schemas.state import CARRIED, REPLAYS
 
 _BROKER = ("cluster_id", "broker_id")
@@ -53,15 +52,15 @@ class Plan:
         return not self.window.seals
 
 
-def plan(lake: Lake, contexts: Contexts, fingerprint: str, lag_us: int) -> Plan:
+def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
     """Decide, broker by broker, where the replay goes on.
 
     Args:
-        contexts: what lines tell by now of versions and settings.
+        premises: what lines tell by now of versions, settings and topic ids, and which files there are.
         fingerprint: of code, rules and configuration: rows of another one are never gone on from.
         lag_us: how far behind the end of a log its replay is final.
     """
-    files = _parsed_files(lake)
+    files = _parsed_files(premises)
     stamps = [Stamp.from_json(text) for _, text in lake.stamps(REPLAYS)]
     known = _replayed_files(lake) if stamps else set()
     new_files: dict[Broker, list[str]] = defaultdict(list)
@@ -76,8 +75,8 @@ def plan(lake: Lake, contexts: Contexts, fingerprint: str, lag_us: int) -> Plan:
     if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
         # An older state is asked for: only those that maintenance has left can be gone back to.
         stamps[1:] = [stamp for stamp in stamps[1:] if lake.keeps(CARRIED, stamp.carried_version)]
-    found = starts(last, stamps, fingerprint, earliest, partial(premises, contexts), lag_us)
-    for broker in _named_since(lake, stamps, found):
+    found = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us)
+    for broker in _named_since(lake, premises, stamps, found):
         found[broker] = Start(None, None, CONFIGURATION)
     seals = {broker: start.seal for broker, start in found.items() if start.seal is not None}
     until = {}
@@ -88,17 +87,12 @@ def plan(lake: Lake, contexts: Contexts, fingerprint: str, lag_us: int) -> Plan:
     return Plan(window, found, new_files, last)
 
 
-def _parsed_files(lake: Lake) -> list[tuple[str, Broker, bool, int, int]]:
+def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
     """(file, broker, whether it is a request log, first and last instant) of the files that silver holds."""
-    if not lake.has_rows(silver.LINE_COUNTS):
-        return []
-    parsed = lake.read(silver.LINE_COUNTS).select("file_id").distinct()
-    rows = lake.read(bronze.LOG_FILES).where("broker_id IS NOT NULL AND first_time IS NOT NULL").join(parsed, "file_id")
-    first, last = F.unix_micros("first_time").alias("first_us"), F.unix_micros("last_time").alias("last_us")
-    listed = rows.select("file_id", *_BROKER, (F.col("kind") == "kafka-request").alias("is_request"), first, last)
     return [
-        (row["file_id"], (row["cluster_id"] or "unknown", row["broker_id"]), row["is_request"], *row[4:])
-        for row in listed.collect()
+        (file.file_id, (file.cluster_id, file.broker_id), file.kind == REQUEST_FILE, file.first_us, file.last_us)
+        for file in premises.files
+        if file.parsed and file.broker_id is not None and file.first_us is not None and file.last_us is not None
     ]
 
 
@@ -134,15 +128,17 @@ def _earliest(
     return earliest
 
 
-def _named_since(lake: Lake, stamps: list[Stamp], found: Mapping[Broker, Start]) -> list[Broker]:
+def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], found: Mapping[Broker, Start]) -> set[Broker]:
     """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
-    names = topic_names(lake)
-    if not stamps or names is None or not any(start.seal for start in found.values()):
-        return []
+    if not stamps or not premises.topic_names or not any(start.seal for start in found.values()):
+        return set()
     rows = lake.read(CARRIED, stamps[0].carried_version).where("kind = 'partition' AND name LIKE 'id:%'")
     topic_id = F.regexp_extract("name", r"^id:(.*)-\d+$", 1).alias("topic_id")
-    told = rows.select(*_BROKER, topic_id).join(F.broadcast(names), ["cluster_id", "topic_id"], "left_semi")
-    return [(row["cluster_id"], row["broker_id"]) for row in told.select(*_BROKER).distinct().collect()]
+    return {
+        (row["cluster_id"], row["broker_id"])
+        for row in rows.select(*_BROKER, topic_id).distinct().collect()
+        if (row["cluster_id"], row["topic_id"]) in premises.topic_names
+    }
 
 
 def _carried(lake: Lake, found: Mapping[Broker, Start]) -> DataFrame | None:

@@ -29,6 +29,7 @@ from pipelines.blobs import Batches, Tables
 from pipelines.folds import fold
 from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
+from pipelines.premises import Premises
 from pipelines.replay.context import Contexts
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
@@ -97,25 +98,21 @@ class LogRow(NamedTuple):
     partitions: int | None = None
 
 
-def checked_blobs(lake: Lake, contexts: Contexts) -> DataFrame | None:
-    """Rows of ``gold.purgatory_checks`` as blobs, lazily; None, without a job, where no broker logged its checks.
-
-    Args:
-        contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
-    """
-    rows = log_rows(lake)
+def checked_blobs(lake: Lake, premises: Premises) -> DataFrame | None:
+    """Rows of ``gold.purgatory_checks`` as blobs, lazily; None, without a job, where no broker logged its checks."""
+    rows = log_rows(lake, premises)
     if rows is None:
         return None
-    return fold(rows, KEY, ORDER, ROW_TYPES, _checker(contexts))
+    return fold(rows, KEY, ORDER, ROW_TYPES, _checker(premises.contexts))
 
 
-def log_rows(lake: Lake) -> DataFrame | None:
+def log_rows(lake: Lake, premises: Premises) -> DataFrame | None:
     """Lines of all purgatories, in no order: `KEY`, `ROW_TYPES` and what `ORDER` needs; None where there are none."""
     if not lake.has_rows(silver.DELAYED_OPERATION_CHECKS):
         return None
     files = _files(lake)
     checks = _rows(lake, silver.DELAYED_OPERATION_CHECKS, files, F.col("operation") == "produce")
-    initial = _with_partitions(lake, checks.where("step = 'initial'"))
+    initial = _with_partitions(lake, premises, checks.where("step = 'initial'"))
     others = checks.where(F.col("step").isin(*_STEPS.keys() - {"initial"}))
     same = ("required_offset", "start_offset", "acks_pending", "error_code", "acked", "awaiting")
     parts = [
@@ -157,13 +154,11 @@ def _rows(lake: Lake, spec: TableSpec, files: DataFrame, wanted: Column) -> Data
     return rows.join(F.broadcast(files), "file_id")
 
 
-def _with_partitions(lake: Lake, initial: DataFrame) -> DataFrame:
+def _with_partitions(lake: Lake, premises: Premises, initial: DataFrame) -> DataFrame:
     """How many partitions the request has whose batch starts there: ``partitions``, null where no line tells."""
-    requests = None
-    if lake.has_rows(silver.PRODUCE_REQUESTS):
-        requests = with_topic_names(lake, lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"))
-    if requests is None:
+    if not lake.has_rows(silver.PRODUCE_REQUESTS):
         return initial.withColumn("partitions", F.lit(None).cast("int"))
+    requests = with_topic_names(lake, premises, lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"))
     place = (*KEY, "start_offset")
     appended = requests.withColumn("start_offset", F.col("part.base_offset")).where("start_offset >= 0")
     # An offset can be written again after a truncation: alone is what is so each time.

@@ -1,6 +1,6 @@
 """What each broker's log says of its version and configuration, as time goes.
 
-Pure: built from small rows that the driver collects (`pipelines.replay.context_stage`).
+Pure: built from small rows that the driver collects (`pipelines.premises`).
 
 Which value holds (KIP-226; ``DynamicBrokerConfig``, ``LogConfig.fromProps``): a topic's override; else the broker's own
 dynamic value; else the dynamic value for all brokers; else the static one. What tells them apart in a log:
@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from pipelines.replay.kernel import Context
@@ -152,6 +151,14 @@ class Contexts:
         told = self.broker_configs.get((cluster_id, broker_id, key), ())
         return told[-1][1] if told else None
 
+    def first_counts(self, key: str) -> dict[str, int]:
+        """By cluster, the first number that a broker logged of one of `KEYS`; the largest where brokers differ."""
+        counts: dict[str, int] = {}
+        for (cluster_id, _), history in self.settings(key).items():
+            for _, count in _integers(history)[:1]:
+                counts[cluster_id] = max(count, counts.get(cluster_id, count))
+        return counts
+
     def settings(self, key: str) -> dict[tuple[str, int], History]:
         """Histories of one of `KEYS`, by (cluster, broker)."""
         return {(cluster, broker): told for (cluster, broker, name), told in self.broker_configs.items() if name == key}
@@ -161,17 +168,6 @@ def value_at(history: History | Overrides, time_us: int) -> str | None:
     """The value as of an instant; None before the first one, and while an override is not set."""
     at = bisect_right(history, time_us, key=lambda entry: entry[0])
     return history[at - 1][1] if at else None
-
-
-def premises(contexts: Contexts, broker: tuple[str, int], before_us: int) -> str:
-    """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
-    lag = contexts.lag_times_max_us(*broker)
-    told: list[object] = [contexts.versions.get(broker), lag[-1][1] if lag else None, contexts.settle_us]
-    for configs in (contexts.broker_configs, contexts.topic_configs):
-        for key, history in sorted(configs.items()):
-            if key[:2] == broker:
-                told.append([key, [entry for entry in history if entry[0] < before_us]])
-    return sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def contexts_of(

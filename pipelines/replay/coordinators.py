@@ -15,15 +15,14 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake
-from schemas import silver
+from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 
 GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 
 _COUNT_KEYS = {
-    GROUP_TOPIC: ("offsets.topic.num.partitions", 50),
-    TRANSACTION_TOPIC: ("transaction.state.log.num.partitions", 50),
+    GROUP_TOPIC: (OFFSETS_PARTITIONS, 50),
+    TRANSACTION_TOPIC: (TRANSACTIONS_PARTITIONS, 50),
 }
 _GROUP_APIS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "SYNC_GROUP")
 _TRANSACTION_APIS = ("INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_TO_TXN", "END_TXN")
@@ -31,28 +30,20 @@ _TRANSACTION_APIS = ("INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_T
 APIS = (*_GROUP_APIS, *_TRANSACTION_APIS, "WRITE_TXN_MARKERS")
 
 
-def partition_counts(lake: Lake) -> DataFrame | None:
-    """Partitions of the internal topics per cluster, as brokers' configuration says; None where no line does.
+def partition_count(contexts: Contexts, topic: str) -> Column:
+    """Partitions of an internal topic, by cluster_id.
 
-    Columns: cluster_id, and a count per topic.
+    A topic is made once, with what brokers' configuration says by then: what it says later changes nothing.
     """
-    if not lake.has_rows(silver.BROKER_CONFIGS):
-        return None
-    told = lake.read(silver.BROKER_CONFIGS).where("scope = 'broker' AND cluster_id IS NOT NULL")
-    counts = [
-        F.max(F.when(F.col("key") == key, F.try_to_number("value", F.lit("999999")).cast("int"))).alias(
-            _count_column(topic)
-        )
-        for topic, (key, _) in _COUNT_KEYS.items()
-    ]
-    return told.where(F.col("key").isin(*[key for key, _ in _COUNT_KEYS.values()])).groupBy("cluster_id").agg(*counts)
+    key, default = _COUNT_KEYS[topic]
+    column = F.lit(default)
+    for cluster_id, count in sorted(contexts.first_counts(key).items()):
+        if count != default:
+            column = F.when(F.col("cluster_id") == cluster_id, count).otherwise(column)
+    return column
 
 
-def _count_column(topic: str) -> str:
-    return f"{topic.strip('_')}_partitions"
-
-
-def records(requests: DataFrame, counts: DataFrame | None) -> DataFrame:
+def records(requests: DataFrame, contexts: Contexts) -> DataFrame:
     """Requests that appended a coordinator's records, with ``partitions`` replaced by the one appended to.
 
     A request that was answered without waiting appended nothing: the partition was in the transaction already, the
@@ -60,7 +51,7 @@ def records(requests: DataFrame, counts: DataFrame | None) -> DataFrame:
 
     Args:
         requests: rows of ``silver.requests``.
-        counts: `partition_counts`.
+        contexts: configuration of the brokers.
     """
     group = F.col("api").isin(*_GROUP_APIS)
     topic = F.when(group, F.lit(GROUP_TOPIC)).otherwise(F.lit(TRANSACTION_TOPIC))
@@ -79,11 +70,8 @@ def records(requests: DataFrame, counts: DataFrame | None) -> DataFrame:
         .withColumn("key", key)
         .where("records > 0 AND key IS NOT NULL")
     )
-    if counts is not None:
-        rows = rows.join(F.broadcast(counts), "cluster_id", "left")
-    columns = {name: F.col(_count_column(name)) if counts is not None else F.lit(None) for name in _COUNT_KEYS}
-    count = F.when(group, F.coalesce(columns[GROUP_TOPIC], F.lit(_COUNT_KEYS[GROUP_TOPIC][1]))).otherwise(
-        F.coalesce(columns[TRANSACTION_TOPIC], F.lit(_COUNT_KEYS[TRANSACTION_TOPIC][1]))
+    count = F.when(group, partition_count(contexts, GROUP_TOPIC)).otherwise(
+        partition_count(contexts, TRANSACTION_TOPIC)
     )
     part = F.struct(
         F.col("internal_topic").alias("topic"),

@@ -8,15 +8,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import topic_names
 from pipelines.replay import outcome as o
 from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
 from pipelines.replay.session_worker import CARRIED
-from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
+from pipelines.replay.timeline import METADATA_TOPIC, operation_id
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import Value, look_up, shaped
-from pipelines.silver.parse import topic_names
 from schemas import session_events as s
 from schemas import silver
 from schemas.fields import spark_types
@@ -41,20 +42,20 @@ _MARGIN_US = 1_000_000
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions, window: Part = WHOLE) -> DataFrame | None:
+def fetch_timeline(lake: Lake, wakes: DataFrame, premises: Premises, window: Part = WHOLE) -> DataFrame | None:
     """Events of all connections: `KEY`, ``rank`` and `EVENT_TYPES`; None where there are no fetches.
 
     Args:
         wakes: rows of `pipelines.replay.partition_worker.WAKE_TYPES` with the key of the partition replay.
-        versions: Kafka version by (cluster, broker).
         window: which part of silver; its sessions come first, as events of the kind `CARRIED` with the session in a
             column ``carried``, which is null for all others.
     """
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
     requests = _requests(lake, window)
-    watched = _watched(wakes, _named(lake, watches(requests, window)))
+    watched = _watched(wakes, _named(lake, premises, watches(requests, window)))
     events = _fetches(requests).unionByName(_wakes(watched))
+    versions = premises.contexts.likely_versions
     moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
     if moved:
         events = events.unionByName(_commits(watched, moved))
@@ -183,12 +184,12 @@ def watches_to_carry(lake: Lake, window: Part) -> DataFrame | None:
     return rows.withColumn("last_us", last_us).where(~window.ends.before(F.col("last_us") + _GONE_US)).drop("last_us")
 
 
-def _named(lake: Lake, listed: DataFrame) -> DataFrame:
+def _named(lake: Lake, premises: Premises, listed: DataFrame) -> DataFrame:
     listed = listed.withColumn("until_us", F.max("went_us").over(Window.partitionBy(*KEY)))
-    names = topic_names(lake)
+    names = topic_names(lake, premises)
     if names is None:
         return listed
-    named = listed.join(F.broadcast(names.select("cluster_id", "topic_id", "name")), ["cluster_id", "topic_id"], "left")
+    named = listed.join(F.broadcast(names), ["cluster_id", "topic_id"], "left")
     return named.withColumn("topic", F.coalesce("topic", "name"))
 
 

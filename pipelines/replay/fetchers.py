@@ -26,8 +26,6 @@ FAILED = "failed"
 BROKER_STOPPED = "broker_stopped"
 LOG_ENDS = "log_ends"
 
-FETCHERS_KEY = "num.replica.fetchers"
-
 
 def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
     """Thread of a partition among ``num.replica.fetchers``.

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pipelines.blobs import Batches, Tables
 from pipelines.groups import Columns, groups
-from pipelines.replay.context import History
-from pipelines.replay.fetchers import FETCHERS_KEY
+from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts
 from pipelines.replay.follower_truncation import effective_rules
 from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
 from pipelines.replay.versions import rules_for
 from schemas import replicas as r
 
-PROTOCOL_KEY = "inter.broker.protocol.version"
 #: Tables that a worker gives.
 SPECS = (r.REPLICA_TRUNCATIONS, r.FETCHER_TIMELINE)
 _TABLES = {TRUNCATION: r.REPLICA_TRUNCATIONS.name, STAY: r.FETCHER_TIMELINE.name}
 _KEY_WIDTH = 3
 
 
-def follower_worker(
-    versions: Mapping[tuple[str, int], str], settings: Mapping[tuple[str, int, str], History]
-) -> Callable[[Batches], Batches]:
+def follower_worker(contexts: Contexts) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over events that are sorted by partition."""
+    versions = dict(contexts.versions)
+    protocols, fetchers_of = contexts.settings(PROTOCOL_VERSION), contexts.settings(REPLICA_FETCHERS)
 
     def replay(batches: Batches) -> Batches:
         tables = Tables({spec.name: spec.schema for spec in SPECS})
@@ -35,14 +33,14 @@ def follower_worker(
                 broker: effective_rules(rules_for(versions.get((cluster_id, broker))), _latest(cluster_id, broker))
                 for broker in {event.broker_id for event in events}
             }
-            fetchers = {broker: settings.get((cluster_id, broker, FETCHERS_KEY), ()) for broker in rules}
+            fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in rules}
             for kind, values in partition_rows(events, topic, partition, rules, fetchers):
                 tables.add_named(_TABLES[kind], {**key, **_times(values)})
             yield from tables.take()
         yield from tables.rest()
 
     def _latest(cluster_id: str, broker_id: int) -> str | None:
-        history = settings.get((cluster_id, broker_id, PROTOCOL_KEY), ())
+        history = protocols.get((cluster_id, broker_id), ())
         return history[-1][1] if history else None
 
     return replay

@@ -15,9 +15,8 @@ from pyspark.sql import functions as F
 from pipelines.blobs import BLOBS
 from pipelines.folds import fold
 from pipelines.lake import Lake
-from pipelines.replay.context import Contexts, History
-from pipelines.replay.fetchers import FETCHERS_KEY
-from pipelines.replay.follower_worker import PROTOCOL_KEY, follower_worker
+from pipelines.replay.context import Contexts
+from pipelines.replay.follower_worker import follower_worker
 from pipelines.replay.versions import parse_version
 from pipelines.shapes import Value, look_up, shaped
 from schemas import replicas as r
@@ -35,33 +34,15 @@ _FETCHER_CLIENT = r"^broker-(\d+)-fetcher-(\d+)$"
 
 
 def follower_blobs(lake: Lake, contexts: Contexts) -> DataFrame:
-    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs. Lazy, but for the brokers' settings.
+    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily.
 
     Args:
-        contexts: versions of the brokers (`pipelines.replay.stage.collect_contexts`).
+        contexts: versions of the brokers (`pipelines.premises.Premises`).
     """
     events = follower_events(lake, contexts)
     if events is None:
         return lake.spark.createDataFrame([], BLOBS)
-    return fold(events, KEY, (), EVENT_TYPES, follower_worker(contexts.versions, collect_settings(lake)))
-
-
-def collect_settings(lake: Lake) -> dict[tuple[str, int, str], History]:
-    """Histories of `FETCHERS_KEY` and `PROTOCOL_KEY` by broker: small, whatever the size of the logs."""
-    found: dict[tuple[str, int, str], History] = {}
-    if not lake.has_rows(silver.BROKER_CONFIGS):
-        return found
-    told = lake.read(silver.BROKER_CONFIGS).where(
-        F.col("key").isin(FETCHERS_KEY, PROTOCOL_KEY)
-        & F.col("scope").isin("broker", "broker_dynamic")
-        & F.col("broker_id").isNotNull()
-        & F.col("value").isNotNull()
-    )
-    since = told.groupBy("cluster_id", "broker_id", "key", "value", F.unix_micros("time").alias("at")).count()
-    for row in sorted(since.collect(), key=lambda row: (row["at"], row["value"])):
-        key = (row["cluster_id"], row["broker_id"], row["key"])
-        found[key] = (*found.get(key, ()), (row["at"], row["value"]))
-    return found
+    return fold(events, KEY, (), EVENT_TYPES, follower_worker(contexts))
 
 
 def follower_events(lake: Lake, contexts: Contexts) -> DataFrame | None:

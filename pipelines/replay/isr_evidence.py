@@ -79,7 +79,7 @@ class IsrEvidence:
 
     Attributes:
         fetches_logged: spans over which the broker's request log shows followers' fetches.
-        silences: spans over which the broker wrote no line at all, in time order.
+        silences: spans over which the broker wrote no line at all, in time order, without overlap.
         gaps: by connection of a follower: where its fetches lie further apart than `FETCH_GAP_US`, in time order, the
             last one without an end.
         standing: by replica: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order, as the controller
@@ -103,7 +103,9 @@ class IsrEvidence:
 
     def silent_us(self, from_us: int, until_us: int) -> int:
         """How much of a span the broker stood still."""
-        return sum(max(0, min(until_us, until) - max(from_us, since)) for since, until in self.silences)
+        first = bisect_right(self.silences, from_us, key=_ends)
+        last = bisect_left(self.silences, until_us, lo=first, key=_begins)
+        return sum(min(until_us, until) - max(from_us, since) for since, until in self.silences[first:last])
 
     def last_fetch(self, connection: str, before_us: int, chain_end_us: int) -> Span:
         """(earliest, latest) instant of the last fetch on a connection before an instant.
@@ -173,8 +175,12 @@ class IsrEvidence:
         return bisect_right(self.standing.get(replica_id, ()), (time_us + _STANDING_EARLY_US, "~"))
 
 
-def _begins(gap: Gap) -> int:
-    return gap.since_us
+def _begins(span: Gap | Span) -> int:
+    return span[0]
+
+
+def _ends(span: Span) -> int:
+    return span[1]
 
 
 def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us: Mapping[str, int]) -> IsrEvidence:

@@ -58,9 +58,11 @@ class IsrJudge:
         Returns:
             Whether it ought to have been seen: the evaluation cannot have missed it.
         """
+        if not self._evidence.logged(certain_us, until_us):
+            return False
         blocked = self._blocked(certain_us, until_us, under_way)
         held_us = until_us - certain_us - self._evidence.silent_us(certain_us, until_us)
-        if held_us <= self._period_us * (1 + blocked) or not self._evidence.logged(certain_us, until_us):
+        if held_us <= self._period_us * (1 + blocked):
             return False
         outcome.class_ = o.NOT_OBSERVED
         if (outcome.lowest_us or 0) <= self.refused_us <= until_us:

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake
+from pipelines.lake import Lake, concurrently
+from pipelines.premises import Premises
 from pipelines.replay import isr_events as i
 from pipelines.replay.chains import follower_fetches
 from pipelines.replay.freeze import thaw
-from pipelines.replay.isr_evidence import (
-    FENCED,
-    FETCH_GAP_US,
-    NEVER_US,
-    SHUTTING_DOWN,
-    UNFENCED,
-    Gap,
-    IsrEvidence,
-    continued,
-)
+from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Gap, IsrEvidence, Span, continued
+from pipelines.replay.seals import Broker
+from pipelines.replay.standing import KRAFT, standings
 from pipelines.replay.timeline import EVENT_TYPES, KEY
 from pipelines.replay.window import WHOLE
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import look_up, shaped
+from pipelines.silver.facts import REQUEST_LOGGER
 from schemas import bronze, silver
 from schemas.state import EVIDENCE
 
@@ -41,19 +37,7 @@ _MOVED_ON = "already updated state|stale leader epoch|newer version"
 #: How soon after an answer a follower's next fetch is there.
 _UNSEEN_US = 100_000
 
-_KRAFT_STANDING = {
-    "broker_fenced": FENCED,
-    "broker_registered": FENCED,  # a broker is fenced from its registration until it has caught up with the metadata
-    "broker_unfenced": UNFENCED,
-    "controlled_shutdown": SHUTTING_DOWN,
-}
-_ZOOKEEPER_STANDING = {
-    "broker_failed": FENCED,
-    "broker_registered": UNFENCED,
-    "controlled_shutdown": SHUTTING_DOWN,
-}
-
-Evidences = dict[tuple[str, int], IsrEvidence]
+Evidences = dict[Broker, IsrEvidence]
 
 
 def isr_events(lake: Lake, tier_max: str = "T3", window: Part = WHOLE) -> DataFrame | None:
@@ -110,21 +94,33 @@ def _changed() -> Column:
     )
 
 
-def collect_evidence(lake: Lake, window: Part = WHOLE) -> Evidences:
-    """By (cluster, broker): a row per silence, gap, chain of fetches, and word of the controller, never per line.
+def collect_evidence(lake: Lake, premises: Premises, window: Part = WHOLE) -> Evidences:
+    """By (cluster, broker): a row per silence, gap and chain of fetches, never per line.
 
     Args:
         window: which part of silver to look at; what lies before comes from the evidence that it carries.
     """
     before = _carried(window)
-    found: Evidences = defaultdict(IsrEvidence)
-    _add_silences(lake, found, window, before)
-    resumed = _add_fetches(lake, found, window)
-    _add_standing(lake, found)
+    shown, stood_still = concurrently(
+        [partial(_fetch_evidence, lake, window), partial(_silence_evidence, lake, window, before)]
+    )
+    standing = standings(premises)
+    brokers = {(file.cluster_id, file.broker_id) for file in premises.files if file.broker_id is not None}
+    evidences: Evidences = {}
+    for key in brokers | shown.logged.keys() | stood_still.last_us.keys() | standing.keys():
+        evidences[key] = IsrEvidence(
+            fetches_logged=shown.logged.get(key, ()),
+            silences=tuple(sorted(stood_still.silences.get(key, ()))),
+            gaps={connection: tuple(sorted(gaps)) for connection, gaps in shown.gaps.get(key, {}).items()},
+            standing=standing.get(key, {}),
+            kraft=premises.modes.get(key, KRAFT) == KRAFT,
+            chain_ends=shown.chain_ends.get(key, {}),
+            last_line_us=stood_still.last_us.get(key, 0),
+        )
     for key, evidence in before.items():
         seal_us = window.seals[key].sealed_us
-        found[key] = continued(evidence, found[key], seal_us, resumed.get(key, {}))
-    return dict(found)
+        evidences[key] = continued(evidence, evidences.get(key, IsrEvidence()), seal_us, shown.resumed.get(key, {}))
+    return evidences
 
 
 def _carried(window: Part) -> Evidences:
@@ -134,67 +130,98 @@ def _carried(window: Part) -> Evidences:
     return {(row["cluster_id"], row["broker_id"]): thaw(bytes(row["state"]), ()) for row in states.collect()}
 
 
-def _add_silences(lake: Lake, found: Evidences, window: Part, before: Evidences) -> None:
+@dataclass
+class _Silences:
+    """By broker, spans without a line, and when its last line before the seal of this run was written."""
+
+    silences: dict[Broker, list[Span]] = field(default_factory=lambda: defaultdict(list))
+    last_us: dict[Broker, int] = field(default_factory=dict)
+
+
+def _silence_evidence(lake: Lake, window: Part, before: Evidences) -> _Silences:
+    """Silences that begin while requests are logged: a broker without them says little and stands still by that.
+
+    None without request logs, and so without a query: of no change of an ISR there is known when it was due.
+    """
+    stood_still = _Silences()
+    if not lake.has_rows(silver.FETCH_REQUESTS):
+        return stood_still
     lines = lake.read(bronze.LOG_LINES).where("broker_id IS NOT NULL AND time IS NOT NULL")
-    lines = window.sealed.rows(lines, "time").select(*_BROKER, F.unix_micros("time").alias("time_us"))
-    last = [(*key, evidence.last_line_us) for key, evidence in before.items() if evidence.last_line_us]
+    is_request = F.coalesce(F.col("logger") == REQUEST_LOGGER, F.lit(False)).alias("is_request")
+    lines = window.sealed.rows(lines, "time").select(*_BROKER, F.unix_micros("time").alias("time_us"), is_request)
+    last = [
+        (*key, evidence.last_line_us, evidence.logged(evidence.last_line_us, evidence.last_line_us))
+        for key, evidence in before.items()
+        if evidence.last_line_us
+    ]
     if last:
-        lines = lines.unionByName(lake.spark.createDataFrame(last, "cluster_id string, broker_id int, time_us long"))
+        columns = "cluster_id string, broker_id int, time_us long, is_request boolean"
+        lines = lines.unionByName(lake.spark.createDataFrame(last, columns))
+    request_us = F.when(F.col("is_request"), F.col("time_us"))
     buckets = lines.groupBy(*_BROKER, F.floor(F.col("time_us") / _SILENCE_US).alias("bucket")).agg(
-        F.min("time_us").alias("first_us"), F.max("time_us").alias("last_us")
+        F.min("time_us").alias("first_us"),
+        F.max("time_us").alias("last_us"),
+        F.min(request_us).alias("first_request_us"),
+        F.max(request_us).alias("last_request_us"),
     )
     broker = Over.partitionBy(*_BROKER)
-    in_order = broker.orderBy("bucket")
-    # Seals lie on whole seconds, so a bucket lies on one side of them.
-    sealed_us = F.max(F.when(window.ends.before(F.col("last_us")), F.col("last_us"))).over(broker)
-    gaps = buckets.withColumn("since_us", F.lag("last_us").over(in_order)).withColumn("sealed_us", sealed_us)
+    rows = buckets.withColumns(
+        {
+            "since_us": F.lag("last_us").over(broker.orderBy("bucket")),
+            # Seals lie on whole seconds, so a bucket lies on one side of them.
+            "sealed_us": F.max(F.when(window.ends.before(F.col("last_us")), F.col("last_us"))).over(broker),
+            "logged_from_us": F.min("first_request_us").over(broker),
+            "logged_until_us": F.max("last_request_us").over(broker) + _LOGGED_SLACK_US,
+        }
+    )
     silent = F.col("first_us") - F.col("since_us") > _SILENCE_US
-    spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    for row in gaps.withColumn("silent", silent).where("silent OR last_us = sealed_us").collect():
+    silent = silent & F.col("since_us").between(F.col("logged_from_us"), F.col("logged_until_us"))
+    rows = rows.withColumn("silent", silent).where("silent OR last_us = sealed_us")
+    for row in rows.select(*_BROKER, "silent", "since_us", "first_us", "sealed_us").collect():
         key = row["cluster_id"], row["broker_id"]
         if row["silent"]:
-            spans[key].append((row["since_us"], row["first_us"]))
-        found[key] = replace(found[key], last_line_us=row["sealed_us"] or 0)
-    for key, silences in spans.items():
-        found[key] = replace(found[key], silences=tuple(sorted(silences)))
+            stood_still.silences[key].append((row["since_us"], row["first_us"]))
+        stood_still.last_us[key] = row["sealed_us"] or 0
+    return stood_still
 
 
-def _add_fetches(lake: Lake, found: Evidences, window: Part) -> dict[tuple[str, int], dict[str, int]]:
-    """What followers' connections show. Gives when the last fetch before the seals was dequeued, by connection."""
-    brokers = lake.read(bronze.LOG_FILES).where("broker_id IS NOT NULL").select(*_BROKER).distinct()
-    for row in brokers.collect():
-        key = row["cluster_id"], row["broker_id"]
-        found[key] = replace(found[key], fetches_logged=())
-    resumed: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+@dataclass
+class _Fetches:
+    """By broker: see `IsrEvidence`; and when the last fetch before the seals was dequeued, by connection."""
+
+    logged: dict[Broker, tuple[Span, ...]] = field(default_factory=dict)
+    gaps: dict[Broker, dict[str, list[Gap]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    chain_ends: dict[Broker, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    resumed: dict[Broker, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+
+
+def _fetch_evidence(lake: Lake, window: Part) -> _Fetches:
+    """What followers' connections show, and over which span any fetches are logged."""
+    shown = _Fetches()
     if not lake.has_rows(silver.FETCH_REQUESTS):
-        return resumed
+        return shown
     fetches = window.sealed.rows(lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL"), "handled_time")
     logged = fetches.groupBy(*_BROKER).agg(
         F.min(F.unix_micros("arrival_time")).alias("since_us"), F.max(F.unix_micros("time")).alias("until_us")
     )
-    for row in logged.collect():
-        key = row["cluster_id"], row["broker_id"]
-        span = (row["since_us"] - _LOGGED_SLACK_US, row["until_us"] + _LOGGED_SLACK_US)
-        found[key] = replace(found[key], fetches_logged=(span,))
-    found_gaps: dict[tuple[str, int], dict[str, list[Gap]]] = defaultdict(lambda: defaultdict(list))
-    ends: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
-    for row in _gaps(follower_fetches(lake, window)).collect():
+    logged = logged.withColumn("is_logged_span", F.lit(True))
+    rows = _gaps(follower_fetches(lake, window)).unionByName(logged, allowMissingColumns=True)
+    for row in rows.collect():
         key, connection = (row["cluster_id"], row["broker_id"]), row["connection"]
+        if row["is_logged_span"]:
+            shown.logged[key] = ((row["since_us"] - _LOGGED_SLACK_US, row["until_us"] + _LOGGED_SLACK_US),)
+            continue
         if row["carried_chain_no"] is not None:
-            resumed[key][connection] = row["since_us"]
+            shown.resumed[key][connection] = row["since_us"]
         if row["is_end"]:
-            ends[key][f"{connection}#{row['chain_no']}"] = row["arrival_us"]
+            shown.chain_ends[key][f"{connection}#{row['chain_no']}"] = row["arrival_us"]
         if row["until_us"] is None:
             # A follower asks again as soon as it is answered; if it is killed then, that fetch is logged nowhere.
-            found_gaps[key][connection].append(Gap(row["since_us"], row["completed_us"] + _UNSEEN_US, NEVER_US))
+            shown.gaps[key][connection].append(Gap(row["since_us"], row["completed_us"] + _UNSEEN_US, NEVER_US))
         elif row["is_gap"]:
             gap = Gap(row["since_us"], row["handled_us"], row["until_us"], row["complete"])
-            found_gaps[key][connection].append(gap)
-    for key, by_connection in found_gaps.items():
-        found[key] = replace(found[key], gaps={name: tuple(sorted(listed)) for name, listed in by_connection.items()})
-    for key, by_chain in ends.items():
-        found[key] = replace(found[key], chain_ends=by_chain)
-    return resumed
+            shown.gaps[key][connection].append(gap)
+    return shown
 
 
 def _gaps(fetches: DataFrame) -> DataFrame:
@@ -212,35 +239,10 @@ def _gaps(fetches: DataFrame) -> DataFrame:
         }
     )
     is_gap = F.col("until_us") - F.col("since_us") > FETCH_GAP_US
-    return rows.withColumn("is_gap", is_gap).where(
+    rows = rows.withColumn("is_gap", is_gap).where(
         "until_us IS NULL OR is_gap OR is_end OR carried_chain_no IS NOT NULL"
     )
-
-
-def _add_standing(lake: Lake, found: Evidences) -> None:
-    """Only where the controller runs within the broker, or writes beside it: then both are on one clock."""
-    modes = lake.read(silver.BROKER_LIFECYCLE).where("broker_id IS NOT NULL AND mode IS NOT NULL")
-    for row in modes.select(*_BROKER, "mode").distinct().collect():
-        key = row["cluster_id"], row["broker_id"]
-        found[key] = replace(found[key], kraft=row["mode"] == "kraft")
-    if not lake.has_rows(silver.CONTROLLER_EVENTS):
-        return
-    said = lake.read(silver.CONTROLLER_EVENTS).where(
-        F.col("broker_id").isNotNull()
-        & F.col("subject_broker_id").isNotNull()
-        & F.col("event").isin(*_KRAFT_STANDING, *_ZOOKEEPER_STANDING)
+    instants = ("arrival_us", "since_us", "handled_us", "completed_us", "until_us")
+    return rows.select(
+        *_BROKER, "connection", "chain_no", "carried_chain_no", *instants, "complete", "is_end", "is_gap"
     )
-    told: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
-    columns = (*_BROKER, "subject_broker_id", "event", F.unix_micros("time").alias("at_us"), "byte_offset")
-    for row in sorted(said.select(*columns).collect(), key=lambda row: (row["at_us"], row["byte_offset"])):
-        key = row["cluster_id"], row["broker_id"]
-        history = told[key][row["subject_broker_id"]]
-        state = (_KRAFT_STANDING if found[key].kraft else _ZOOKEEPER_STANDING).get(row["event"])
-        if state is None:
-            continue
-        if history and history[-1][0] == row["at_us"]:
-            history.pop()  # a controller that starts replays what was, all at once: the last word counts
-        if not history or history[-1][1] != state:
-            history.append((row["at_us"], state))
-    for key, by_replica in told.items():
-        found[key] = replace(found[key], standing={replica: tuple(h) for replica, h in by_replica.items()})

@@ -15,10 +15,11 @@ from pipelines.blobs import shape
 from pipelines.config import ReplayConfig
 from pipelines.folds import fold, table_of
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import topic_names
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
-from pipelines.replay.context import Contexts, premises
-from pipelines.replay.context_stage import collect_contexts as collect_contexts
+from pipelines.replay.context import Contexts
 from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
@@ -39,7 +40,6 @@ from pipelines.replay.session_worker import FETCHES, SessionWorker
 from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, operation_id, timeline
 from pipelines.replay.window import WHOLE, Window
-from pipelines.silver.parse import topic_names
 from schemas import gold, silver
 from schemas.isr import ISR_TIMELINE
 from schemas.state import OUTCOME, PARTITION, WAKE
@@ -88,7 +88,7 @@ class Replayed(NamedTuple):
 def replayed(
     lake: Lake,
     config: ReplayConfig,
-    contexts: Contexts,
+    premises: Premises,
     evidence: Evidences | None = None,
     window: Window = WHOLE,
 ) -> Iterator[Replayed]:
@@ -101,16 +101,16 @@ def replayed(
         evidence: of `pipelines.replay.isr_stage.collect_evidence`; collected here if None.
         window: which part of silver, and what is carried from before; all of it, from the beginning, if not given.
     """
-    partitions = replay_partitions(lake, contexts, config, evidence, window).persist()
+    partitions = replay_partitions(lake, premises, config, evidence, window).persist()
     sessions: DataFrame | None = None
     try:
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
-        seals = _seals(partitions, window, contexts)
-        sessions = _sessions(lake, partitions, limits, contexts, window, seals)
-        kinds = [_produces(lake, partitions, limits, contexts, window)]
+        seals = _seals(partitions, window, premises)
+        sessions = _sessions(lake, partitions, limits, premises, window, seals)
+        kinds = [_produces(lake, partitions, limits, premises.contexts, window)]
         if sessions is not None:
             sessions = sessions.persist()
-            kinds.append(_fetches(lake, sessions))
+            kinds.append(_fetches(lake, premises, sessions))
         operations = [rows for rows in kinds if rows is not None]
         nothing = lake.spark.createDataFrame([], gold.DELAYED_OPERATIONS.worker_schema)
         yield Replayed(
@@ -128,13 +128,13 @@ def replayed(
 
 def replay_partitions(
     lake: Lake,
-    contexts: Contexts,
+    premises: Premises,
     config: ReplayConfig,
     evidence: Evidences | None = None,
     window: Window = WHOLE,
 ) -> DataFrame:
     """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
-    events = timeline(lake, config.evidence_tier_max, contexts.likely_versions, window)
+    events = timeline(lake, premises, config.evidence_tier_max, window)
     isr_lines = isr_events(lake, config.evidence_tier_max, window)
     if isr_lines is not None:
         events = events.unionByName(isr_lines)
@@ -145,8 +145,8 @@ def replay_partitions(
     if folds is not None:
         # The operator has the folds as its state.
         events = events.unionByName(folds.drop("carried") if is_stateful else folds, allowMissingColumns=True)
-    evidence = collect_evidence(lake, window) if evidence is None else evidence
-    worker = PartitionWorker(contexts, evidence, window.until)
+    evidence = collect_evidence(lake, premises, window) if evidence is None else evidence
+    worker = PartitionWorker(premises.contexts, evidence, window.until)
     if is_stateful:
         return stateful_fold(events, folds, worker)
     return fold(events, KEY, ORDER, (*EVENT_TYPES, "carried"), worker)
@@ -167,7 +167,7 @@ def _folds(carried: DataFrame) -> DataFrame:
     )
 
 
-def _seals(partitions: DataFrame, window: Window, contexts: Contexts) -> dict[Broker, Seal]:
+def _seals(partitions: DataFrame, window: Window, premises: Premises) -> dict[Broker, Seal]:
     """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
     if not window.until:
         return {}
@@ -184,7 +184,7 @@ def _seals(partitions: DataFrame, window: Window, contexts: Contexts) -> dict[Br
             sealed_us,
             max(sessions_us, before.sessions_us) if before else sessions_us,
             min(sealed_us, waiting_us),
-            premises(contexts, broker, sealed_us),
+            premises.digest(broker, sealed_us),
         )
     return seals
 
@@ -207,7 +207,7 @@ def wakes_of(partitions: DataFrame, window: Window) -> DataFrame:
 def _produces(
     lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts, window: Window
 ) -> DataFrame | None:
-    requests = _requests(lake, window)
+    requests = _requests(lake, contexts, window)
     if requests is None:
         return None
     outcomes = outcomes_of(partitions, window)
@@ -222,22 +222,22 @@ def _sessions(
     lake: Lake,
     partitions: DataFrame,
     limits: Tolerances,
-    contexts: Contexts,
+    premises: Premises,
     window: Window,
     seals: Mapping[Broker, Seal],
 ) -> DataFrame | None:
     """Blobs of `SESSION_SHAPES`; None where there are no fetches."""
-    events = fetches.fetch_timeline(lake, wakes_of(partitions, window), contexts.likely_versions, window)
+    events = fetches.fetch_timeline(lake, wakes_of(partitions, window), premises, window)
     if events is None:
         return None
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
-    worker = SessionWorker(limits, contexts.likely_versions, sealed_us)
+    worker = SessionWorker(limits, premises.contexts.likely_versions, sealed_us)
     return fold(events, fetches.KEY, fetches.ORDER, (*fetches.EVENT_TYPES, "carried"), worker)
 
 
-def _fetches(lake: Lake, sessions: DataFrame) -> DataFrame:
+def _fetches(lake: Lake, premises: Premises, sessions: DataFrame) -> DataFrame:
     judged = table_of(sessions, FETCHES, SESSION_SHAPES[FETCHES])
-    names = topic_names(lake)
+    names = topic_names(lake, premises)
     if names is not None:
         named = names.select("cluster_id", F.col("topic_id").alias("closing_topic"), "name")
         judged = judged.join(F.broadcast(named), ["cluster_id", "closing_topic"], "left")
@@ -267,7 +267,7 @@ def _fetch_columns(judged: DataFrame) -> list[Column]:
     ]
 
 
-def _requests(lake: Lake, window: Window) -> DataFrame | None:
+def _requests(lake: Lake, contexts: Contexts, window: Window) -> DataFrame | None:
     """Requests whose answer waits in the produce purgatory: acks=all produces, and those of coordinators."""
     kinds = []
     if lake.has_rows(silver.PRODUCE_REQUESTS):
@@ -275,7 +275,7 @@ def _requests(lake: Lake, window: Window) -> DataFrame | None:
     if lake.has_rows(silver.REQUESTS):
         requests = window.waiting.rows(lake.read(silver.REQUESTS), "handled_time")
         marking = requests.where("api = 'WRITE_TXN_MARKERS' AND broker_id IS NOT NULL AND size(partitions) > 0")
-        kinds += [coordinators.records(requests, coordinators.partition_counts(lake)), marking]
+        kinds += [coordinators.records(requests, contexts), marking]
     return reduce(DataFrame.unionByName, [_waiting(rows) for rows in kinds]) if kinds else None
 
 

@@ -10,6 +10,8 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import topic_names
 from pipelines.replay import coordinators
 from pipelines.replay.chains import FETCH_INSTANTS, carried_fetches, chained
 from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
@@ -17,7 +19,6 @@ from pipelines.replay.received_states import with_made_changes, with_received_st
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
 from pipelines.shapes import Value, look_up, shaped
-from pipelines.silver.parse import topic_names
 from schemas import events as e
 from schemas import silver
 from schemas.fields import spark_types
@@ -44,20 +45,19 @@ _CARRIER_INSTANTS = ("arrival", "dequeued", "handled", "completed", "sent")
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
 
 
-def timeline(lake: Lake, tier_max: str = "T3", versions: Versions | None = None, window: Window = WHOLE) -> DataFrame:
+def timeline(lake: Lake, premises: Premises, tier_max: str = "T3", window: Window = WHOLE) -> DataFrame:
     """Events of all partitions: `KEY`, ``rank`` and `EVENT_TYPES`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
-        versions: Kafka version by (cluster, broker), for what a version does not log.
         window: which part of silver.
     """
     parts = [
         *_leadership(lake),
-        *_isr(lake, versions or {}),
+        *_isr(lake, premises.contexts.likely_versions),
         *_rolls(lake, window),
-        *_fetches(lake, window),
-        *_appends_of_requests(lake, versions or {}, window),
+        *_fetches(lake, premises, window),
+        *_appends_of_requests(lake, premises, window),
     ]
     if tier_max == "T3":
         parts += [*_checks(lake, window), *_appends(lake, window)]
@@ -195,13 +195,13 @@ def _rolls(lake: Lake, window: Window) -> list[DataFrame]:
     ]
 
 
-def _fetches(lake: Lake, window: Window) -> list[DataFrame]:
+def _fetches(lake: Lake, premises: Premises, window: Window) -> list[DataFrame]:
     """Followers' fetches with their place in the chain of fetches of their connection."""
     listed, requests = _rows(lake, silver.REPLICA_FETCHES), _rows(lake, silver.FETCH_REQUESTS)
     if listed is None or requests is None:
         return []
     listed = window.sealed.rows(listed.where("source = 'request'"), "handled_time")
-    listed = named(lake, listed).where(F.col("topic") != METADATA_TOPIC)
+    listed = named(lake, premises, listed).where(F.col("topic") != METADATA_TOPIC)
     empty = (
         window.sealed.rows(requests, "handled_time")
         .where("replica_id >= 0 AND size(partitions) = 0 AND size(responses) = 0")
@@ -238,14 +238,14 @@ def _fetches(lake: Lake, window: Window) -> list[DataFrame]:
     ]
 
 
-def _appends_of_requests(lake: Lake, versions: Versions, window: Window) -> list[DataFrame]:
+def _appends_of_requests(lake: Lake, premises: Premises, window: Window) -> list[DataFrame]:
     """Appends on behalf of requests: of producers, of coordinators, and of transaction markers."""
     made = []
     requests = _rows(lake, silver.REQUESTS)
     produces = _rows(lake, silver.PRODUCE_REQUESTS)
     if produces is not None:
-        produces = with_topic_names(lake, window.sealed.rows(produces, "handled_time"))
-    if produces is not None:
+        produces = with_topic_names(lake, premises, window.sealed.rows(produces, "handled_time"))
+        versions = premises.contexts.likely_versions
         silent = [key for key, version in versions.items() if not rules_for(version).logs_transactional_ids]
         if silent and requests is not None:
             produces = _with_inferred_producers(produces, requests, silent)
@@ -261,7 +261,7 @@ def _appends_of_requests(lake: Lake, versions: Versions, window: Window) -> list
         )
     if requests is not None:
         asked = window.sealed.rows(requests, "handled_time")
-        records = exploded(coordinators.records(asked, coordinators.partition_counts(lake)))
+        records = exploded(coordinators.records(asked, premises.contexts))
         made.append(_append_event(records, acks=-1, records="records"))
         markers = coordinators.markers(requests, asked)
         made.append(
@@ -310,16 +310,14 @@ def exploded(requests: DataFrame) -> DataFrame:
     return rows.select("*", F.col("part.topic").alias("topic"), F.col("part.partition").alias("partition"))
 
 
-def with_topic_names(lake: Lake, requests: DataFrame | None) -> DataFrame | None:
+def with_topic_names(lake: Lake, premises: Premises, requests: DataFrame) -> DataFrame:
     """Produce requests exploded, with names instead of ids where a line tells them."""
-    if requests is None:
-        return None
-    return named(lake, exploded(requests))
+    return named(lake, premises, exploded(requests))
 
 
-def named(lake: Lake, rows: DataFrame) -> DataFrame:
+def named(lake: Lake, premises: Premises, rows: DataFrame) -> DataFrame:
     """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
-    names = topic_names(lake)
+    names = topic_names(lake, premises)
     if names is None:
         return rows
     by_id = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")

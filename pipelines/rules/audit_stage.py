@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from pipelines.config import AuditConfig
 from pipelines.controllers.stage import Controllers, replayed_controllers
 from pipelines.lake import Lake, concurrently
+from pipelines.premises import CLOCK_SET_BACK, Premises
 from pipelines.quality.quarantine import quarantined
-from pipelines.replay.context import Contexts
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
@@ -21,17 +19,15 @@ from pipelines.rules.stage import find_cases
 from pipelines.table_files import rows_table
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.audit_facts import NO_TIME_US
-from schemas.bronze import LOG_FILES
 from schemas.controllers import TABLES as CONTROLLER_TABLES
-from schemas.silver import BROKER_LIFECYCLE
 from schemas.table import TableSpec
 
 
-def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> None:
+def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> None:
     """Ask all rules and write what they found."""
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     controllers, found = concurrently(
-        [lambda: _controllers(lake, contexts, stamp), lambda: find_cases(lake, contexts, config, rules)]
+        [lambda: _controllers(lake, premises, stamp), lambda: find_cases(lake, premises, config, rules)]
     )
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
@@ -39,7 +35,7 @@ def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> No
     checked = found.checked | controllers.checked
     errors = found.errors | controllers.errors
     left_out = counted(found.left_out, config.severity)
-    results = results_of(rules, findings, checked, errors, _doubts(lake, contexts, found.named), left_out)
+    results = results_of(rules, findings, checked, errors, _doubts(lake, premises, found.named), left_out)
     lines = lines_of(lake, findings)
 
     def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -54,23 +50,24 @@ def audit(lake: Lake, contexts: Contexts, config: AuditConfig, stamp: str) -> No
     )
 
 
-def _controllers(lake: Lake, contexts: Contexts, stamp: str) -> Controllers:
-    with replayed_controllers(lake, contexts) as made:
+def _controllers(lake: Lake, premises: Premises, stamp: str) -> Controllers:
+    with replayed_controllers(lake, premises) as made:
         lake.replace_blobs(made.blobs, CONTROLLER_TABLES, stamp)
         return made
 
 
-def _doubts(lake: Lake, contexts: Contexts, named: Mapping[str, set[int]]) -> list[str]:
-    """What the audit takes for granted and does not hold. A row per file comes to the driver, as for the report."""
-    rows = lake.read(LOG_FILES).select(
-        "cluster_id", "broker_id", "path", "kind", F.unix_micros("first_time"), F.unix_micros("last_time")
-    )
-    files = [File(row[0] or "unknown", *row[1:]) for row in rows.collect()]
-    steps = []
-    if lake.has_rows(BROKER_LIFECYCLE):
-        back = lake.read(BROKER_LIFECYCLE).where("event = 'clock_set_back' AND broker_id IS NOT NULL")
-        steps = [(row[0], row[1], float(row[2])) for row in back.select("cluster_id", "broker_id", "detail").collect()]
-    return doubts(files, named, contexts.versions, steps, [file.path for file in quarantined(lake)])
+def _doubts(lake: Lake, premises: Premises, named: Mapping[str, set[int]]) -> list[str]:
+    """What the audit takes for granted and does not hold."""
+    files = [
+        File(file.cluster_id, file.broker_id, file.path, file.kind, file.first_us, file.last_us)
+        for file in premises.files
+    ]
+    steps = [
+        (life.cluster_id, life.broker_id, float(life.detail or 0))
+        for life in premises.lives
+        if life.event == CLOCK_SET_BACK
+    ]
+    return doubts(files, named, premises.contexts.versions, steps, [file.path for file in quarantined(lake)])
 
 
 def _time(time_us: int | None) -> datetime | None:

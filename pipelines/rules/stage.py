@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pipelines.config import AuditConfig
 from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
-from pipelines.replay.context import Contexts
+from pipelines.premises import Premises
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
 from pipelines.rules.facts.timeline import facts
 from pipelines.rules.rule import Rule
@@ -35,12 +35,12 @@ class Found(NamedTuple):
     named: dict[str, set[int]]
 
 
-def find_cases(lake: Lake, contexts: Contexts, config: AuditConfig, rules: Sequence[Rule]) -> Found:
+def find_cases(lake: Lake, premises: Premises, config: AuditConfig, rules: Sequence[Rule]) -> Found:
     """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule."""
-    rows = facts(lake, contexts.versions)
+    rows = facts(lake, premises)
     if not rows.columns[len(KEY) :]:
         return Found([], {}, {}, {}, {})
-    audited = fold(rows, KEY, ORDER, FACT_TYPES, auditor(contexts, rules, config.clock_skew_max_ms * 1000))
+    audited = fold(rows, KEY, ORDER, FACT_TYPES, auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000))
     return _found(collect_tables(audited))
 
 

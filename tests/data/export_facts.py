@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from pipelines.config import load_config
 from pipelines.lake import Lake
-from pipelines.replay.context_stage import collect_contexts
+from pipelines.premises_stage import collect_premises
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
 from pipelines.rules.facts.timeline import facts
 from pipelines.session import build_session
@@ -27,8 +27,9 @@ def main(lake_dir: Path, target: Path, places: list[str]) -> None:
     config = load_config()
     spark = build_session(config, "export facts")
     lake = Lake(spark, lake_dir)
-    versions = collect_contexts(lake, config.replay.settle_ms * 1000).versions
-    rows = facts(lake, versions)
+    premises = collect_premises(lake, config.replay.settle_ms * 1000)
+    versions = premises.contexts.versions
+    rows = facts(lake, premises)
     lines = []
     for place in places:
         cluster_id, topic, partition = place.rsplit("/", 2)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.context import MIN_ISR, Contexts
-from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
 from schemas import silver
 from schemas.table import TableSpec
@@ -56,7 +57,7 @@ def test_contexts(lake: Lake):
         config(7, "topic", "", None),
     ]
     fill(lake, silver.BROKER_CONFIGS, lines)
-    contexts = collect_contexts(lake, 7)
+    contexts = collect_premises(lake, 7).contexts
     assert contexts.versions == {("c", 1): "3.9.1"}
     assert contexts.settle_us == 7
     assert contexts.broker_configs == {("c", 1, MIN_ISR): ((0, "2"),)}
@@ -65,7 +66,7 @@ def test_contexts(lake: Lake):
 
 
 def test_nothing_told(lake: Lake):
-    assert collect_contexts(lake, 7) == Contexts(settle_us=7)
+    assert collect_premises(lake, 7) == Premises(Contexts(settle_us=7))
     assert partition_ends(lake) is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,8 @@ from pyspark.sql import functions as F
 from pipelines.controllers.stage import replayed_controllers
 from pipelines.folds import collect_tables
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.context import Contexts
 from schemas import controllers as c
 from schemas import gold, silver
@@ -87,7 +90,7 @@ def produced(second: float, error_code: int) -> tuple[TableSpec, dict[str, Any]]
 def test_a_failover_of_zookeeper(lake: Lake):
     filled(lake, [*zookeeper(), produced(12.25, 0), produced(14.5, 19), produced(14.75, 19), produced(30, 19)])
     contexts = Contexts({("c", 1): "2.8.2"}, {("c", 3, "min.insync.replicas"): ((0, "2"),)})
-    with replayed_controllers(lake, contexts) as found:
+    with replayed_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts)) as found:
         lake.replace_blobs(found.blobs, c.TABLES, "run")
         assert (found.cases, found.errors) == ([], {})
         assert found.checked == {"illegal-state-transition": 5, "failover-not-completed": 1}
@@ -143,7 +146,8 @@ def test_a_fence_of_kraft_that_left_a_partition_behind(lake: Lake):
     line = {"event": "broker_fenced", "detail": "Fencing broker 2 because its session has timed out."}
     decided = fact(silver.CONTROLLER_EVENTS, 8.99, 9, subject_broker_id=2, topic=None, partition=None, **line)
     filled(lake, [*kraft(1), *kraft(2), decided])
-    with replayed_controllers(lake, Contexts({("c", 1): "3.9.1"})) as found:
+    contexts = Contexts({("c", 1): "3.9.1"})
+    with replayed_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts)) as found:
         cases, errors, checked = found.cases, found.errors, found.checked
         tables = collect_tables(found.blobs)
     transitions = [(row["machine"], row["partition"], row["why"]) for row in tables[c.CONTROLLER_TRANSITIONS.name]]
@@ -189,7 +193,7 @@ def test_the_slice_is_clean(slice_lake: Lake):
 
 
 def test_an_empty_lake(lake: Lake):
-    with replayed_controllers(lake, Contexts()) as found:
+    with replayed_controllers(lake, Premises()) as found:
         assert not collect_tables(found.blobs)
         assert (found.cases, found.errors) == ([], {})
         assert found.checked == {"illegal-state-transition": 0, "failover-not-completed": 0}

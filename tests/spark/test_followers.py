@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from pipelines.folds import collect_tables
 from pipelines.lake import Lake
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.context import Contexts
 from pipelines.replay.followers_stage import EVENT_TYPES, KEY, follower_blobs, follower_events
-from pipelines.replay.stage import collect_contexts
 from schemas import replicas as r
 from schemas import silver
 from schemas.table import TableSpec
@@ -29,7 +29,7 @@ def fact(spec: TableSpec, second: int, line_no: int, **values: Any) -> dict[str,
 
 def test_the_slice(slice_lake: Lake):
     lake = slice_lake
-    events = follower_events(lake, collect_contexts(lake, 5_000_000))
+    events = follower_events(lake, collect_premises(lake, 5_000_000).contexts)
     assert events is not None
     assert events.columns == [*KEY, *EVENT_TYPES]
     truncations, stays = lake.read(r.REPLICA_TRUNCATIONS), lake.read(r.FETCHER_TIMELINE)

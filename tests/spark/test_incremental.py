@@ -17,9 +17,9 @@ from pipelines import gold as gold_stage
 from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
 from pipelines.lake import Lake
+from pipelines.premises_stage import collect_premises
 from pipelines.replay import seals
 from pipelines.replay.carried import plan
-from pipelines.replay.context_stage import collect_contexts
 from pipelines.replay.seals import Broker, Start
 from pipelines.silver.parse import parse
 from schemas.audit import EVIDENCE
@@ -98,6 +98,6 @@ def test_a_late_file_is_gone_back_for_and_other_rules_begin_anew(
     assert ledger[LATE_BROKER]["from_time"] < ledger[LATE_BROKER]["late_time"], "the state before the file"
     assert gold_content(lake) == gold_content(slice_lake)
 
-    other_rules = plan(lake, collect_contexts(lake, config.replay.settle_ms * 1000), "other rules", 10_000_000)
+    other_rules = plan(lake, collect_premises(lake, config.replay.settle_ms * 1000), "other rules", 10_000_000)
     assert set(reasons(other_rules.starts).values()) == {seals.FINGERPRINT}
     assert other_rules.whole

@@ -16,9 +16,11 @@ from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
 from pipelines.folds import collect_tables
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import collect_premises
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
-from pipelines.replay.context_stage import collect_contexts
+from pipelines.replay.context import Contexts
 from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_stage import collect_evidence
@@ -70,7 +72,7 @@ def gold_content(lake: Lake) -> dict[str, tuple[int, str]]:
 
 
 def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake, config: Config):
-    contexts = collect_contexts(audited, config.replay.settle_ms * 1000)
+    premises = collect_premises(audited, config.replay.settle_ms * 1000)
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
     state, key = None, None
 
@@ -81,12 +83,12 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
                 values["isr"] = list(outcome.isr)
                 folded[*key, outcome.request_id] = values  # type: ignore[misc]
 
-    for row in timeline(audited, versions=contexts.versions).orderBy(*KEY, *ORDER).toLocalIterator():
+    for row in timeline(audited, premises).orderBy(*KEY, *ORDER).toLocalIterator():
         here = tuple(row[name] for name in KEY)
         if here != key:
             if state is not None:
                 take(finish(state))
-            key, state = here, State(contexts.of(row["cluster_id"], row["broker_id"], row["topic"]))
+            key, state = here, State(premises.contexts.of(row["cluster_id"], row["broker_id"], row["topic"]))
         values = [tuple(row[name]) if isinstance(row[name], list) else row[name] for name in EVENT_TYPES]
         assert state is not None
         take(step(state, Event._make(values)))
@@ -110,10 +112,10 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
 
 
 def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: Config):
-    contexts = collect_contexts(audited, config.replay.settle_ms * 1000)
+    premises = collect_premises(audited, config.replay.settle_ms * 1000)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-    wakes = wakes_of(replay_partitions(audited, contexts, config.replay), WHOLE)
-    events = fetches.fetch_timeline(audited, wakes, contexts.versions)
+    wakes = wakes_of(replay_partitions(audited, premises, config.replay), WHOLE)
+    events = fetches.fetch_timeline(audited, wakes, premises)
     assert events is not None
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
     session, key = None, None
@@ -129,7 +131,7 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
             if session is not None:
                 take(session.finish())
             key = here
-            session = FetchSession(rules_for(contexts.versions.get((row["cluster_id"], row["broker_id"]))))
+            session = FetchSession(rules_for(premises.contexts.versions.get((row["cluster_id"], row["broker_id"]))))
         values = [_value(row[name], type_) for name, type_ in fetches.EVENT_TYPES.items()]
         width = len(Origin._fields)
         assert session is not None
@@ -157,19 +159,19 @@ def _value(value: Any, type_: str) -> Any:
 
 @pytest.mark.parametrize("folds_of", DRIVERS)
 def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, config: Config, folds_of: str):
-    contexts = collect_contexts(audited, config.replay.settle_ms * 1000)
-    evidence = collect_evidence(audited)
+    premises = collect_premises(audited, config.replay.settle_ms * 1000)
+    evidence = collect_evidence(audited, premises)
     instants = audited.read(silver.PRODUCE_REQUESTS).agg(
         F.unix_micros(F.min("handled_time")), F.unix_micros(F.max("handled_time"))
     )
     first_us, last_us = instants.collect()[0]
     middle_us = (first_us + last_us) // 2_000_000 * 1_000_000
-    brokers = list(contexts.versions)
+    brokers = list(premises.contexts.versions)
 
     def replay(driver: str, until_us: int, **before: Any) -> dict[str, list[dict[str, Any]]]:
         settings = config.replay.model_copy(update={"driver": driver})
         window = Window(until=dict.fromkeys(brokers, until_us), **before)
-        return collect_tables(replay_partitions(audited, contexts, settings, evidence, window))
+        return collect_tables(replay_partitions(audited, premises, settings, evidence, window))
 
     whole = {driver: replay(driver, middle_us) for driver in DRIVERS}
     assert comparable(whole["arrow"]) == comparable(whole["stateful"])
@@ -227,7 +229,7 @@ def test_one_row_per_completed_fetch_of_topics_other_than_the_metadata_log(audit
 def test_one_row_per_request_of_a_coordinator_that_appended(audited: Lake):
     operations = audited.read(gold.DELAYED_OPERATIONS).where("operation = 'produce' AND api <> 'PRODUCE'")
     requests = audited.read(silver.REQUESTS)
-    appended = coordinators.records(requests, coordinators.partition_counts(audited))
+    appended = coordinators.records(requests, Contexts())
     marked = requests.where("api = 'WRITE_TXN_MARKERS' AND size(partitions) > 0")
     assert 0 < operations.count() == appended.count() + marked.count()
     assert operations.where("size(partitions) = 0 OR parked IS NOT NULL").isEmpty()
@@ -278,8 +280,8 @@ def test_the_number_of_shuffle_partitions_changes_no_row(
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     try:
-        contexts = collect_contexts(audited, config.replay.settle_ms * 1000)
-        with replayed(audited, config.replay, contexts) as again:
+        premises = collect_premises(audited, config.replay.settle_ms * 1000)
+        with replayed(audited, config.replay, premises) as again:
             # What is late gets its reason in a second look, at all requests.
             late = with_reasons(again.operations.where("class = 'late'"), audited.read(gold.REQUEST_PHASES))
             told = again.operations.where("class <> 'late'").unionByName(late)
@@ -318,6 +320,6 @@ def test_other_files_that_overlap_in_another_order_give_the_same_gold(
 
 
 def test_evidence_above_a_tier_is_left_out(spark: SparkSession, audited: Lake):
-    kinds = {row["kind"] for row in timeline(audited, "T1").select("kind").distinct().collect()}
+    kinds = {row["kind"] for row in timeline(audited, Premises(), "T1").select("kind").distinct().collect()}
     assert {"leader_start", "fetch", "produce"} <= kinds
     assert not kinds & {"initial_status", "progress"}

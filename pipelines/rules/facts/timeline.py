@@ -8,16 +8,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
-from pipelines.replay.timeline import METADATA_TOPIC, Versions
+from pipelines.premises import Premises
+from pipelines.replay.timeline import METADATA_TOPIC
 from pipelines.rules.facts import files, history, traffic
 
 
-def facts(lake: Lake, versions: Versions) -> DataFrame:
-    """Facts of all partitions: `KEY`, `ORDER` and `FACT_TYPES`.
-
-    Args:
-        versions: Kafka version by (cluster, broker).
-    """
+def facts(lake: Lake, premises: Premises) -> DataFrame:
+    """Facts of all partitions: `KEY`, `ORDER` and `FACT_TYPES`."""
     parts = [
         *history.leadership(lake),
         *history.isr_changes(lake),
@@ -30,10 +27,10 @@ def facts(lake: Lake, versions: Versions) -> DataFrame:
         *files.batches(lake),
         *traffic.fetches(lake),
         *traffic.high_watermarks(lake),
-        *traffic.appends(lake, versions),
-        *traffic.reads(lake),
+        *traffic.appends(lake, premises.contexts.versions),
+        *traffic.reads(lake, premises),
         *traffic.operations(lake),
-        *traffic.answers(lake),
+        *traffic.answers(lake, premises),
     ]
     if not parts:
         return lake.spark.createDataFrame([], "cluster_id string, topic string, partition int")

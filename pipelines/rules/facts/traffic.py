@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
+from pipelines.premises import Premises
 from pipelines.replay.timeline import Versions, exploded, named, with_topic_names
 from pipelines.replay.versions import rules_for
 from pipelines.rules.facts.columns import fact, line_fact, micros, rows_of
@@ -71,7 +72,7 @@ def appends(lake: Lake, versions: Versions) -> list[DataFrame]:
     return [line_fact(leaders, a.APPEND, name="source", offset="first_offset", end_offset=end, size_bytes="size_bytes")]
 
 
-def reads(lake: Lake) -> list[DataFrame]:
+def reads(lake: Lake, premises: Premises) -> list[DataFrame]:
     """Answers with records at or past the limit that the same answer gives: the high watermark, or last stable offset.
 
     ``previous`` is the limit of the next answer on that connection in the same epoch: limits only grow within one.
@@ -108,7 +109,7 @@ def reads(lake: Lake) -> list[DataFrame]:
     )
     return [
         line_fact(
-            named(lake, beyond),
+            named(lake, premises, beyond),
             a.READ,
             name=F.when(F.col("isolation_level") == 1, "read_committed").otherwise("read_uncommitted"),
             offset="asked.fetch_offset",
@@ -165,11 +166,12 @@ def operations(lake: Lake) -> list[DataFrame]:
     ]
 
 
-def answers(lake: Lake) -> list[DataFrame]:
+def answers(lake: Lake, premises: Premises) -> list[DataFrame]:
     """Every answer to a produce that gave an offset."""
-    rows = with_topic_names(lake, rows_of(lake, silver.PRODUCE_REQUESTS))
-    if rows is None:
+    requests = rows_of(lake, silver.PRODUCE_REQUESTS)
+    if requests is None:
         return []
+    rows = with_topic_names(lake, premises, requests)
     appended = F.when(F.col("part.log_append_time_ms") >= 0, F.col("part.log_append_time_ms") * 1000)
     return [
         line_fact(

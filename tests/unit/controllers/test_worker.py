@@ -13,8 +13,9 @@ from pipelines.blobs import rows_by_table
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.partition_work import of_registrations
-from pipelines.controllers.plan import UNKNOWN_CLUSTER, Plan, plan_of, registration_rows
+from pipelines.controllers.plan import Plan, plan_of, registration_rows
 from pipelines.controllers.rows import EventRow, LeadershipRow, Ref, StateRow
+from pipelines.premises import UNKNOWN_CLUSTER
 from pipelines.replay.context import Contexts
 from schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state

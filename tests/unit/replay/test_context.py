@@ -10,6 +10,7 @@ from pipelines.replay.context import (
     LOG,
     LOG_ALL,
     MIN_ISR,
+    OFFSETS_PARTITIONS,
     PROTOCOL_VERSION,
     REPLICA_FETCHERS,
     STARTED,
@@ -144,6 +145,13 @@ def test_settings_are_the_last_values_told():
     assert contexts.setting("c", 1, REPLICA_FETCHERS) == "4"
     assert contexts.setting("c", 1, PROTOCOL_VERSION) is None
     assert contexts.settings(REPLICA_FETCHERS) == {("c", 1): ((0, "1"), (9, "4"))}
+
+
+def test_the_first_count_told_is_that_of_a_topic_made_by_it():
+    dumps = [ConfigLine(at, BROKER, None, {OFFSETS_PARTITIONS: count}) for at, count in ((1, "25"), (9, "100"))]
+    contexts = contexts_of({}, {("c", 1): dumps, ("c", 2): [], ("d", 1): dumps[1:], ("d", 2): dumps[:1]}, 0)
+    assert contexts.first_counts(OFFSETS_PARTITIONS) == {"c": 25, "d": 100}
+    assert contexts.first_counts(REPLICA_FETCHERS) == {}
 
 
 def test_where_no_line_tells_the_version_that_of_the_protocol_is_predicted_with():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.replay.isr_evidence import FENCED, NEVER_US, UNFENCED, Gap, IsrEvidence, continued
 
@@ -44,6 +46,15 @@ def test_the_next_fetch_after_an_instant() -> None:
 def test_silence_is_counted_within_a_span() -> None:
     assert EVIDENCE.silent_us(15 * S, 40 * S) == 6 * S
     assert EVIDENCE.silent_us(0, 5 * S) == 0
+
+
+@given(st.lists(st.integers(0, 60), unique=True, max_size=20), st.integers(0, 60), st.integers(0, 60))
+def test_silence_within_any_span_is_that_of_all_silences(edges: list[int], one: int, other: int) -> None:
+    edges = sorted(edges)
+    silences = tuple(zip(edges[::2], edges[1::2], strict=False))
+    begins, ends = sorted((one, other))
+    silent = sum(any(since <= at < until for since, until in silences) for at in range(begins, ends))
+    assert IsrEvidence(silences=silences).silent_us(begins, ends) == silent
 
 
 def test_logged_means_all_of_the_span() -> None:

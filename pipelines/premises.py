@@ -1,0 +1,207 @@
+"""What an audit takes from the control plane: collected once, as small as metadata is, and handed to every stage. Pure.
+
+`pipelines.premises_stage` asks for it in one query, whose rows of several kinds are told apart here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from pipelines.controllers.rows import EventRow, Ref
+from pipelines.replay.context import STARTED, ConfigLine, Contexts, contexts_of
+from pipelines.replay.seals import Broker
+
+# Kinds of rows, in the column `kind`.
+LIFE: Final = "life"
+CONFIG: Final = "config"
+EVENT: Final = "event"
+RECORD: Final = "record"
+SNAPSHOT: Final = "snapshot"
+NAME: Final = "name"
+FILE: Final = "file"
+PARSED: Final = "parsed"
+
+#: `silver.broker_lifecycle.event` of a broker that starts, and of a clock that went back by the seconds of `detail`.
+STARTING: Final = "starting"
+CLOCK_SET_BACK: Final = "clock_set_back"
+REQUEST_FILE: Final = "kafka-request"
+UNKNOWN_CLUSTER: Final = "unknown"
+
+
+class LogFile(NamedTuple):
+    """A row of `bronze.log_files`.
+
+    Attributes:
+        cluster_id: `UNKNOWN_CLUSTER` where no line says it.
+        first_us, last_us: of its records; None where none has a time.
+        parsed: silver has what it tells.
+    """
+
+    file_id: str
+    path: str
+    kind: str
+    cluster_id: str
+    broker_id: int | None
+    first_us: int | None
+    last_us: int | None
+    parsed: bool
+
+
+class Life(NamedTuple):
+    """A row of `silver.broker_lifecycle`: a start, or a line that tells version, mode or a clock that was set back."""
+
+    cluster_id: str
+    broker_id: int
+    time_us: int
+    ref: Ref
+    event: str
+    mode: str | None
+    kafka_version: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True)
+class Premises:
+    """What the whole audit rests on.
+
+    Attributes:
+        contexts: versions and configuration of the brokers.
+        files: every log file that was read.
+        topic_names: by (cluster, topic id), of all ids that a line names.
+        lives: in the order of time.
+        events: of `pipelines.controllers.plan.EVENTS` without those of one partition, each with its cluster.
+        records: of the metadata log, about nodes or about who is the active controller: rows of
+            `silver.metadata_records`, their instants in microseconds.
+        snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.
+    """
+
+    contexts: Contexts = field(default_factory=Contexts)
+    files: tuple[LogFile, ...] = ()
+    topic_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    lives: tuple[Life, ...] = ()
+    events: tuple[tuple[str, EventRow], ...] = ()
+    records: tuple[Mapping[str, Any], ...] = ()
+    snapshots: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    @cached_property
+    def modes(self) -> dict[Broker, str]:
+        """Mode that each broker last told at a start: kraft or zookeeper."""
+        return {(life.cluster_id, life.broker_id): life.mode for life in self.lives if life.mode is not None}
+
+    @cached_property
+    def has_overlapping_request_logs(self) -> bool:
+        """Two request logs of one broker cover a common time, so a line may stand in both."""
+        last_us: dict[tuple[str, int | None], int] = {}
+        spans = ((file.first_us, file) for file in self.files if file.kind == REQUEST_FILE)
+        for first_us, file in sorted((first_us, file) for first_us, file in spans if first_us is not None):
+            broker = file.cluster_id, file.broker_id
+            if broker in last_us and first_us <= last_us[broker]:
+                return True
+            last_us[broker] = max(last_us.get(broker, first_us), file.last_us or first_us)
+        return False
+
+    @cached_property
+    def _histories(self) -> dict[Broker, list[tuple[Any, Any]]]:
+        """By broker, keys and histories of its configuration, then of its topics'; each in the order of keys."""
+        histories: dict[Broker, list[tuple[Any, Any]]] = defaultdict(list)
+        settings: tuple[Mapping[Any, Any], ...] = (self.contexts.broker_configs, self.contexts.topic_configs)
+        for configs in settings:
+            for key, history in sorted(configs.items()):
+                histories[key[0], key[1]].append((key, history))
+        return dict(histories)
+
+    def digest(self, broker: Broker, before_us: int) -> str:
+        """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
+        lag = self.contexts.lag_times_max_us(*broker)
+        parts: list[object] = [
+            self.contexts.versions.get(broker),
+            lag[-1][1] if lag else None,
+            self.contexts.settle_us,
+        ]
+        for key, history in self._histories.get(broker, ()):
+            # Nothing is said of a key that is first told later: a topic that is made then leaves the past as it is.
+            if before := [entry for entry in history if entry[0] < before_us]:
+                parts.append([key, before])
+        return sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
+    """Premises from rows of all kinds, in any order; a row has the columns of its kind.
+
+    Args:
+        settle_us: how long after its completion an operation waits for the offsets that follow it, microseconds.
+    """
+    by_kind: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_kind[row["kind"]].append(row)
+    parsed = {row["file_id"] for row in by_kind[PARSED]}
+    lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
+    return Premises(
+        contexts=_contexts(lives, by_kind[CONFIG], settle_us),
+        files=tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE]),
+        topic_names={(row["cluster_id"], row["topic_id"]): row["topic"] for row in by_kind[NAME]},
+        lives=lives,
+        events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
+        records=tuple(by_kind[RECORD]),
+        snapshots={(row["cluster_id"], row["broker_id"]): row["offset"] for row in by_kind[SNAPSHOT]},
+    )
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:
+    return row["time_us"], row["file_id"], row["byte_offset"]
+
+
+def _file(row: Mapping[str, Any], parsed: bool) -> LogFile:
+    cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
+    times = row["first_us"], row["last_us"]
+    return LogFile(row["file_id"], row["path"], row["file_kind"], cluster_id, row["broker_id"], *times, parsed)
+
+
+def _life(row: Mapping[str, Any]) -> Life:
+    names = ("event", "mode", "kafka_version", "detail")
+    return Life(row["cluster_id"], row["broker_id"], row["time_us"], _ref(row), *[row[name] for name in names])
+
+
+def _event(row: Mapping[str, Any]) -> EventRow:
+    brokers = None if row["brokers"] is None else tuple(row["brokers"])
+    return EventRow(
+        row["time_us"],
+        row["broker_id"],
+        _ref(row),
+        row["event"],
+        controller_epoch=row["controller_epoch"],
+        subject_broker_id=row["subject_broker_id"],
+        brokers=brokers,
+        topic=row["topic"],
+        topic_id=row["topic_id"],
+        leader=row["leader"],
+        detail=row["detail"],
+    )
+
+
+def _ref(row: Mapping[str, Any]) -> Ref:
+    return Ref(row["file_id"], row["byte_offset"], row["line_no"])
+
+
+def _contexts(lives: Iterable[Life], configs: Iterable[Mapping[str, Any]], settle_us: int) -> Contexts:
+    versions: dict[Broker, str] = {}
+    placed: list[tuple[tuple[int, str, int], Broker, ConfigLine]] = []
+    for life in lives:
+        broker, place = (life.cluster_id, life.broker_id), (life.time_us, life.ref.file_id, life.ref.byte_offset)
+        if life.kafka_version is not None:
+            versions[broker] = life.kafka_version
+        if life.event == STARTING:
+            placed.append((place, broker, ConfigLine(life.time_us, STARTED, life.mode, {})))
+    for row in configs:
+        values = {setting["key"]: setting["value"] for setting in row["settings"] or ()}
+        line = ConfigLine(row["time_us"], row["scope"], row["entity"], values)
+        placed.append((_place(row), (row["cluster_id"], row["broker_id"]), line))
+    lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
+    for _, broker, line in sorted(placed, key=lambda item: item[0]):
+        lines[broker].append(line)
+    return contexts_of(versions, lines, settle_us)
