@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -34,13 +35,14 @@ def groups(
 
 def _runs(
     batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
-) -> Iterator[tuple[Key, list[Row]]]:
+) -> Iterator[tuple[Key, Iterator[Row]]]:
     last: Key = ()
     for batch in batches:
         if not batch.num_rows:
             continue
         keys = batch.columns[:width]
-        rows = list(rows_of(values_of(batch.columns[width:])))
+        # One by one: rows that were alive together would keep Python's garbage collector busy.
+        rows = iter(rows_of(values_of(batch.columns[width:])))
         for begin, end in pairwise((*_begins(keys), batch.num_rows)):
             key = tuple(column[begin].as_py() for column in keys)
             # None is smaller than any value, and nothing else.
@@ -48,7 +50,9 @@ def _runs(
             if place < last:
                 raise ValueError(f"rows are not sorted by key: {key} comes after {tuple(value for _, value in last)}")
             last = place
-            yield key, rows[begin:end]
+            run = islice(rows, end - begin)
+            yield key, run
+            deque(run, maxlen=0)  # what nobody wanted of this group is not of the next one
 
 
 def _begins(keys: list[pa.Array]) -> list[int]:

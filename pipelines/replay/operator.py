@@ -32,7 +32,8 @@ def stateful_fold(events: DataFrame, folds: DataFrame | None, worker: PartitionW
     """What `pipelines.folds.fold` gives of the same events.
 
     Args:
-        events: of each key of `folds` at least one: Spark asks no key that has a state and no rows.
+        events: of each key of `folds` at least one: Spark asks no key that has a state and no rows. Where there are
+            `folds`, PySpark holds the rows of one key in memory.
         folds: `KEY` and ``carried``: the folds that are gone on from.
     """
     return (

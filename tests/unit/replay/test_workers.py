@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.tws_tester import TwsTester
 
 from pipelines.blobs import rows_by_table, shape
 from pipelines.replay import partition_worker as p
@@ -19,6 +21,7 @@ from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.fetch_timeline import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.operator import StatefulPartitions
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.timeline import EVENT_TYPES
@@ -97,6 +100,39 @@ def test_partitions(logged: Logged, sealed_us: int) -> None:
     assert min((row["waiting_us"] for row in whole[p.OPEN] if row["waiting_us"]), default=None) == (
         min(open_us, default=None)
     )
+
+
+class OfOneKey(StatefulPartitions):
+    """The operator as the tester calls it: with a key of one column."""
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+        super().handleInitialState(key[0], initialState, timerValues)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        return super().handleInputRows(key[0], rows, timerValues)
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters(), st.integers(1, UNTIL_MS * 1_000))
+def test_the_operator_goes_on_from_its_state(logged: Logged, sealed_us: int) -> None:
+    whole = of_partitions(logged, until_us=sealed_us)
+    last_us = UNTIL_MS * 10_000
+    expected = of_partitions(logged, since_us=sealed_us, until_us=last_us, folds=whole)
+    found: Rows = {}
+    for fold in whole[p.FOLDS]:
+        key = ("c", TOPIC, fold["partition"], 1)
+        events = [event for event in logged.partitions[fold["partition"]] if event.time_us >= sealed_us]
+        rows = [(*Event(-1, p.CARRIED, -1), None), *((*event, None) for event in events)]
+        frame = pa.Table.from_batches(batches(EVENT_TYPES | {"carried": "binary"}, rows)).to_pandas()
+        operator = OfOneKey(p.PartitionWorker(CONTEXTS, {}, {("c", 1): last_us}))
+        state = pd.DataFrame({"topic": [TOPIC], "carried": [fold["frozen"]]})
+        blobs = TwsTester(operator, initialStatePandas=[(key, state)]).testInPandas(key, frame)
+        for table, some in rows_by_table(zip(blobs["table"], blobs["rows"], strict=True)).items():
+            found.setdefault(table, []).extend(some)
+    for rows_of in (found, expected):
+        for fold in rows_of.get(p.FOLDS, []):
+            del fold["frozen"]  # what is one object in it depends on how the rows came
+    assert found == {table: rows for table, rows in expected.items() if rows}
 
 
 @settings(max_examples=25, deadline=None)
