@@ -13,7 +13,7 @@ from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
 from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
 from pipelines.replay.versions import rules_for
-from pipelines.replay.window import WHOLE
+from pipelines.replay.window import WHOLE, Bounds
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import Value, look_up, shaped
 from pipelines.silver.parse import topic_names
@@ -58,11 +58,24 @@ def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions, window: Par
     moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
     if moved:
         events = events.unionByName(_commits(watched, moved))
-    events = events.where(window.sessions.at_or_after(F.col("time_us"))).withColumn(
-        "carried", F.lit(None).cast("binary")
-    )
+    events = events.withColumn("carried", F.lit(None).cast("binary"))
     sessions = window.states_of(SESSION)
-    return events if sessions is None else events.unionByName(_carried(sessions))
+    if sessions is None:
+        return events
+    return after_seals(events, sessions.withColumnRenamed("name", "connection"), window.sessions)
+
+
+def after_seals(events: DataFrame, sessions: DataFrame, sealed: Bounds) -> DataFrame:
+    """Events that the carried sessions have not folded, and those sessions, which come first.
+
+    A session that begins after the seal still has to know the segments that were begun before.
+
+    Args:
+        sessions: `KEY` and ``state``.
+    """
+    folded = ~sealed.at_or_after(F.col("time_us"))
+    rolls = events.where(folded & (F.col("kind") == ROLL)).join(F.broadcast(sessions.select(*KEY)), [*KEY], "left_anti")
+    return events.where(~folded).unionByName(rolls).unionByName(_carried(sessions))
 
 
 def _requests(lake: Lake, window: Part) -> DataFrame:
@@ -72,9 +85,7 @@ def _requests(lake: Lake, window: Part) -> DataFrame:
 
 
 def _carried(sessions: DataFrame) -> DataFrame:
-    rows = sessions.select(
-        "cluster_id", "broker_id", F.col("name").alias("connection"), F.col("state").alias("carried")
-    )
+    rows = sessions.select(*KEY, F.col("state").alias("carried"))
     return _event(rows, CARRIED, "carried", time_us=-1)
 
 
@@ -181,6 +192,22 @@ def watches_to_carry(lake: Lake, window: Part) -> DataFrame | None:
     rows = watches(_requests(lake, window), window)
     last_us = F.max("went_us").over(Window.partitionBy(*KEY))
     return rows.withColumn("last_us", last_us).where(~window.ends.before(F.col("last_us") + _GONE_US)).drop("last_us")
+
+
+def wakes_to_carry(wakes: DataFrame, awaited: Column) -> DataFrame:
+    """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
+
+    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not.
+    """
+    partition = ("cluster_id", "broker_id", "topic", "partition")
+    offset, is_roll = F.col("wake_offset"), F.col("wake") == ROLL
+    stable = F.coalesce(F.max(F.when(F.col("wake") == STABLE, offset)).over(Window.partitionBy(*partition)), F.lit(-1))
+    few = wakes.where(awaited | F.col("wake").isin(ROLL, STABLE))
+    rows = few.withColumns({"is_roll": is_roll, "waits": F.col("unstable") & (offset > stable)})
+    newest = F.max(offset).over(Window.partitionBy(*partition, "is_roll", "unstable", "waits"))
+    rows = rows.withColumn("newest", newest)
+    last_rolls = F.col("is_roll") & (F.col("waits") | (offset == F.col("newest")))
+    return rows.where(awaited | last_rolls).drop("is_roll", "waits", "newest")
 
 
 def _named(lake: Lake, listed: DataFrame) -> DataFrame:
