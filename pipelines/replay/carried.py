@@ -18,7 +18,6 @@ from pipelines.replay import partition_worker, session_worker
 from pipelines.replay.chains import GONE_US, follower_fetches, last_fetches, silent_since
 from pipelines.replay.context import Contexts, premises
 from pipelines.replay.fetch_timeline import wakes_to_carry, watches_to_carry
-from pipelines.replay.freeze import freeze
 from pipelines.replay.isr_stage import Evidences
 from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
@@ -209,7 +208,7 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
     outcomes = outcomes_of(made.partitions, window, only_final=True).where(sealed)
     parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
     frozen = [
-        (state.EVIDENCE, *broker, None, 0, None, None, freeze(evidence[broker], ()))
+        (state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())
         for broker in sorted(window.until)
         if broker in evidence
     ]

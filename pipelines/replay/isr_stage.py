@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from pipelines.lake import Lake
 from pipelines.replay import isr_events as i
 from pipelines.replay.chains import follower_fetches
-from pipelines.replay.freeze import thaw
 from pipelines.replay.isr_evidence import (
     FENCED,
     FETCH_GAP_US,
@@ -131,7 +130,7 @@ def _carried(window: Part) -> Evidences:
     states = window.states_of(EVIDENCE)
     if states is None:
         return {}
-    return {(row["cluster_id"], row["broker_id"]): thaw(bytes(row["state"]), ()) for row in states.collect()}
+    return {(row["cluster_id"], row["broker_id"]): IsrEvidence.thawed(bytes(row["state"])) for row in states.collect()}
 
 
 def _add_silences(lake: Lake, found: Evidences, window: Part, before: Evidences) -> None:

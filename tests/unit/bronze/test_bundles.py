@@ -18,7 +18,8 @@ import pytest
 
 from pipelines.bronze import decompress
 from pipelines.bronze.bundles import MEMBERS_MAX, entries, is_bundle
-from pipelines.bronze.contents import HowRead, Unread, batches, profiles
+from pipelines.bronze.contents import HowRead, Unread, batches, from_json, profiles, to_json
+from pipelines.bronze.identity import Hints
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.rows import FileChangedError, Reading
 
@@ -85,6 +86,15 @@ def stored(items: list[Profile | Unread]) -> dict[str, list[dict]]:
         for row in batch.to_pylist():
             found.setdefault(row["file_id"], []).append(row)
     return found
+
+
+def test_what_tasks_tell_reaches_the_driver_as_it_was(tmp_path: Path) -> None:
+    request = b"[2026-11-20 15:33:21,101] INFO Completed request: x from connection 127.0.0.1:9092-127.0.0.1:1-0"
+    items = profiled(tmp_path / "logs.tar", tar(LOGS | {"b1/logs/kafka-request.log": request}))
+    items += profiles("no/such.log", frozenset(), {}, HOW)
+    assert {type(item) for item in items} == {Profile, Unread}
+    assert any(vars(item.hints) != vars(Hints()) for item in items if isinstance(item, Profile))
+    assert [from_json(to_json(item)) for item in items] == items
 
 
 LOGS = {

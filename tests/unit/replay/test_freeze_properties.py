@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.freeze import freeze, thaw
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
 from pipelines.replay.isr_events import RANK as ISR_RANK
 from pipelines.replay.isr_evidence import IsrEvidence, continued
@@ -70,7 +69,7 @@ def partition_goes_on(fold: PartitionFold) -> PartitionFold:
 
 def session_goes_on(version: str) -> Callable[[FetchSession], FetchSession]:
     def go_on(session: FetchSession) -> FetchSession:
-        thawed: FetchSession = thaw(freeze(session, (rules_for(version),)), (replace(rules_for(version)),))
+        thawed = FetchSession.thawed(session.freeze(), replace(rules_for(version)))
         assert (thawed.pending, thawed.last_us) == (session.pending, session.last_us)
         return thawed
 
