@@ -84,7 +84,8 @@ def plan(lake: Lake, contexts: Contexts, fingerprint: str, lag_us: int) -> Plan:
     for broker, last_us in last.items():
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
-    window = Window(seals, until, len(seals) == len(last), _carried(lake, found))
+    logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
+    window = Window(seals, until, logs_end, _carried(lake, found))
     return Plan(window, found, new_files, last)
 
 

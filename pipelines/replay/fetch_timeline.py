@@ -37,6 +37,9 @@ _WATCH_TYPES = (
 _GONE_US = 3_600_000_000
 #: A consumer's connection may read what was appended a little before its first request came.
 _MARGIN_US = 1_000_000
+_HOUR_US = 3_600_000_000
+#: In place of an hour, for what matters at any time.
+_ANY_HOUR = -1
 #: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -53,11 +56,11 @@ def fetch_timeline(lake: Lake, wakes: DataFrame, versions: Versions, window: Par
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
     requests = _requests(lake, window)
-    watched = _watched(wakes, _named(lake, watches(requests, window)))
-    events = _fetches(requests).unionByName(_wakes(watched))
+    readers = _named(lake, watches(requests, window))
+    events = _fetches(requests).unionByName(_wakes(_watched(wakes, readers)))
     moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
     if moved:
-        events = events.unionByName(_commits(watched, moved))
+        events = events.unionByName(_commits(wakes, readers, moved))
     events = events.withColumn("carried", F.lit(None).cast("binary"))
     sessions = window.states_of(SESSION)
     if sessions is None:
@@ -220,31 +223,48 @@ def _named(lake: Lake, listed: DataFrame) -> DataFrame:
 
 
 def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
-    """Each wake once per connection that reads its partition."""
+    """Each wake once per connection that reads its partition then, with the instant from which on it matters to it."""
     kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END, ROLL))
-    return kinds.join(watches, ["cluster_id", "broker_id", "topic", "partition"])
+    # Followers read up to the log end, consumers up to the high watermark.
+    rows = kinds.withColumn("follower", F.explode(F.array(F.lit(True), F.lit(False))))
+    committed = F.col("wake").isin(BATCH, ROLL) & ~F.col("follower")
+    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
+    return in_time(rows.withColumn("earliest_us", earliest), watches)
 
 
-def _in_time(rows: DataFrame) -> DataFrame:
+def in_time(wakes: DataFrame, watches: DataFrame) -> DataFrame:
+    """Wakes with the connections that were there then, joined hour by hour: few of a partition's live at one time.
+
+    Args:
+        wakes: with ``follower`` (whom it matters to) and ``earliest_us``.
+        watches: of `watches`, with ``until_us``.
+    """
+    begun_us = F.col("from_us") - _MARGIN_US
     # A segment that began long before is still the one in which the end lies.
-    begun = F.when(F.col("wake") == ROLL, 0).otherwise(F.col("from_us") - _MARGIN_US)
-    in_time = F.col("earliest_us").between(begun, F.col("until_us"))
-    return rows.where(F.col("earliest_us").isNotNull() & in_time)
+    hour = F.when(F.col("wake") == ROLL, _ANY_HOUR).otherwise(F.floor(F.col("earliest_us") / _HOUR_US))
+    hours = F.sequence(F.floor(begun_us / _HOUR_US), F.floor(F.col("until_us") / _HOUR_US))
+    there = watches.withColumns(
+        {
+            "follower": F.coalesce(F.col("replica_id") >= 0, F.lit(False)),
+            "hour": F.explode(F.concat(F.array(F.lit(_ANY_HOUR).cast("long")), hours)),
+        }
+    )
+    timed = wakes.where("earliest_us IS NOT NULL").withColumn("hour", hour)
+    rows = timed.join(there, ["cluster_id", "broker_id", "topic", "partition", "follower", "hour"])
+    begun = F.when(F.col("wake") == ROLL, 0).otherwise(begun_us)
+    return rows.where(F.col("earliest_us").between(begun, F.col("until_us")))
 
 
 def _wakes(watched: DataFrame) -> DataFrame:
     """Wakes with the instants that matter: of the log end to a follower, of the high watermark to a consumer."""
-    follower, batch = F.col("replica_id") >= 0, F.col("wake").isin(BATCH, ROLL)
-    committed = batch & ~follower
+    follower, batch = F.col("follower"), F.col("wake").isin(BATCH, ROLL)
     appended = F.when(F.col("carrier") == F.col("connection"), F.col("without_carrier_us")).otherwise(
         F.col("appended_highest_us")
     )
-    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
-    latest = F.when(committed, F.col("committed_highest_us")).otherwise(appended)
+    latest = F.when(batch & ~follower, F.col("committed_highest_us")).otherwise(appended)
     read_committed = ~follower & (F.col("isolation_level") == 1)
-    rows = _in_time(watched.withColumn("earliest_us", earliest))
     return _event(
-        rows.where((F.col("wake") != STABLE) | read_committed),
+        watched.where((F.col("wake") != STABLE) | read_committed),
         F.col("wake"),
         time_us="earliest_us",
         latest_us=latest,
@@ -257,12 +277,13 @@ def _wakes(watched: DataFrame) -> DataFrame:
     )
 
 
-def _commits(watched: DataFrame, brokers: list[tuple[str, int]]) -> DataFrame:
+def _commits(wakes: DataFrame, watches: DataFrame, brokers: list[tuple[str, int]]) -> DataFrame:
     """Moves of the high watermark for followers, at brokers whose version answers their fetches for it."""
     at = [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in brokers]
-    rows = watched.where((F.col("replica_id") >= 0) & (F.col("wake") == BATCH) & reduce(lambda x, y: x | y, at))
+    moves = wakes.where((F.col("wake") == BATCH) & reduce(lambda x, y: x | y, at))
+    moves = moves.withColumns({"follower": F.lit(True), "earliest_us": F.col("committed_lowest_us")})
     return _event(
-        _in_time(rows.withColumn("earliest_us", F.col("committed_lowest_us"))),
+        in_time(moves, watches),
         s.COMMITTED,
         time_us="earliest_us",
         latest_us="committed_highest_us",

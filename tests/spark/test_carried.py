@@ -11,7 +11,15 @@ from pyspark.sql import functions as F
 
 from pipelines.replay.batches import BATCH, ROLL, STABLE
 from pipelines.replay.chains import GONE_US, silent_since
-from pipelines.replay.fetch_timeline import CARRIED, EVENT_TYPES, KEY, ORIGIN_TYPES, after_seals, wakes_to_carry
+from pipelines.replay.fetch_timeline import (
+    CARRIED,
+    EVENT_TYPES,
+    KEY,
+    ORIGIN_TYPES,
+    after_seals,
+    in_time,
+    wakes_to_carry,
+)
 from pipelines.replay.window import Bounds
 from schemas import session_events as s
 
@@ -87,3 +95,35 @@ def test_only_a_session_that_begins_after_the_seal_is_told_of_older_segments(spa
         ("new", ROLL, 150),
     ]
     assert bytes(told[0]["carried"]) == b"fold"
+
+
+def test_a_wake_meets_the_connections_that_were_there_then(spark: SparkSession):
+    hour_us = 3600 * SECOND_US
+    key = "cluster_id string, broker_id int, topic string, partition int"
+    readers = [
+        ("c", 1, "t", 0, name, replica_id, int(since * hour_us), int(until * hour_us))
+        for name, replica_id, since, until in (
+            *(("early", -1, 0.5, 1.2), ("late", -1, 3.1, 3.2), ("long", -1, 0.1, 9.9)),
+            *(("follower", 2, 0.5, 9.9), ("unknown", None, 2.9, 3.5)),
+        )
+    ]
+    watches = spark.createDataFrame(readers, f"{key}, connection string, replica_id int, from_us long, until_us long")
+    rows = [
+        ("c", 1, "t", 0, kind, follower, None if at is None else int(at * hour_us))
+        for kind, follower, at in (
+            *((BATCH, False, 1.1), (BATCH, False, 3.1 - 0.0002), (BATCH, True, 5), (BATCH, True, None)),
+            *((ROLL, False, 0.2), (ROLL, False, 4)),
+        )
+    ]
+    wakes = spark.createDataFrame(rows, f"{key}, wake string, follower boolean, earliest_us long")
+    told = {
+        (row["wake"], round(row["earliest_us"] / hour_us, 1), row["connection"])
+        for row in in_time(wakes, watches).collect()
+    }
+    assert told == {
+        *((BATCH, 1.1, name) for name in ("early", "long")),
+        *((BATCH, 3.1, name) for name in ("late", "long", "unknown")),
+        (BATCH, 5.0, "follower"),
+        *((ROLL, 0.2, name) for name in ("early", "late", "long", "unknown")),
+        (ROLL, 4.0, "long"),
+    }
