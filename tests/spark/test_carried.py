@@ -11,15 +11,8 @@ from pyspark.sql import functions as F
 
 from pipelines.replay.batches import BATCH, ROLL, STABLE
 from pipelines.replay.chains import GONE_US, silent_since
-from pipelines.replay.fetch_timeline import (
-    CARRIED,
-    EVENT_TYPES,
-    KEY,
-    ORIGIN_TYPES,
-    after_seals,
-    in_time,
-    wakes_to_carry,
-)
+from pipelines.replay.fetch_timeline import EVENT_TYPES, KEY, after_seals, in_time, wakes_to_carry
+from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.window import Bounds
 from schemas import session_events as s
 
@@ -75,15 +68,15 @@ def test_so_are_all_segments_that_a_transaction_may_still_hold_back(spark: Spark
 
 def test_only_a_session_that_begins_after_the_seal_is_told_of_older_segments(spark: SparkSession):
     columns = {"time_us": "time_us long", "kind": "kind string"}
-    types = ", ".join(columns.get(name, f"{name} {type_}") for name, type_ in (EVENT_TYPES | ORIGIN_TYPES).items())
-    nulls = (None,) * (len(EVENT_TYPES) + len(ORIGIN_TYPES) - 2)
+    types = ", ".join(columns.get(name, f"{name} {type_}") for name, type_ in EVENT_TYPES.items())
+    nulls = (None,) * (len(EVENT_TYPES) - 2)
     values = [
-        ("c", 1, connection, second * SECOND_US, kind, *nulls, s.RANK[kind], None)
+        ("c", 1, connection, second * SECOND_US, kind, *nulls, None, s.RANK[kind])
         for connection in ("carried", "new")
         for second, kind in ((50, ROLL), (50, BATCH), (150, ROLL), (150, BATCH))
     ]
     key = "cluster_id string, broker_id int, connection string"
-    events = spark.createDataFrame(values, f"{key}, {types}, rank int, carried binary")
+    events = spark.createDataFrame(values, f"{key}, {types}, carried binary, rank int")
     sessions = spark.createDataFrame([("c", 1, "carried", b"fold")], f"{key}, state binary")
     told = after_seals(events, sessions, SEALED).orderBy(*KEY, "time_us", "rank").collect()
     assert [(row["connection"], row["kind"], row["time_us"] // SECOND_US) for row in told] == [

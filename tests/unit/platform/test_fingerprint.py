@@ -75,6 +75,7 @@ def replay_fingerprint(**overrides: Any) -> str:
         {"quality__enabled": False},
         {"quality__time_slack_ms": 5},
         {"session__driver_memory": "3g"},
+        {"replay__driver": "stateful"},
     ],
 )
 def test_settings_that_the_replay_does_not_read_replay_nothing(setting: dict[str, Any]) -> None:
