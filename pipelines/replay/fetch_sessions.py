@@ -112,8 +112,11 @@ class FetchSession:
         return self._last_us or 0
 
     def is_gone(self, sealed_us: int) -> bool:
-        """Nothing was fetched for an hour: brokers close idle connections after ten minutes."""
-        return not self.pending and self.fetched_us < sealed_us - _GONE_US
+        """Nothing was fetched for an hour: brokers close idle connections after ten minutes.
+
+        Its last fetch is judged by the run that leaves it behind: no other comes to end it.
+        """
+        return not self._early and self.fetched_us < sealed_us - _GONE_US
 
     def freeze(self) -> bytes:
         """This session, to go on from with `thawed`."""
