@@ -76,9 +76,17 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
     "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),
+    "no span": click.option(
+        *("--from", "--until"), expose_value=False, hidden=True, callback=lambda context, option, value: _whole(value)
+    ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
 }
+
+
+def _whole(span: str | None) -> None:
+    if span is not None:
+        raise click.ClickException("--from and --until are for audit, report and gate; this verb takes all there is")
 
 
 def _version() -> str:
@@ -107,7 +115,7 @@ def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("logs", "lake", "from", "until", "master", "conf")
+@_options("logs", "lake", "no span", "master", "conf")
 def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
@@ -116,7 +124,7 @@ def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "from", "until", "master", "conf")
+@_options("lake", "no span", "master", "conf")
 def parse(**given: Any) -> ExitCode:
     """Turn bronze lines into the typed silver tables."""
     from jobs import steps
@@ -125,7 +133,7 @@ def parse(**given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "from", "until", "master", "conf")
+@_options("lake", "no span", "master", "conf")
 def replay(**given: Any) -> ExitCode:
     """Replay Kafka's rules over the silver tables."""
     from jobs import steps

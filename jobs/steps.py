@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from uuid import uuid4
 
 import pyarrow as pa
@@ -150,6 +151,8 @@ def lake_of(run: Run) -> Iterator[Lake]:
     """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
+            # A second of parsing, while Python waits for the JVM.
+            Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
             spark = build_session(run.config, "highwater")
         try:
             yield Lake(spark, run.lake)

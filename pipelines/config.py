@@ -130,7 +130,15 @@ class Config(_Section):
     @cached_property
     def config_hash(self) -> str:
         """SHA-256 (hex) of everything that can change a result: all but how Spark is started, and used."""
-        values = self.model_dump(mode="json", exclude={"session": True, "replay": {"driver"}})
+        return self._hash({name for name in Config.model_fields if name != "session"})
+
+    @cached_property
+    def replay_hash(self) -> str:
+        """SHA-256 (hex) of what rows depend on that one run carries or leaves to the next."""
+        return self._hash({"ingest", "replay", "latency"})
+
+    def _hash(self, sections: set[str]) -> str:
+        values = self.model_dump(mode="json", include=sections, exclude={"replay": {"driver"}})
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()
 

@@ -1,16 +1,22 @@
-"""What made a result: version of the code, grammars and rules, configuration, inputs. Pure hashes."""
+"""What made a result: version of the code, grammars and rules, configuration, inputs. Pure hashes.
+
+They change only when results may: code counts by its syntax tree, so a comment, a docstring or a line break is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
+_READ_AND_REPLAYED = ("pipelines/bronze", "pipelines/latency", "pipelines/replay", "pipelines/silver", "schemas")
 #: Whatever decides what a line means, when an operation may be answered, and what breaks a guarantee.
-_RULES = ("bronze", "controllers", "data_dir", "latency", "replay", "rules", "silver")
+_RULES = (*_READ_AND_REPLAYED, "pipelines/controllers", "pipelines/data_dir", "pipelines/rules")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code_version() -> str:
@@ -21,22 +27,48 @@ def code_version() -> str:
         return "unknown"
 
 
-@lru_cache(maxsize=1)
 def rules_fingerprint() -> str:
-    """Hash of the source of readers, grammars, replay and rules, and of the tables: 16 hex digits."""
-    digest = sha256()
-    folders = [*(_PACKAGE / name for name in _RULES), _PACKAGE.parent / "schemas"]
-    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    """Hash of readers, grammars, replay and rules, and of the tables: 16 hex digits."""
+    return _hash_of(_RULES)[:16]
 
 
-def gold_fingerprint(config_hash: str) -> str:
-    """What decides what silver becomes: code, rules and configuration. Rows of another one are never gone on from."""
-    return sha256("\n".join([code_version(), rules_fingerprint(), config_hash]).encode()).hexdigest()[:32]
+def replay_fingerprint(config_hash: str) -> str:
+    """What decides what the replay carries from run to run and merges. Rows of another one are never gone on from.
+
+    Args:
+        config_hash: of the sections that it depends on, `pipelines.config.Config.replay_hash`.
+    """
+    return sha256(f"{_hash_of(_READ_AND_REPLAYED)}\n{config_hash}".encode()).hexdigest()[:32]
 
 
 def run_id(file_ids: Iterable[str], config_hash: str) -> str:
     """Identity of an audit: the same contents, code and configuration have the same id, 32 hex digits."""
     parts = [code_version(), rules_fingerprint(), config_hash, *sorted(file_ids)]
     return sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def code_hash(sources: Mapping[str, bytes]) -> str:
+    """Hash of Python modules by what they do.
+
+    Args:
+        sources: by name of the module.
+    """
+    digest = sha256()
+    for name, source in sorted(sources.items()):
+        digest.update(f"{name}\0{_tree(source)}\0".encode())
+    return digest.hexdigest()
+
+
+@lru_cache
+def _hash_of(folders: tuple[str, ...]) -> str:
+    paths = (path for folder in folders for path in (_ROOT / folder).rglob("*.py"))
+    return code_hash({path.relative_to(_ROOT).as_posix(): path.read_bytes() for path in paths})
+
+
+@lru_cache(maxsize=512)
+def _tree(source: bytes) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return sha256(ast.dump(tree).encode()).hexdigest()

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import Config
-from pipelines.fingerprint import gold_fingerprint
+from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake, concurrently
 from pipelines.lake_tables import sql_text
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
@@ -71,7 +71,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         Where each broker's replay began, and why.
     """
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
-    fingerprint = gold_fingerprint(config.config_hash)
+    fingerprint = replay_fingerprint(config.replay_hash)
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     carried: list[tuple[int, Mapping[Broker, Seal]]] = []
 

@@ -78,11 +78,6 @@ class AddedFile(NamedTuple):
         }
 
 
-def searched_columns(spec: TableSpec) -> tuple[str, ...]:
-    """Columns that statistics are kept of: what reads skip files by."""
-    return tuple(dict.fromkeys((*spec.cluster_by, *spec.keys)))
-
-
 def rows_table(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows that the driver made, with values in the order of the table's columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
@@ -107,7 +102,7 @@ class TableWriter:
         self._writer = pq.ParquetWriter(self._path, spec.arrow_schema, compression="zstd", store_schema=False)
         self._batches: list[pa.RecordBatch] = []
         self._waiting_rows = 0
-        self._bounds = {name: _Bounds() for name in searched_columns(spec)}
+        self._bounds = {name: _Bounds() for name in spec.searched_columns}
         self._row_count = 0
 
     def write(self, batch: pa.RecordBatch) -> None:

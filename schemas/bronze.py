@@ -66,6 +66,7 @@ LOG_LINES = TableSpec(
     ),
     keys=("file_id", "byte_offset"),
     cluster_by=("file_id",),
+    bounded_by=("time",),
     checks={"line_from_one": "line_no >= 1", "offset_not_negative": "byte_offset >= 0"},
 )
 

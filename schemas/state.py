@@ -30,7 +30,7 @@ CARRIED = TableSpec(
         required("pending", LONG, "Operations that it holds and that are not decided, or not settled, yet"),
         column("last_time", TIMESTAMP, "Newest event in it"),
         column("row", STRING, "What it is, as JSON, where it is a row of a table"),
-        column("state", BINARY, "What it is, as the replay's own objects (pickle), where it is a fold"),
+        column("state", BINARY, "What it is, as JSON of the replay's own objects, where it is a fold"),
     ),
     keys=("kind", "cluster_id", "broker_id", "name", "row"),
     cluster_by=("kind", "cluster_id", "broker_id"),
@@ -57,8 +57,9 @@ REPLAYS = TableSpec(
             "reason",
             STRING,
             "first: nothing was replayed before; new: its log went on; late: lines came that belong before what was "
-            "final; configuration: what lines told of versions or settings changed for the past; fingerprint: rules, "
-            "grammars or configuration of the audit changed; unchanged: another broker's log went on",
+            "final, or a connection went on that had been silent since; configuration: what lines told of versions or "
+            "settings changed for the past; fingerprint: rules, grammars or configuration of the audit changed; "
+            "unchanged: another broker's log went on",
         ),
         column("late_time", TIMESTAMP, "Earliest instant of what came late"),
         required("file_ids", STRINGS, "Log files of this broker that were new, bronze.log_files.file_id"),

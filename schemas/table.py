@@ -66,6 +66,7 @@ class TableSpec:
         cluster_by: up to four of the first columns, for Delta's liquid clustering.
         checks: CHECK constraints, by name.
         properties: further Delta table properties, beside those of its layer.
+        bounded_by: further columns of which Delta keeps statistics, because reads ask for a span of them.
     """
 
     layer: str
@@ -76,12 +77,13 @@ class TableSpec:
     cluster_by: tuple[str, ...] = ()
     checks: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    bounded_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.full_name}: a column is declared twice")
-        for key in (*self.keys, *self.cluster_by):
+        for key in (*self.keys, *self.cluster_by, *self.bounded_by):
             if key not in names:
                 raise ValueError(f"{self.full_name}: {key} is not a column")
         if len(self.cluster_by) > 4:
@@ -95,6 +97,11 @@ class TableSpec:
     def delta_properties(self) -> dict[str, str]:
         """Delta table properties: its layer's, then its own."""
         return {**LAYER_PROPERTIES.get(self.layer, {}), **self.properties}
+
+    @property
+    def searched_columns(self) -> tuple[str, ...]:
+        """Columns that statistics are kept of: what reads skip files by."""
+        return tuple(dict.fromkeys((*self.cluster_by, *self.keys, *self.bounded_by)))
 
     @cached_property
     def schema(self) -> StructType:

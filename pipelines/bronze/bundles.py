@@ -29,6 +29,7 @@ from pipelines.bronze.decompress import (
     inflate,
 )
 from pipelines.bronze.source import BLOCK_BYTES, Readable
+from pipelines.data_dir.discover import recognise
 
 MEMBER = "!/"
 #: Bundles within bundles are opened so deep.
@@ -77,13 +78,24 @@ def entries(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterato
         path: of the bundle.
         file: the bundle, opened for reading bytes.
         is_log: whether a member is taken, by the last part of its name.
+
+    Data directories in it come last, each as a problem: they are not read.
     """
     members = _zip_members(path, file) if _ZIP.fullmatch(path) else _tar_members(path, file)
-    yield from _logs(path, members, is_log, Counter(), 1)
+    data_dirs: Counter[str] = Counter()
+    yield from _logs(path, members, is_log, Counter(), data_dirs, 1)
+    for folder, count in sorted(data_dirs.items()):
+        problem = f"a data directory in a bundle is not read ({count} files): unpack it, and name its folder"
+        yield Entry(folder if MEMBER in folder else path, None, problem)
 
 
 def _logs(
-    path: str, members: Iterator[Entry], is_log: Callable[[str], bool], names: Counter[str], depth: int
+    path: str,
+    members: Iterator[Entry],
+    is_log: Callable[[str], bool],
+    names: Counter[str],
+    data_dirs: Counter[str],
+    depth: int,
 ) -> Iterator[Entry]:
     for entry in members:
         name = PurePosixPath(entry.path).name
@@ -94,11 +106,13 @@ def _logs(
                 yield Entry(entry.path, None, "a bundle within a bundle, which is not opened: unpack it first")
             elif entry.stream is not None:
                 inner = _tar_members(entry.path, entry.stream)
-                yield from _logs(entry.path, inner, is_log, names, depth + 1)
+                yield from _logs(entry.path, inner, is_log, names, data_dirs, depth + 1)
         elif is_log(name):
             names[entry.path] += 1
             again = names[entry.path]
             yield entry if again == 1 else entry._replace(path=f"{entry.path}#{again}")
+        elif (data_file := recognise(entry.path)) is not None:
+            data_dirs[data_file.data_dir] += 1
 
 
 class _Member:

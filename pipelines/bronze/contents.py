@@ -5,7 +5,9 @@ A bundle is gone through from its beginning to its end in either pass, by one ta
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -15,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.bronze.bundles import entries, is_bundle
 from pipelines.bronze.discover import is_log
-from pipelines.bronze.identity import OTHER
+from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
 from pipelines.bronze.rows import FileChangedError, Reading, rows, stream_rows
 from pipelines.errors import InputError
@@ -47,6 +49,28 @@ class Unread:
     path: str
     sha256: str | None
     problem: str | None
+
+
+def to_json(item: Profile | Unread) -> bytes:
+    """An item as text, for the way from a task to the driver."""
+    values = {name: value for name, value in vars(item).items() if name != "hints"}
+    hints: dict[str, Any] | None = None
+    if isinstance(item, Profile):
+        hints = {
+            name: list(value.items()) if isinstance(value, Counter) else list(value)
+            for name, value in vars(item.hints).items()
+        }
+    return json.dumps([values, hints]).encode()
+
+
+def from_json(text: bytes) -> Profile | Unread:
+    """The item of `to_json`."""
+    values, hints = json.loads(text)
+    if hints is None:
+        return Unread(**values)
+    kinds = {name: type(value) for name, value in vars(Hints()).items()}
+    made = {name: kinds[name](dict(value) if kinds[name] is Counter else value) for name, value in hints.items()}
+    return Profile(**values, hints=Hints(**made))
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:

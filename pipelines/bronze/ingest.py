@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +35,16 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import broadcast, col
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pipelines.bronze.contents import HowRead, Unread, batches, nothing_readable, profiles, require_kafka
+from pipelines.bronze.contents import (
+    HowRead,
+    Unread,
+    batches,
+    from_json,
+    nothing_readable,
+    profiles,
+    require_kafka,
+    to_json,
+)
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
 from pipelines.bronze.profile import Profile, known_files
@@ -170,10 +178,10 @@ def _profile(
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
         for item in profiles(path, known, marks, how):
-            yield pa.record_batch([pa.array([pickle.dumps(item)], pa.binary())], schema=_PROFILE_ARROW)
+            yield pa.record_batch([pa.array([to_json(item)], pa.binary())], schema=_PROFILE_ARROW)
 
     done = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), _PROFILE_SCHEMA)
-    items: list[Profile | Unread] = [*told, *(pickle.loads(row["profile"]) for row in done.collect())]
+    items: list[Profile | Unread] = [*told, *(from_json(row["profile"]) for row in done.collect())]
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
     return [item for item in items if isinstance(item, Profile)], unread

@@ -11,8 +11,8 @@ asked which of the files at hand it has already, all of their rows or none, and 
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -95,7 +95,7 @@ def ingest_data(spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLi
         blobs.close()
 
     said = [(row["path"], row["problem"]) for part in new for row in part.to_pylist() if row["problem"]]
-    cannot = [pickle.loads(head["rows"]) for head in heads if head["table"] == UNREADABLE]
+    cannot = [tuple(json.loads(head["rows"])) for head in heads if head["table"] == UNREADABLE]
     return DataSummary(
         files_found=len(files),
         files_new=sum(part.num_rows for part in new),

@@ -10,7 +10,7 @@ it left behind.
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from pipelines.data_dir.text import Entry
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import BY_NAME, CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
 
-#: Not a table: path and problem of a file that cannot be read, pickled.
+#: Not a table: path and problem of a file that cannot be read, as JSON.
 UNREADABLE = "unreadable"
 _ROWS_MAX = 20_000
 _PROBLEMS_SAID = 3
@@ -239,7 +239,7 @@ def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[Entry]:
 
 
 def _unreadable(path: str, error: OSError) -> pa.RecordBatch:
-    blob = pickle.dumps((path, _reason(error)))
+    blob = json.dumps([path, _reason(error)]).encode()
     return pa.RecordBatch.from_pylist([{"table": UNREADABLE, "row_count": 1, "rows": blob}], BLOB_SCHEMA)
 
 

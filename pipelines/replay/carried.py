@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from itertools import takewhile
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -15,9 +16,8 @@ from pipelines.folds import table_of
 from pipelines.lake import Lake
 from pipelines.premises import REQUEST_FILE, Premises
 from pipelines.replay import partition_worker, session_worker
-from pipelines.replay.chains import follower_fetches, last_fetches
-from pipelines.replay.fetch_timeline import watches_to_carry
-from pipelines.replay.freeze import freeze
+from pipelines.replay.chains import GONE_US, follower_fetches, last_fetches, silent_since
+from pipelines.replay.fetch_timeline import wakes_to_carry, watches_to_carry
 from pipelines.replay.isr_stage import Evidences
 from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
@@ -71,10 +71,10 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
         ends[broker][is_request] = max(ends[broker].get(is_request, 0), last_us)
     # What a request proves is older than its line: where there is a request log, it tells how far the log is complete.
     last = {broker: by_kind.get(True, by_kind.get(False, 0)) for broker, by_kind in ends.items()}
-    earliest = _earliest(lake, new_files, files) if known else {}
+    earliest = _earliest(lake, new_files, files, stamps[0].seals) if known else {}
     if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
         # An older state is asked for: only those that maintenance has left can be gone back to.
-        stamps[1:] = [stamp for stamp in stamps[1:] if lake.keeps(CARRIED, stamp.carried_version)]
+        stamps[1:] = takewhile(lambda stamp: lake.keeps(CARRIED, stamp.carried_version), stamps[1:])
     found = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us)
     for broker in _named_since(lake, premises, stamps, found):
         found[broker] = Start(None, None, CONFIGURATION)
@@ -83,7 +83,8 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
     for broker, last_us in last.items():
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
-    window = Window(seals, until, len(seals) == len(last), _carried(lake, found))
+    logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
+    window = Window(seals, until, logs_end, _carried(lake, found))
     return Plan(window, found, new_files, last)
 
 
@@ -102,9 +103,15 @@ def _replayed_files(lake: Lake) -> set[str]:
 
 
 def _earliest(
-    lake: Lake, new_files: Mapping[Broker, list[str]], files: list[tuple[str, Broker, bool, int, int]]
+    lake: Lake,
+    new_files: Mapping[Broker, list[str]],
+    files: list[tuple[str, Broker, bool, int, int]],
+    seals: Mapping[Broker, Seal],
 ) -> dict[Broker, int]:
-    """By broker, the earliest instant that its new files tell of: of requests, when they were taken up."""
+    """By broker, the earliest instant that its new files tell of.
+
+    Of requests, when they were taken up; of connections that go on after a silence, when that began.
+    """
     new = {file_id for ids in new_files.values() for file_id in ids}
     if not new:
         return {}
@@ -125,7 +132,23 @@ def _earliest(
         for row in rows.groupBy(*_BROKER).agg(taken_up).collect():
             broker = row["cluster_id"], row["broker_id"]
             earliest[broker] = min(earliest.get(broker, row["earliest_us"]), row["earliest_us"])
+    sealed = {broker: seals[broker].sealed_us for broker in earliest if broker in seals}
+    if sealed and lake.has_rows(silver.FETCH_REQUESTS):
+        for broker, silent_us in _silent_since(lake, wanted, Bounds(sealed)).items():
+            earliest[broker] = min(earliest[broker], silent_us)
     return earliest
+
+
+def _silent_since(lake: Lake, new: DataFrame, sealed: Bounds) -> dict[Broker, int]:
+    """By broker, the beginning of the earliest silence that new files end, if it lies before the seal."""
+    since = F.lit(_EPOCH + timedelta(microseconds=min(sealed.instants.values()) - GONE_US))
+    fetches = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL AND connection IS NOT NULL")
+    is_new = F.coalesce("is_new", F.lit(False)).alias("is_new")
+    arrival_us = F.unix_micros("arrival_time").alias("arrival_us")
+    fetches = fetches.where(F.col("time") >= since).join(new.withColumn("is_new", F.lit(True)), "file_id", "left")
+    silent = silent_since(fetches.select(*_BROKER, "connection", arrival_us, is_new), sealed)
+    rows = silent.groupBy(*_BROKER).agg(F.min("silent_us").alias("silent_us")).collect()
+    return {(row["cluster_id"], row["broker_id"]): row["silent_us"] for row in rows}
 
 
 def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], found: Mapping[Broker, Start]) -> set[Broker]:
@@ -177,12 +200,12 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
         sessions = Bounds({broker: seal.sessions_us for broker, seal in made.seals.items()})
         wakes = wakes_of(made.partitions, window).where("final").where(sealed)
         awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
-        parts.append(_rows(wakes.where(awaited).drop("final"), state.WAKE, partition))
+        parts.append(_rows(wakes_to_carry(wakes, awaited).drop("final"), state.WAKE, partition))
     waiting = Bounds({broker: seal.waiting_us for broker, seal in made.seals.items()})
     outcomes = outcomes_of(made.partitions, window, only_final=True).where(sealed)
     parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
     frozen = [
-        (state.EVIDENCE, *broker, None, 0, None, None, freeze(evidence[broker], ()))
+        (state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())
         for broker in sorted(window.until)
         if broker in evidence
     ]

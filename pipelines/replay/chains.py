@@ -7,11 +7,11 @@ missing), and every instant of a fetch lies before the arrival of the next one: 
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
-from pipelines.replay.window import WHOLE
+from pipelines.replay.window import WHOLE, Bounds
 from pipelines.replay.window import Window as Part
 from schemas import silver
 from schemas.state import CONNECTION
@@ -24,7 +24,7 @@ _CARRIED = (
     "arrival_us long, dequeued_us long, handled_us long, completed_us long, sent_us long, carried_chain_no int"
 )
 #: A connection on which nothing was fetched for so long is gone: brokers close idle ones after ten minutes.
-_GONE_US = 3_600_000_000
+GONE_US = 3_600_000_000
 
 
 def chained(fetches: DataFrame) -> DataFrame:
@@ -42,9 +42,9 @@ def chained(fetches: DataFrame) -> DataFrame:
     connection = Window.partitionBy(*_CONNECTION).orderBy("correlation_id")
     # A port can be used again, by another connection of the same name: what does not fit in time is none of this one.
     before = F.max(F.struct(*FETCH_INSTANTS, "sent_time")).over(connection.rangeBetween(-1, -1))
-    previous = F.when(before["arrival_time"] <= F.col("arrival_time"), before)
+    previous = F.when(_follows(F.col("arrival_time"), before["arrival_time"]), before)
     after = F.max("arrival_time").over(connection.rangeBetween(1, 1))
-    following = F.when(after >= F.col("arrival_time"), after)
+    following = F.when(_follows(after, F.col("arrival_time")), after)
     until_now = connection.rangeBetween(Window.unboundedPreceding, Window.currentRow)
     first = F.coalesce("carried_chain_no", F.when(F.col("previous").isNull(), F.col("correlation_id")))
     rows = (
@@ -54,6 +54,29 @@ def chained(fetches: DataFrame) -> DataFrame:
     )
     chain = Window.partitionBy(*_CONNECTION, "chain_no")
     return rows.withColumn("chain_end", F.max("arrival_time").over(chain))
+
+
+def _follows(later: Column, earlier: Column) -> Column:
+    return (F.unix_micros(later) - F.unix_micros(earlier)).between(0, GONE_US)
+
+
+def silent_since(fetches: DataFrame, sealed: Bounds) -> DataFrame:
+    """Connections on which the first new fetch came after a silence that began before the seal.
+
+    What was replayed within the silence was replayed without knowing that the connection would go on.
+
+    Args:
+        fetches: columns cluster_id, broker_id, connection, arrival_us, is_new (no earlier run knew it).
+
+    Returns:
+        cluster_id, broker_id, connection, ``silent_us``: when the last fetch before the silence arrived.
+    """
+    connection = ["cluster_id", "broker_id", "connection"]
+    resumed = fetches.where("is_new").groupBy(*connection).agg(F.min("arrival_us").alias("resumed_us"))
+    known = fetches.where("NOT is_new").join(resumed, connection)
+    known = known.where(F.col("arrival_us").between(F.col("resumed_us") - GONE_US, F.col("resumed_us") - 1))
+    silent = known.groupBy(*connection).agg(F.max("arrival_us").alias("silent_us"))
+    return silent.where(sealed.before(F.col("silent_us")))
 
 
 def carried_fetches(window: Part) -> DataFrame | None:
@@ -94,4 +117,4 @@ def last_fetches(fetches: DataFrame, window: Part) -> DataFrame:
     columns = [F.unix_micros(name).alias(f"{name.removesuffix('_time')}_us") for name in (*FETCH_INSTANTS, "sent_time")]
     last = F.max_by(F.struct("correlation_id", *columns, F.col("chain_no").alias("carried_chain_no")), "arrival_time")
     rows = sealed.groupBy(*_CONNECTION).agg(last.alias("last")).select(*_CONNECTION, "last.*")
-    return rows.where(~window.ends.before(F.col("handled_us") + _GONE_US))
+    return rows.where(~window.ends.before(F.col("handled_us") + GONE_US))

@@ -20,9 +20,10 @@ from typing import Final
 
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
+from pipelines.replay.freeze import Freezer
 from pipelines.replay.versions import Rules
 from schemas import session_events as s
-from schemas.session_events import SessionEvent
+from schemas.session_events import Origin, SessionEvent
 
 #: A fetch that took this long was parked, however slow its handler.
 _PARKED_US = 5_000
@@ -111,8 +112,22 @@ class FetchSession:
         return self._last_us or 0
 
     def is_gone(self, sealed_us: int) -> bool:
-        """Nothing was fetched for an hour: brokers close idle connections after ten minutes."""
-        return not self.pending and self.fetched_us < sealed_us - _GONE_US
+        """Nothing was fetched for an hour: brokers close idle connections after ten minutes.
+
+        Its last fetch is judged by the run that leaves it behind: no other comes to end it.
+        """
+        return not self._early and self.fetched_us < sealed_us - _GONE_US
+
+    def freeze(self) -> bytes:
+        """This session, to go on from with `thawed`."""
+        return _FREEZER.freeze(self, (self._rules,))
+
+    @classmethod
+    def thawed(cls, frozen: bytes, rules: Rules) -> FetchSession:
+        """The session of `freeze`, with the rules of the version that is known by now."""
+        session = _FREEZER.thaw(frozen, (rules,))
+        assert isinstance(session, cls)
+        return session
 
     def observe(self, event: SessionEvent) -> Iterator[FetchOutcome]:
         """Fold one event; give the fetches that it shows to be over.
@@ -319,3 +334,6 @@ class FetchSession:
             offset = asked.moved.get(key, offset)
             if asked.told is None and key in asked.active and (entry.estimated or entry.base_offset >= offset):
                 asked.entries.append((entry, key, position.max_bytes))
+
+
+_FREEZER: Final = Freezer(FetchSession, Position, Entry, Asked, SessionEvent, Origin)

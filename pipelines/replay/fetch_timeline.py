@@ -15,7 +15,7 @@ from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
 from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, operation_id
 from pipelines.replay.versions import rules_for
-from pipelines.replay.window import WHOLE
+from pipelines.replay.window import WHOLE, Bounds
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import Value, look_up, shaped
 from schemas import session_events as s
@@ -38,6 +38,9 @@ _WATCH_TYPES = (
 _GONE_US = 3_600_000_000
 #: A consumer's connection may read what was appended a little before its first request came.
 _MARGIN_US = 1_000_000
+_HOUR_US = 3_600_000_000
+#: In place of an hour, for what matters at any time.
+_ANY_HOUR = -1
 #: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -53,17 +56,30 @@ def fetch_timeline(lake: Lake, wakes: DataFrame, premises: Premises, window: Par
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
     requests = _requests(lake, window)
-    watched = _watched(wakes, _named(lake, premises, watches(requests, window)))
-    events = _fetches(requests).unionByName(_wakes(watched))
+    readers = _named(lake, premises, watches(requests, window))
+    events = _fetches(requests).unionByName(_wakes(_watched(wakes, readers)))
     versions = premises.contexts.likely_versions
     moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
     if moved:
-        events = events.unionByName(_commits(watched, moved))
-    events = events.where(window.sessions.at_or_after(F.col("time_us"))).withColumn(
-        "carried", F.lit(None).cast("binary")
-    )
+        events = events.unionByName(_commits(wakes, readers, moved))
+    events = events.withColumn("carried", F.lit(None).cast("binary"))
     sessions = window.states_of(SESSION)
-    return events if sessions is None else events.unionByName(_carried(sessions))
+    if sessions is None:
+        return events
+    return after_seals(events, sessions.withColumnRenamed("name", "connection"), window.sessions)
+
+
+def after_seals(events: DataFrame, sessions: DataFrame, sealed: Bounds) -> DataFrame:
+    """Events that the carried sessions have not folded, and those sessions, which come first.
+
+    A session that begins after the seal still has to know the segments that were begun before.
+
+    Args:
+        sessions: `KEY` and ``state``.
+    """
+    folded = ~sealed.at_or_after(F.col("time_us"))
+    rolls = events.where(folded & (F.col("kind") == ROLL)).join(F.broadcast(sessions.select(*KEY)), [*KEY], "left_anti")
+    return events.where(~folded).unionByName(rolls).unionByName(_carried(sessions))
 
 
 def _requests(lake: Lake, window: Part) -> DataFrame:
@@ -73,9 +89,7 @@ def _requests(lake: Lake, window: Part) -> DataFrame:
 
 
 def _carried(sessions: DataFrame) -> DataFrame:
-    rows = sessions.select(
-        "cluster_id", "broker_id", F.col("name").alias("connection"), F.col("state").alias("carried")
-    )
+    rows = sessions.select(*KEY, F.col("state").alias("carried"))
     return _event(rows, CARRIED, "carried", time_us=-1)
 
 
@@ -184,6 +198,22 @@ def watches_to_carry(lake: Lake, window: Part) -> DataFrame | None:
     return rows.withColumn("last_us", last_us).where(~window.ends.before(F.col("last_us") + _GONE_US)).drop("last_us")
 
 
+def wakes_to_carry(wakes: DataFrame, awaited: Column) -> DataFrame:
+    """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
+
+    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not.
+    """
+    partition = ("cluster_id", "broker_id", "topic", "partition")
+    offset, is_roll = F.col("wake_offset"), F.col("wake") == ROLL
+    stable = F.coalesce(F.max(F.when(F.col("wake") == STABLE, offset)).over(Window.partitionBy(*partition)), F.lit(-1))
+    few = wakes.where(awaited | F.col("wake").isin(ROLL, STABLE))
+    rows = few.withColumns({"is_roll": is_roll, "waits": F.col("unstable") & (offset > stable)})
+    newest = F.max(offset).over(Window.partitionBy(*partition, "is_roll", "unstable", "waits"))
+    rows = rows.withColumn("newest", newest)
+    last_rolls = F.col("is_roll") & (F.col("waits") | (offset == F.col("newest")))
+    return rows.where(awaited | last_rolls).drop("is_roll", "waits", "newest")
+
+
 def _named(lake: Lake, premises: Premises, listed: DataFrame) -> DataFrame:
     listed = listed.withColumn("until_us", F.max("went_us").over(Window.partitionBy(*KEY)))
     names = topic_names(lake, premises)
@@ -194,31 +224,48 @@ def _named(lake: Lake, premises: Premises, listed: DataFrame) -> DataFrame:
 
 
 def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
-    """Each wake once per connection that reads its partition."""
+    """Each wake once per connection that reads its partition then, with the instant from which on it matters to it."""
     kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END, ROLL))
-    return kinds.join(watches, ["cluster_id", "broker_id", "topic", "partition"])
+    # Followers read up to the log end, consumers up to the high watermark.
+    rows = kinds.withColumn("follower", F.explode(F.array(F.lit(True), F.lit(False))))
+    committed = F.col("wake").isin(BATCH, ROLL) & ~F.col("follower")
+    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
+    return in_time(rows.withColumn("earliest_us", earliest), watches)
 
 
-def _in_time(rows: DataFrame) -> DataFrame:
+def in_time(wakes: DataFrame, watches: DataFrame) -> DataFrame:
+    """Wakes with the connections that were there then, joined hour by hour: few of a partition's live at one time.
+
+    Args:
+        wakes: with ``follower`` (whom it matters to) and ``earliest_us``.
+        watches: of `watches`, with ``until_us``.
+    """
+    begun_us = F.col("from_us") - _MARGIN_US
     # A segment that began long before is still the one in which the end lies.
-    begun = F.when(F.col("wake") == ROLL, 0).otherwise(F.col("from_us") - _MARGIN_US)
-    in_time = F.col("earliest_us").between(begun, F.col("until_us"))
-    return rows.where(F.col("earliest_us").isNotNull() & in_time)
+    hour = F.when(F.col("wake") == ROLL, _ANY_HOUR).otherwise(F.floor(F.col("earliest_us") / _HOUR_US))
+    hours = F.sequence(F.floor(begun_us / _HOUR_US), F.floor(F.col("until_us") / _HOUR_US))
+    there = watches.withColumns(
+        {
+            "follower": F.coalesce(F.col("replica_id") >= 0, F.lit(False)),
+            "hour": F.explode(F.concat(F.array(F.lit(_ANY_HOUR).cast("long")), hours)),
+        }
+    )
+    timed = wakes.where("earliest_us IS NOT NULL").withColumn("hour", hour)
+    rows = timed.join(there, ["cluster_id", "broker_id", "topic", "partition", "follower", "hour"])
+    begun = F.when(F.col("wake") == ROLL, 0).otherwise(begun_us)
+    return rows.where(F.col("earliest_us").between(begun, F.col("until_us")))
 
 
 def _wakes(watched: DataFrame) -> DataFrame:
     """Wakes with the instants that matter: of the log end to a follower, of the high watermark to a consumer."""
-    follower, batch = F.col("replica_id") >= 0, F.col("wake").isin(BATCH, ROLL)
-    committed = batch & ~follower
+    follower, batch = F.col("follower"), F.col("wake").isin(BATCH, ROLL)
     appended = F.when(F.col("carrier") == F.col("connection"), F.col("without_carrier_us")).otherwise(
         F.col("appended_highest_us")
     )
-    earliest = F.when(committed, F.col("committed_lowest_us")).otherwise(F.col("appended_lowest_us"))
-    latest = F.when(committed, F.col("committed_highest_us")).otherwise(appended)
+    latest = F.when(batch & ~follower, F.col("committed_highest_us")).otherwise(appended)
     read_committed = ~follower & (F.col("isolation_level") == 1)
-    rows = _in_time(watched.withColumn("earliest_us", earliest))
     return _event(
-        rows.where((F.col("wake") != STABLE) | read_committed),
+        watched.where((F.col("wake") != STABLE) | read_committed),
         F.col("wake"),
         time_us="earliest_us",
         latest_us=latest,
@@ -231,12 +278,13 @@ def _wakes(watched: DataFrame) -> DataFrame:
     )
 
 
-def _commits(watched: DataFrame, brokers: list[tuple[str, int]]) -> DataFrame:
+def _commits(wakes: DataFrame, watches: DataFrame, brokers: list[tuple[str, int]]) -> DataFrame:
     """Moves of the high watermark for followers, at brokers whose version answers their fetches for it."""
     at = [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in brokers]
-    rows = watched.where((F.col("replica_id") >= 0) & (F.col("wake") == BATCH) & reduce(lambda x, y: x | y, at))
+    moves = wakes.where((F.col("wake") == BATCH) & reduce(lambda x, y: x | y, at))
+    moves = moves.withColumns({"follower": F.lit(True), "earliest_us": F.col("committed_lowest_us")})
     return _event(
-        _in_time(rows.withColumn("earliest_us", F.col("committed_lowest_us"))),
+        in_time(moves, watches),
         s.COMMITTED,
         time_us="earliest_us",
         latest_us="committed_highest_us",

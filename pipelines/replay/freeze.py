@@ -1,46 +1,229 @@
-"""Folds as bytes, to go on from in a later run. Pure.
+"""Folds as text, to go on from in a later run. Pure.
 
 What a fold was given from outside (a broker's versions, settings, evidence) is not frozen with it: the run that thaws
-it has newer ones. Only what this program wrote into its own lake under the same fingerprint is ever thawed.
+it has newer ones.
+
+A lake may be written by others, so nothing in it may name code to run: the text is JSON, it names only classes of a
+fixed list, and thawing fills their attributes without calling anything of them. Scalars stand for themselves, anything
+else is an array that begins with what it is (`_LIST` and so on). What stands in a fold twice (an entry that two fetches
+wait for) is written once and referred to by its number, so that it is one thing after thawing, too.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
-from collections.abc import Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
+from typing import Any, Final
+
+import orjson
+
+#: Of the encoding; what was written in another one is not read.
+FORMAT: Final = 1
+
+_AGAIN, _LIST, _TUPLE, _SET, _FROZENSET, _DICT, _DEQUE, _RECORD, _OBJECT, _NOT_FINITE = range(10)
+_SCALARS: Final = frozenset((type(None), bool, int, str))
 
 
-def freeze(fold: object, outside: Sequence[object]) -> bytes:
-    """A fold without the objects from outside.
+class Freezer:
+    """Freezes and thaws folds that consist of containers and of objects of certain classes.
 
     Args:
-        outside: what `thaw` will be given in the same order, newer.
+        classes: all that a fold may hold: named tuples, classes with slots and classes without.
     """
-    buffer = io.BytesIO()
-    _Freezer(buffer, outside).dump(fold)
-    return buffer.getvalue()
+
+    def __init__(self, *classes: type) -> None:
+        self._classes = {_name(cls): cls for cls in classes}
+
+    def freeze(self, fold: object, outside: Sequence[object]) -> bytes:
+        """A fold without the objects from outside.
+
+        Args:
+            outside: what `thaw` will be given in the same order, newer.
+
+        Raises:
+            TypeError: something in it is of a class that is not listed.
+        """
+        writer = _Writer(self._classes, outside)
+        return orjson.dumps({"format": FORMAT, "fold": writer.encoded(fold), "classes": writer.classes})
+
+    def thaw(self, frozen: bytes, outside: Sequence[object]) -> Any:
+        """The fold, holding on to the objects given instead of those that it was frozen without.
+
+        Raises:
+            ValueError: not what `freeze` gives for these classes.
+        """
+        try:
+            document = orjson.loads(frozen)
+            if document["format"] != FORMAT:
+                raise ValueError(f"format {document['format']}")
+            classes = [(self._classes[name], names) for name, names in document["classes"]]
+            return _Reader(classes, outside).decoded(document["fold"])
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ValueError(f"not a frozen fold: {error!r}") from error
 
 
-def thaw(frozen: bytes, outside: Sequence[object]) -> Any:
-    """The fold, holding on to the objects given instead of those that it was frozen without."""
-    return _Thawer(io.BytesIO(frozen), outside).load()
+def _name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
-class _Freezer(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, outside: Sequence[object]) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._places = {id(one): place for place, one in enumerate(outside)}
-
-    def persistent_id(self, obj: Any) -> int | None:
-        return self._places.get(id(obj))
+def _float(item: float) -> float | list[Any]:
+    return item if isfinite(item) else [_NOT_FINITE, str(item)]
 
 
-class _Thawer(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, outside: Sequence[object]) -> None:
-        super().__init__(file)
-        self._outside = outside
+def _attributes(cls: type, item: object) -> list[str]:
+    """Names of what an object holds; all objects of a class with slots hold the same."""
+    slots = getattr(cls, "__slots__", None)
+    return list(vars(item)) if slots is None else list(slots)
 
-    def persistent_load(self, pid: Any) -> Any:
-        return self._outside[pid]
+
+class _Writer:
+    """Args: as of `Freezer.freeze`. Its ``classes`` are those that it has met: name, and names of attributes."""
+
+    def __init__(self, known: dict[str, type], outside: Sequence[object]) -> None:
+        self.classes: list[tuple[str, list[str]]] = []
+        self._known = known
+        self._numbers = {id(item): number for number, item in enumerate(outside)}
+        self._kinds: dict[type, Callable[[Any], Any]] = {
+            list: self._list,
+            tuple: self._tuple,
+            dict: self._dict,
+            set: self._set,
+            frozenset: self._frozenset,
+            deque: self._deque,
+            float: _float,
+        }
+
+    def encoded(self, item: Any) -> Any:
+        kind = type(item)
+        if kind in _SCALARS:
+            return item
+        number = self._numbers.get(id(item))
+        if number is not None:
+            return [_AGAIN, number]
+        encode = self._kinds.get(kind)
+        if encode is None:
+            encode = self._kinds[kind] = self._of_class(kind, item)
+        return encode(item)
+
+    def _note(self, item: object) -> None:
+        self._numbers[id(item)] = len(self._numbers)
+
+    def _all(self, tag: int, items: Iterable[Any]) -> list[Any]:
+        encoded = self.encoded
+        return [tag, *[item if type(item) in _SCALARS else encoded(item) for item in items]]
+
+    def _list(self, item: list[Any]) -> list[Any]:
+        self._note(item)
+        return self._all(_LIST, item)
+
+    def _set(self, item: set[Any]) -> list[Any]:
+        self._note(item)
+        return self._all(_SET, item)
+
+    def _deque(self, item: deque[Any]) -> list[Any]:
+        self._note(item)
+        return self._all(_DEQUE, (item.maxlen, *item))
+
+    def _dict(self, item: dict[Any, Any]) -> list[Any]:
+        self._note(item)
+        return self._all(_DICT, (part for pair in item.items() for part in pair))
+
+    # What cannot change is numbered after what it consists of: it has to be read before it can be made.
+
+    def _tuple(self, item: tuple[Any, ...]) -> list[Any]:
+        written = self._all(_TUPLE, item)
+        self._note(item)
+        return written
+
+    def _frozenset(self, item: frozenset[Any]) -> list[Any]:
+        written = self._all(_FROZENSET, item)
+        self._note(item)
+        return written
+
+    def _of_class(self, cls: type, first: object) -> Callable[[Any], list[Any]]:
+        if self._known.get(_name(cls)) is not cls:
+            raise TypeError(f"{_name(cls)} is not among the classes that may be frozen")
+        place = len(self.classes)
+        if issubclass(cls, tuple):
+            self.classes.append((_name(cls), []))
+
+            def record(item: Any) -> list[Any]:
+                written = self._all(_RECORD, (place, *item))
+                self._note(item)
+                return written
+
+            return record
+        names = _attributes(cls, first)
+        self.classes.append((_name(cls), names))
+
+        def instance(item: Any) -> list[Any]:
+            self._note(item)
+            if hasattr(item, "__dict__") and list(vars(item)) != names:
+                raise TypeError(f"{_name(cls)} has attributes {list(vars(item))}, and {names}")
+            return self._all(_OBJECT, (place, *[getattr(item, name) for name in names]))
+
+        return instance
+
+
+class _Reader:
+    def __init__(self, classes: Sequence[tuple[type, list[str]]], outside: Sequence[object]) -> None:
+        self._classes = classes
+        self._items: list[Any] = list(outside)
+
+    def decoded(self, part: Any) -> Any:
+        if type(part) is not list:
+            return part
+        tag = part[0]
+        if tag == _AGAIN:
+            return self._items[part[1]]
+        if tag == _OBJECT:
+            return self._object(part)
+        if tag == _NOT_FINITE:
+            return float(part[1])
+        if tag in (_LIST, _SET, _DICT, _DEQUE):
+            return self._container(tag, part)
+        items = self._all(part, 1 if tag != _RECORD else 2)
+        made: Any
+        if tag == _TUPLE:
+            made = tuple(items)
+        elif tag == _FROZENSET:
+            made = frozenset(items)
+        elif tag == _RECORD:
+            made = self._record(part[1], items)
+        else:
+            raise ValueError(f"tag {tag}")
+        self._items.append(made)
+        return made
+
+    def _all(self, part: list[Any], first: int) -> list[Any]:
+        decoded = self.decoded
+        return [decoded(item) if type(item) is list else item for item in part[first:]]
+
+    def _container(self, tag: int, part: list[Any]) -> Any:
+        if tag == _DICT:
+            mapping: dict[Any, Any] = {}
+            self._items.append(mapping)
+            items = iter(self._all(part, 1))
+            mapping.update(zip(items, items, strict=True))
+            return mapping
+        container: Any = [] if tag == _LIST else set() if tag == _SET else deque(maxlen=part[1])
+        self._items.append(container)
+        (container.update if tag == _SET else container.extend)(self._all(part, 2 if tag == _DEQUE else 1))
+        return container
+
+    def _record(self, place: int, items: list[Any]) -> Any:
+        cls = self._classes[place][0]
+        if not issubclass(cls, tuple) or len(items) != len(cls._fields):  # type: ignore[attr-defined]
+            raise ValueError(f"{_name(cls)} of {len(items)} values")
+        return tuple.__new__(cls, items)
+
+    def _object(self, part: list[Any]) -> Any:
+        cls, names = self._classes[part[1]]
+        if issubclass(cls, tuple):
+            raise ValueError(f"{_name(cls)} as an object")
+        made = object.__new__(cls)
+        self._items.append(made)
+        for name, value in zip(names, self._all(part, 2), strict=True):
+            object.__setattr__(made, name, value)
+        return made

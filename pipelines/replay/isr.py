@@ -17,7 +17,8 @@ What no rule of the leader asks for, and no line of the leader shows, the contro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
@@ -64,22 +65,10 @@ class IsrWatch:
         self._due_us = 0
         self._unseen = commits_isr_unseen(context.rules.version)
         self._done: list[IsrOutcome] = []
-        self._handlers = {
-            e.LEADER_START: self._leader_start,
-            e.LEADER_END: self._leader_end,
-            e.ISR_UPDATE: self._updated,
-            e.ISR_PROPOSAL: self._told,
-            ISR_FROM: self._told,
-            e.FETCH: self._fetched,
-            e.PRODUCE: self._appended,
-            ISR_SHRINK: self._shrinks,
-            ISR_EXPAND: self._expands,
-            ISR_REFUSED: self._refused,
-        }
 
     def observe(self, event: Event) -> Iterable[IsrOutcome]:
         """Fold one event; give the changes that are settled. Events of other kinds than these handlers' are ignored."""
-        handler = self._handlers.get(event.kind)
+        handler = _HANDLERS.get(event.kind)
         if handler is None or event == self._last:  # the same line can stand in two overlapping files
             return ()
         self._last = event
@@ -89,7 +78,7 @@ class IsrWatch:
             self._settle(event)
         if self._unseen and self._in_flight:
             self._assume(event.time_us)
-        handler(event)
+        handler(self, event)
         self._last_us = event.time_us
         if self._done:
             given, self._done = self._done, []
@@ -381,3 +370,17 @@ def _note_logged(outcome: IsrOutcome, event: Event) -> None:
     outcome.end_offset_logged = event.offset
     outcome.caught_up_logged_us = event.completed_us
     outcome.leader_end_offset_logged = event.required_offset
+
+
+_HANDLERS: Final[Mapping[str, Callable[[IsrWatch, Event], None]]] = {
+    e.LEADER_START: IsrWatch._leader_start,
+    e.LEADER_END: IsrWatch._leader_end,
+    e.ISR_UPDATE: IsrWatch._updated,
+    e.ISR_PROPOSAL: IsrWatch._told,
+    ISR_FROM: IsrWatch._told,
+    e.FETCH: IsrWatch._fetched,
+    e.PRODUCE: IsrWatch._appended,
+    ISR_SHRINK: IsrWatch._shrinks,
+    ISR_EXPAND: IsrWatch._expands,
+    ISR_REFUSED: IsrWatch._refused,
+}

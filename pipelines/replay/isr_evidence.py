@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from pipelines.replay.freeze import Freezer
 from pipelines.replay.versions import Version
 
 #: (from, until), microseconds.
@@ -97,6 +98,17 @@ class IsrEvidence:
     chain_ends: Mapping[str, int] = field(default_factory=dict)
     last_line_us: int = 0
 
+    def freeze(self) -> bytes:
+        """This evidence, for a later run to go on from with `thawed`."""
+        return _FREEZER.freeze(self, ())
+
+    @classmethod
+    def thawed(cls, frozen: bytes) -> IsrEvidence:
+        """The evidence of `freeze`."""
+        evidence = _FREEZER.thaw(frozen, ())
+        assert isinstance(evidence, cls)
+        return evidence
+
     def logged(self, from_us: int, until_us: int) -> bool:
         """Followers' fetches are in the log over the whole span."""
         return any(since <= from_us and until_us <= until for since, until in self.fetches_logged)
@@ -173,6 +185,9 @@ class IsrEvidence:
 
     def _until(self, replica_id: int, time_us: int) -> int:
         return bisect_right(self.standing.get(replica_id, ()), (time_us + _STANDING_EARLY_US, "~"))
+
+
+_FREEZER: Final = Freezer(IsrEvidence, Gap)
 
 
 def _begins(span: Gap | Span) -> int:

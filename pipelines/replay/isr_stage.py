@@ -14,7 +14,6 @@ from pipelines.lake import Lake, concurrently
 from pipelines.premises import Premises
 from pipelines.replay import isr_events as i
 from pipelines.replay.chains import follower_fetches
-from pipelines.replay.freeze import thaw
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Gap, IsrEvidence, Span, continued
 from pipelines.replay.seals import Broker
 from pipelines.replay.standing import KRAFT, standings
@@ -127,7 +126,7 @@ def _carried(window: Part) -> Evidences:
     states = window.states_of(EVIDENCE)
     if states is None:
         return {}
-    return {(row["cluster_id"], row["broker_id"]): thaw(bytes(row["state"]), ()) for row in states.collect()}
+    return {(row["cluster_id"], row["broker_id"]): IsrEvidence.thawed(bytes(row["state"])) for row in states.collect()}
 
 
 @dataclass

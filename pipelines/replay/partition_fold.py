@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipelines.replay.batches import Wake
-from pipelines.replay.freeze import freeze, thaw
+from pipelines.replay.batches import Batch, BatchLog, Wake
+from pipelines.replay.freeze import Freezer
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
+from pipelines.replay.isr_follower import LogEnd, Tracked
+from pipelines.replay.isr_judge import IsrJudge
 from pipelines.replay.isr_outcome import IsrOutcome
+from pipelines.replay.isr_rules import Expected, IsrRules
 from pipelines.replay.kernel import Context, State, finish, step
+from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.required import RequiredOffsets
+from pipelines.replay.settling import Settling
 from schemas.events import Event
 
 _FORGOTTEN_US: Final = 86_400_000_000
@@ -55,12 +61,12 @@ class PartitionFold:
 
     def freeze(self) -> bytes:
         """This fold, to go on from with `thawed`."""
-        return freeze(self, self._outside(self.state.context, self.watch.evidence))
+        return _FREEZER.freeze(self, self._outside(self.state.context, self.watch.evidence))
 
     @classmethod
     def thawed(cls, frozen: bytes, context: Context, evidence: IsrEvidence) -> PartitionFold:
         """The fold of `freeze`, with what is known by now of the broker."""
-        fold = thaw(frozen, cls._outside(context, evidence))
+        fold = _FREEZER.thaw(frozen, cls._outside(context, evidence))
         assert isinstance(fold, cls)
         # How far a chain of fetches reaches is told by the fetches that came since.
         if fold.state.leadership is not None:
@@ -71,3 +77,10 @@ class PartitionFold:
     @staticmethod
     def _outside(context: Context, evidence: IsrEvidence) -> tuple[object, ...]:
         return context, context.rules, evidence
+
+
+_FREEZER: Final = Freezer(
+    PartitionFold,
+    *(State, Leadership, Follower, BatchLog, Batch, Settling, RequiredOffsets, PartitionOutcome, Event),
+    *(IsrWatch, IsrRules, IsrJudge, IsrOutcome, LogEnd, Tracked, Expected),
+)

@@ -4,8 +4,9 @@ A request is logged when it *ends*, so what a log tells of an instant is complet
 is therefore *sealed* up to `lag_us` before its last line: what lies before is folded once, and the state as of then is
 kept; what lies behind is folded again by the next run. A seal is a bet, and never trusted: if a line comes after all
 that belongs before it (a file that was copied late, a request that waited longer), the next run goes back to the last
-seal that is older by half of `lag_us` than the line. It goes back to the beginning where lines tell of versions or
-settings that the past was replayed without.
+seal that is older by half of `lag_us` than the line. The same if a connection goes on on which nothing had been fetched
+since before the seal: then no run knew that none of its fetches was missing. It goes back to the beginning where lines
+tell of versions or settings that the past was replayed without.
 
 Nothing here compares two brokers: each one has a seal of its own, on its own clock.
 """
@@ -39,12 +40,14 @@ class Seal(NamedTuple):
         sessions_us: the same for fetches; earlier, as what wakes them may still be open.
         waiting_us: the oldest request with an append that is not settled was handled at or after it.
         premises: hash of what lines had told of versions and settings by then.
+        since_us: the seal that the run went on from; 0: none. Seals of earlier runs that lie behind it are outdated.
     """
 
     sealed_us: int
     sessions_us: int
     waiting_us: int
     premises: str
+    since_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,13 +146,16 @@ def _start(
         return Start(None, None, CONFIGURATION)
     if earliest_us is None or earliest_us >= now.sealed_us:
         return Start(now, stamps[0].carried_version, UNCHANGED if earliest_us is None else NEW)
+    holds_us = now.since_us
     for stamp in stamps[1:]:
         seal = stamp.seals.get(broker)
         if stamp.fingerprint != fingerprint or seal is None:
             break
         # What was decided shortly before a seal looked at what followed it, up to the lag.
-        if seal.sealed_us + lag_us // 2 <= earliest_us and premises(broker, seal.sealed_us) == seal.premises:
+        settled = seal.sealed_us <= holds_us and seal.sealed_us + lag_us // 2 <= earliest_us
+        if settled and premises(broker, seal.sealed_us) == seal.premises:
             return Start(seal, stamp.carried_version, LATE, earliest_us)
+        holds_us = min(holds_us, seal.since_us)
     return Start(None, None, LATE, earliest_us)
 
 

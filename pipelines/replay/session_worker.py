@@ -8,9 +8,8 @@ from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
 from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
 from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.freeze import freeze, thaw
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.versions import Rules, rules_for
+from pipelines.replay.versions import rules_for
 from schemas.session_events import Origin, SessionEvent
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
@@ -68,24 +67,24 @@ class SessionWorker:
         session = FetchSession(rules)
         for event, frozen in events:
             if frozen is not None:
-                session = thaw(frozen, (rules,))
+                session = FetchSession.thawed(frozen, rules)
                 continue
             if sealed_us is not None and event.time_us >= sealed_us:
-                _seal(key, session, rules, sealed_us, tables)
+                _seal(key, session, sealed_us, tables)
                 sealed_us = None
             for outcome in session.observe(event):
                 tables.add(FETCHES, (*key, *fetch_values(outcome, self._limits)))
             if tables.full:
                 yield from tables.take()
         if sealed_us is not None:
-            _seal(key, session, rules, sealed_us, tables)
+            _seal(key, session, sealed_us, tables)
         for outcome in session.finish():
             tables.add(FETCHES, (*key, *fetch_values(outcome, self._limits)))
 
 
-def _seal(key: Key, session: FetchSession, rules: Rules, sealed_us: int, tables: Tables) -> None:
+def _seal(key: Key, session: FetchSession, sealed_us: int, tables: Tables) -> None:
     if not session.is_gone(sealed_us):
-        tables.add(FOLDS, (*key, freeze(session, (rules,)), session.pending, session.last_us))
+        tables.add(FOLDS, (*key, session.freeze(), session.pending, session.last_us))
 
 
 def _carrying(columns: Columns) -> Iterable[Carrying]:

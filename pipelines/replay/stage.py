@@ -185,6 +185,7 @@ def _seals(partitions: DataFrame, window: Window, premises: Premises) -> dict[Br
             max(sessions_us, before.sessions_us) if before else sessions_us,
             min(sealed_us, waiting_us),
             premises.digest(broker, sealed_us),
+            before.sealed_us if before else 0,
         )
     return seals
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +15,12 @@ from pyspark.sql.types import StructType
 from pipelines.replay.seals import Broker, Seal
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: A log's last line may not be its newest: clocks are set back.
+_DISORDER_US = 3_600_000_000
+
+
+def _timestamp(time_us: int) -> Column:
+    return F.lit(_EPOCH + timedelta(microseconds=time_us))
 
 
 @dataclass(frozen=True)
@@ -20,17 +28,36 @@ class Bounds:
     """An instant per broker, microseconds: rows at or after it are read; all rows of a broker without one."""
 
     instants: Mapping[Broker, int]
-    #: Every broker of the lake has an instant, so that Delta can skip files by the earliest of them.
-    complete: bool = False
+    #: When the log of each broker of the lake ends. If all have an instant, Delta can skip files by time.
+    last_us: Mapping[Broker, int] = field(default_factory=dict)
 
     def rows(self, rows: DataFrame, time: str) -> DataFrame:
         """The rows of silver whose column `time`, a timestamp, lies at or after the broker's instant."""
         if not self.instants:
             return rows
         kept = rows.where(self.at_or_after(F.unix_micros(time)))
-        if self.complete:
-            kept = kept.where(F.col(time) >= F.lit(_EPOCH + timedelta(microseconds=min(self.instants.values()))))
-        return kept
+        spans = self.spans()
+        if not spans:
+            return kept
+        at = F.col(time)
+        within = [at.between(*map(_timestamp, span)) for span in spans[:-1]]
+        return kept.where(reduce(or_, within, at >= _timestamp(spans[-1][0])))
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Spans of time outside of which no broker has a row that is read; empty where not every broker has an instant.
+
+        A broker whose log has ended is no reason to read all that the others have written since.
+        """
+        if not self.last_us.keys() <= self.instants.keys():
+            return []
+        spans: list[tuple[int, int]] = []
+        logs = ((self.instants[broker], last_us + _DISORDER_US) for broker, last_us in self.last_us.items())
+        for since_us, until_us in sorted(logs):
+            if spans and since_us <= spans[-1][1]:
+                since_us, before_us = spans.pop()
+                until_us = max(until_us, before_us)
+            spans.append((since_us, until_us))
+        return spans
 
     def at_or_after(self, micros: Column) -> Column:
         """Whether an instant of a row with ``cluster_id`` and ``broker_id`` lies at or after that of its broker."""
@@ -61,29 +88,29 @@ class Window:
     Attributes:
         seals: by broker, the seal that it goes on from; brokers without one are replayed from the beginning.
         until: by broker, up to where this run's replay is final (exclusive), microseconds.
-        complete: every broker of the lake has a seal.
+        last_us: by broker of the lake, when its log ends.
         carried: rows of ``state.carried`` for those seals; None where nothing is carried.
     """
 
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
     until: Mapping[Broker, int] = field(default_factory=dict)
-    complete: bool = False
+    last_us: Mapping[Broker, int] = field(default_factory=dict)
     carried: DataFrame | None = None
 
     @property
     def sealed(self) -> Bounds:
         """Events of partitions from the seals on."""
-        return Bounds({broker: seal.sealed_us for broker, seal in self.seals.items()}, self.complete)
+        return Bounds({broker: seal.sealed_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def sessions(self) -> Bounds:
         """Fetches that are not final yet."""
-        return Bounds({broker: seal.sessions_us for broker, seal in self.seals.items()}, self.complete)
+        return Bounds({broker: seal.sessions_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def waiting(self) -> Bounds:
         """Requests that may have an append that is not final yet."""
-        return Bounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.complete)
+        return Bounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def ends(self) -> Bounds:

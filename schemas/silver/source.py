@@ -19,6 +19,8 @@ SOURCE = (
 SOURCE_NAMES = tuple(field.name for field in SOURCE)
 KEYS = ("file_id", "byte_offset", "fact_no")
 CLUSTER_BY = ("cluster_id", "broker_id", "time")
+#: Instants of requests that windows of the replay are bounded by.
+_BOUNDED_BY = ("handled_time", "dequeued_time")
 
 TOPIC = required("topic", STRING, "Topic")
 PARTITION = required("partition", INT, "Partition index")
@@ -26,4 +28,5 @@ PARTITION = required("partition", INT, "Partition index")
 
 def silver_table(name: str, comment: str, *columns: StructField) -> TableSpec:
     """A table of facts: the columns of `SOURCE`, then its own."""
-    return TableSpec("silver", name, comment, (*SOURCE, *columns), KEYS, CLUSTER_BY)
+    bounded_by = tuple(field.name for field in columns if field.name in _BOUNDED_BY)
+    return TableSpec("silver", name, comment, (*SOURCE, *columns), KEYS, CLUSTER_BY, bounded_by=bounded_by)

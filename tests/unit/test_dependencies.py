@@ -67,6 +67,11 @@ ONLY_IN = {
     "deltalake": {"pipelines.delta_commits"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
+    # What is read may have been written by others: nothing in it may run.
+    "pickle": set(),
+    "cloudpickle": set(),
+    "marshal": set(),
+    "shelve": set(),
 }
 
 SCHEMAS, PURE, SHELL, JOB = range(4)

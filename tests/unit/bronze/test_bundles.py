@@ -18,7 +18,8 @@ import pytest
 
 from pipelines.bronze import decompress
 from pipelines.bronze.bundles import MEMBERS_MAX, entries, is_bundle
-from pipelines.bronze.contents import HowRead, Unread, batches, profiles
+from pipelines.bronze.contents import HowRead, Unread, batches, from_json, profiles, to_json
+from pipelines.bronze.identity import Hints
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.rows import FileChangedError, Reading
 
@@ -87,6 +88,44 @@ def stored(items: list[Profile | Unread]) -> dict[str, list[dict]]:
     return found
 
 
+def test_what_tasks_tell_reaches_the_driver_as_it_was(tmp_path: Path) -> None:
+    request = b"[2026-11-20 15:33:21,101] INFO Completed request: x from connection 127.0.0.1:9092-127.0.0.1:1-0"
+    items = profiled(tmp_path / "logs.tar", tar(LOGS | {"b1/logs/kafka-request.log": request}))
+    items += profiles("no/such.log", frozenset(), {}, HOW)
+    assert {type(item) for item in items} == {Profile, Unread}
+    assert any(vars(item.hints) != vars(Hints()) for item in items if isinstance(item, Profile))
+    assert [from_json(to_json(item)) for item in items] == items
+
+
+DATA = {
+    "b1/logs/server.log": SERVER,
+    "b1/data/meta.properties": b"broker.id=1\n",
+    "b1/data/orders-0/00000000000000000000.log": b"\0" * 99,
+    "b1/data/orders-0/leader-epoch-checkpoint": b"0\n0\n",
+    "b1/data/orders-0/00000000000000000000.index": b"",
+    "b2/data/__cluster_metadata-0/00000000000000000000.log.gz": gzip.compress(b"\0" * 99),
+}
+
+
+@pytest.mark.parametrize("form", ["flat", "inner"])
+def test_data_directories_are_not_passed_over_in_silence(tmp_path: Path, form: str) -> None:
+    bundle = tmp_path / "all.tgz"
+    content, inside = (tar(DATA), "") if form == "flat" else (tar({"in.tar": tar(DATA)}), "!/in.tar")
+    told = problems(bundle, gzip.compress(content))
+    assert told.pop(f"{inside}!/b1/logs/server.log") is None
+    assert {path: why.split(":")[0] for path, why in told.items() if why} == {
+        f"{inside}!/b1/data": "a data directory in a bundle is not read (3 files)",
+        f"{inside}!/b2/data": "a data directory in a bundle is not read (1 files)",
+    }
+    assert all("unpack it" in (why or "") for why in told.values())
+
+
+def test_a_bundle_of_nothing_but_partitions_says_so(tmp_path: Path) -> None:
+    bundle = tmp_path / "data.zip"
+    told = problems(bundle, zipped({"orders-0/00000000000000000000.log": b"\0" * 99}))
+    assert {path: "data directory" in (why or "") for path, why in told.items()} == {"": True}
+
+
 LOGS = {
     "b1/logs/server.log": SERVER,
     "b1/logs/controller.log.gz": gzip.compress(CONTROLLER),
@@ -102,7 +141,7 @@ LOGS = {
 def test_members_are_the_files_that_they_are(tmp_path: Path, suffix: str) -> None:
     content = zipped(LOGS) if suffix == ".zip" else PACKERS[suffix](tar(LOGS))
     bundle = tmp_path / f"logs{suffix}"
-    found = profiled(bundle, content)
+    found = [item for item in profiled(bundle, content) if isinstance(item, Profile)]
     alone = {}
     for name in ("server.log", "controller.log.gz", "state-change.log.zst", "kafka-request.log"):
         (member,) = (member for member in LOGS if member.endswith(name))

@@ -129,6 +129,21 @@ def test_bad_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixtu
     assert said.err
 
 
+@pytest.mark.parametrize("arguments", [["ingest", "."], ["parse"], ["replay"]])
+@pytest.mark.parametrize("option", ["--from", "--until"])
+def test_a_span_is_refused_where_it_would_be_ignored(
+    arguments: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run([*arguments, option, "2026-11-20"]) == ExitCode.USAGE
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "--from and --until are for audit, report and gate" in said
+
+
+@pytest.mark.parametrize("verb", ["audit", "report", "gate"])
+def test_verbs_that_may_be_given_a_span_take_it(verb: str) -> None:
+    assert {"time_from", "time_until"} <= {parameter.name for parameter in cli.highwater.commands[verb].params}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -249,6 +249,14 @@ def test_a_wake_that_seems_to_come_after_the_next_request_still_explains_this_on
     assert (fetch.cause, interval(fetch)) == (o.BYTES, (30.3, 30.5))
 
 
+def test_a_connection_on_which_nothing_is_fetched_any_more_is_left_behind():
+    session, hour_us = FetchSession(rules_for("3.9.1")), 3_600_000 * MS
+    assert list(session.observe(asked(1, ("t", 0, 5), answered_ms=501))) == []
+    assert not session.is_gone(hour_us)
+    assert session.is_gone(hour_us + 2 * MS)
+    assert [outcome.cause for outcome in session.finish()] == [o.TIMER]
+
+
 def test_events_out_of_order_are_refused():
     session = FetchSession(rules_for("3.9.1"))
     list(session.observe(asked(10, ("t", 0, 5))))

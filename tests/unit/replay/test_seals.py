@@ -12,8 +12,10 @@ LAG = 60 * SECOND
 ONE, TWO = ("c", 1), ("c", 2)
 
 
-def seal(sealed_s: int, premises: str = "same") -> s.Seal:
-    return s.Seal(sealed_s * SECOND, sealed_s * SECOND - 5, sealed_s * SECOND, premises)
+def seal(sealed_s: int, premises: str = "same", since_s: int | None = None) -> s.Seal:
+    """A seal of an hourly run, which went on from the one an hour before unless another is given."""
+    since_us = max(sealed_s - 3600 if since_s is None else since_s, 0) * SECOND
+    return s.Seal(sealed_s * SECOND, sealed_s * SECOND - 5, sealed_s * SECOND, premises, since_us)
 
 
 def stamp(number: int, *seals: tuple[s.Broker, s.Seal], fingerprint: str = "f") -> s.Stamp:
@@ -54,6 +56,16 @@ def test_a_late_file_goes_back_to_the_last_seal_before_it():
 
 def test_what_is_older_than_every_seal_goes_back_to_the_beginning():
     assert start(5) == s.Start(None, None, s.LATE, 5 * SECOND)
+
+
+def test_a_seal_that_a_later_run_went_back_behind_is_outdated():
+    """The third run went back behind the seals of the first two, which did not know what it had come to know."""
+    went_back = [stamp(3, (ONE, seal(3 * 3600 - 60, since_s=0))), *HOURS[1:]]
+    assert start(3 * 3600 - 61).carried_version == 2
+    assert start(3 * 3600 - 61, went_back) == s.Start(None, None, s.LATE, (3 * 3600 - 61) * SECOND)
+    gone_on = [stamp(4, (ONE, seal(4 * 3600 - 60))), *went_back]
+    assert start(4 * 3600 - 61, gone_on).carried_version == 3
+    assert start(3 * 3600 - 61, gone_on).carried_version is None
 
 
 def test_other_rules_begin_anew():
