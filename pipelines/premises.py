@@ -189,14 +189,17 @@ def _ref(row: Mapping[str, Any]) -> Ref:
 
 
 def _contexts(lives: Iterable[Life], configs: Iterable[Mapping[str, Any]], settle_us: int) -> Contexts:
-    versions: dict[Broker, str] = {}
+    starts: dict[Broker, list[tuple[int, str]]] = defaultdict(list)
+    begun_us: dict[Broker, int] = {}
     placed: list[tuple[tuple[int, str, int], Broker, ConfigLine]] = []
     for life in lives:
         broker, place = (life.cluster_id, life.broker_id), (life.time_us, life.ref.file_id, life.ref.byte_offset)
-        if life.kafka_version is not None:
-            versions[broker] = life.kafka_version
         if life.event == STARTING:
+            begun_us[broker] = life.time_us
             placed.append((place, broker, ConfigLine(life.time_us, STARTED, life.mode, {})))
+        if life.kafka_version is not None:
+            # A broker names its version some seconds after it began to start.
+            starts[broker].append((begun_us.pop(broker, life.time_us), life.kafka_version))
     for row in configs:
         values = {setting["key"]: setting["value"] for setting in row["settings"] or ()}
         line = ConfigLine(row["time_us"], row["scope"], row["entity"], values)
@@ -204,4 +207,4 @@ def _contexts(lives: Iterable[Life], configs: Iterable[Mapping[str, Any]], settl
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):
         lines[broker].append(line)
-    return contexts_of(versions, lines, settle_us)
+    return contexts_of({broker: tuple(told) for broker, told in starts.items()}, lines, settle_us)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipelines.rules.epoch_files import in_one_file
 from pipelines.rules.history import Epoch, PartitionHistory
 from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -56,9 +57,9 @@ class _Checker:
             return ()
         tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
         cut = self._cut(fact.broker_id, fact.latest_us or fact.time_us, fact.offset)
-        if tenure is None or not tenure.certain or cut is None:
+        if tenure is None or tenure.latest is None or cut is None:
             return ()
-        for later in self._history.later(tenure.epoch, fact.time_us):
+        for later in self._history.later(tenure.latest, fact.time_us):
             bound = later.bound
             if bound is None or bound[0] > fact.offset:
                 continue
@@ -77,8 +78,17 @@ class _Checker:
 
     def finish(self) -> Iterable[Case]:
         for _, lost in sorted(self._lost.items(), key=lambda item: item[0]):
-            if self._history.one_life(lost.epoch, lost.lost_by.number, lost.start_fact.time_us):
+            if self._one_life(lost):
                 yield _case(lost)
+
+    def _one_life(self, lost: _Lost) -> bool:
+        """Shown as for any rule; or by a replica's file of epochs, which is enough for what is no violation."""
+        first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
+        known = self._history.one_life(first, last, time_us)
+        if known is not None or self._history.births_us:
+            return bool(known)
+        starts = [fact for fact in self._history.facts[a.LEADERSHIP] if fact.name == "leader_start"]
+        return in_one_file(self._history.facts[a.EPOCH_ENTRY], starts, first, last)
 
 
 def _case(lost: _Lost) -> Case:
@@ -116,9 +126,10 @@ RULE = Rule(
     needs="the request log with responses (base offsets of produces), starts of leader epochs, truncations",
     proof=(
         "The leader's answer names an offset; a later epoch starts at or below it, or has its own records there; and "
-        "the broker that had answered cut the offset off afterwards, on its own clock. In which epoch it answered is "
-        "certain by its lines before and after, and that the topic is the same by its id or by every partition epoch "
-        "between; otherwise nothing is said."
+        "the broker that had answered cut the offset off afterwards, on its own clock. That it answered in an earlier "
+        "epoch is certain by its lines before and after, and that the topic is the same by its id, by every partition "
+        "epoch between, or by a replica's file that has epochs from before and after as their leaders' lines do; "
+        "otherwise nothing is said."
     ),
     kinds=frozenset({a.ANSWER}),
     make=_Checker,

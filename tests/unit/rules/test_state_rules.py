@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 from pipelines.rules.guarantees import (
     ack_under_min_isr,
@@ -10,6 +11,7 @@ from pipelines.rules.guarantees import (
     acked_by_leader_only,
     acks,
     checkpoints,
+    committed_data_lost,
     epoch_history,
     error_yet_committed,
     membership,
@@ -35,6 +37,22 @@ def test_unclean_election() -> None:
     moved = decided(9, 1, 6, 3, (3, 4, 5), replicas=(3, 4, 5))
     assert cases(unclean_election.RULE, [before, moved]) == []
     assert cases(unclean_election.RULE, [decided(0, 0, 5, 1, (1, 2)), after]) == []
+
+
+def test_the_end_of_a_reassignment_is_no_unclean_election_whatever_the_controller_calls_it() -> None:
+    """m-4.0.2: the new replica joins the ISR, the old one leaves it and the new one leads, all in one change."""
+    changed = "UNCLEAN partition change for scratch-0 with topic ID Uirf1KahSrWjdL898_tcSA: {}, leaderEpoch: 2 -> 3"
+    told = {"leader": 3, "leader_epoch": 3}
+    texts = {
+        "replicas: [3, 2, 1] -> [3, 2], isr: [2, 1] -> [2, 3], removingReplicas: [1] -> [], leader: 1 -> 3": (2, 3),
+        "replicas: [3, 1] -> [3], isr: [1] -> [3], removingReplicas: [1] -> [], leader: 1 -> 3": (3,),
+        "isr: [2, 1] -> [2, 3], leader: 1 -> 3": (2, 3),
+    }
+    for text, isr in texts.items():
+        line = fact(a.ELECTION, 40, 9, isr=isr, detail=changed.format(text), **told)
+        assert cases(unclean_election.RULE, [leads(41, 3, 3, 80), line]) == []
+    line = fact(a.ELECTION, 40, 9, isr=(3,), detail=changed.format("isr: [1, 2] -> [3], leader: 1 -> 3"), **told)
+    assert len(cases(unclean_election.RULE, [leads(41, 3, 3, 80), line])) == 1
 
 
 def test_two_leaders() -> None:
@@ -84,12 +102,14 @@ def test_a_reassignment_leaves_removed_replicas_in_the_isr() -> None:
 def test_truncation_below_the_high_watermark() -> None:
     line = fact(a.TRUNCATION, 5, 2, name="below_high_watermark", offset=10, high_watermark=20)
     cut = fact(a.TRUNCATION, 5, 2, name="log", offset=10)
-    new, old = (Settings(version=lambda _, version=version: version) for version in ("3.9.1", "2.8.2"))
+    new, old = (Settings(version=lambda *_, version=version: version) for version in ("3.9.1", "2.8.2"))
     assert [(case.severity, case.known_bug) for case in cases(truncation_below_hw.RULE, [line, cut], new)] == [
         (VIOLATION, None)
     ]
     assert [one.severity for one in cases(truncation_below_hw.RULE, [line], new)] == [OPEN]
     assert [case.known_bug for case in cases(truncation_below_hw.RULE, [line], old)] == ["KAFKA-14704"]
+    upgraded = Settings(version=lambda _, time_us: "2.8.2" if time_us < 9 * SECOND else "3.9.1")
+    assert [case.severity for case in cases(truncation_below_hw.RULE, [line, cut], upgraded)] == [OBSERVATION]
 
 
 def _answer(second: float, broker_id: int, offset: int, size: int, **fields: object) -> Fact:
@@ -146,23 +166,35 @@ def test_an_answer_under_min_isr() -> None:
     assert cases(rule, [*lines, late], min_isr(1)) == []
 
 
+def _new(broker_id: int, time_us: int) -> str:
+    return "3.9.1"
+
+
 def test_late_and_early_acknowledgements() -> None:
     told = {"detail": "lost_wake_up|KAFKA-13091|PRODUCE", "previous": 5000, "latest_us": 14 * SECOND, "isr": (1,)}
     late = acked(20, 1, 7, name="late", **told)
     known = [_isr(1, 4, (1, 2)), _isr(15, 5, (1,)), _isr(30, 6, (1, 2))]
-    old = Settings(version=lambda _: "2.8.2")
+    old = Settings(version=lambda *_: "2.8.2")
     (case,) = cases(acks.LATE_RULE, [*known, late], old)
     assert (case.severity, case.known_bug) == (VIOLATION, "KAFKA-13091")
-    # Since 3.7 it may have waited for min.insync.replicas, which a line that is missing had raised.
-    assert [one.severity for one in cases(acks.LATE_RULE, [*known, late], Settings(version=lambda _: "3.9.1"))] == [
-        OPEN
-    ]
+    # Since 3.7 it may have waited for min.insync.replicas, which a line that is missing had raised; where none tells
+    # it, nothing is known to have been due.
+    told_min = min_isr(1)
+    assert [one.severity for one in cases(acks.LATE_RULE, [*known, late], replace(told_min, version=_new))] == [OPEN]
+    assert cases(acks.LATE_RULE, [*known, late], Settings(version=_new)) == []
+    whole = [one._replace(replicas=one.isr) for one in known[1:]]
+    same = [one._replace(isr=(1, 2), replicas=(1, 2)) for one in (known[0], *whole)]
+    assert [one.severity for one in cases(acks.LATE_RULE, [*same, late], Settings(version=_new))] == [VIOLATION]
     # A version is missing: another replica may have been in the ISR.
     assert [one.severity for one in cases(acks.LATE_RULE, [known[0], known[2], late], old)] == [OPEN]
     # zk25-rolls: no line had told the replay the ISR of a new leader, and it took who fetched for its members.
     assert cases(acks.LATE_RULE, [*known, late._replace(isr=None)], old) == []
     # A coordinator's record: where it lies is counted.
     assert cases(acks.LATE_RULE, [*known, late._replace(derived=a.COMPUTED_PARTITION)], old) == []
+    # By the rules of a release that the broker runs since.
+    upgraded = Settings(version=lambda _, time_us: "2.8.2" if time_us < 90 * SECOND else "3.5.2")
+    assert cases(acks.LATE_RULE, [*known, late], upgraded) == []
+    assert cases(acks.EARLY_RULE, [*known, late._replace(name="contradicted")], upgraded) == []
     stalled = late._replace(detail="leader_stalled||PRODUCE")
     assert cases(acks.LATE_RULE, [*known, stalled]) == []
     early = acked(20, 1, 7, name="contradicted", latest_us=14 * SECOND)
@@ -201,6 +233,19 @@ def test_epochs_that_start_at_two_offsets() -> None:
     assert cases(epoch_history.RULE, moved, Settings(compacted=True)) == []
 
 
+def test_epochs_of_a_broker_with_two_files_or_of_another_topic_of_that_name_are_not_compared() -> None:
+    told = Settings(compacted=False)
+    one = [_entry(1, "e", 0, 0)._replace(file_id="d1"), _entry(1, "e", 70, 3)._replace(file_id="d1")]
+    other = [_entry(2, "e", 5, 0)._replace(file_id="d2"), _entry(2, "e", 75, 3)._replace(file_id="d2")]
+    assert len(cases(epoch_history.RULE, [*one, *other], told)) == 1
+    # A log directory failed, and the partition went on in another one, from a later start on.
+    left_over = _entry(2, "e", 75, 2)._replace(file_id="d3")
+    assert cases(epoch_history.RULE, [*one, *other, left_over], told) == []
+    # The broker was away while the topic was deleted and created anew.
+    named = [one[0], one[1]._replace(topic_id="new"), other[0], other[1]._replace(topic_id="old")]
+    assert cases(epoch_history.RULE, named, told) == []
+
+
 def test_replicas_that_hold_other_bytes() -> None:
     marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 100), _entry(2, replica_bytes.HIGH_WATERMARK, 100)]
     one, other = _batch(1, 50, 60), _batch(2, 50, 60, checksum=8)
@@ -211,6 +256,12 @@ def test_replicas_that_hold_other_bytes() -> None:
     assert cases(replica_bytes.RULE, [*marks, one, other], Settings(compacted=True)) == []
     # One of them does not count it as committed: a tail may differ until its leader is heard.
     assert cases(replica_bytes.RULE, [marks[0], _entry(2, replica_bytes.HIGH_WATERMARK, 55), one, other]) == []
+    # Of one topic each, one of which is deleted; and of a log directory that a partition was moved from.
+    ids = [one._replace(topic_id="old"), other._replace(topic_id="new")]
+    assert cases(replica_bytes.RULE, [*marks, *ids], Settings(compacted=False)) == []
+    moved = other._replace(broker_id=1)
+    assert cases(replica_bytes.RULE, [marks[0], one, moved], Settings(compacted=False)) == []
+    assert cases(replica_bytes.RULE, [*marks, marks[1]._replace(offset=70), one, other]) == []
     torn = _batch(1, 0, 5, name="corrupt")
     (case,) = cases(replica_bytes.RULE, [*marks, torn, _batch(2, 0, 5)])
     assert (case.cause, len(case.witnesses)) == ("corrupt", 2)
@@ -218,9 +269,40 @@ def test_replicas_that_hold_other_bytes() -> None:
     assert cases(replica_bytes.RULE, [torn]) == []
 
 
-def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
-    from dataclasses import replace
+def test_replicas_that_differ_for_a_while_are_one_case_with_the_bug_that_parted_them() -> None:
+    """KIP-279, kip279-11: broker 1 never had epoch 2, and answers with the start of epoch 3."""
+    marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 200), _entry(2, replica_bytes.HIGH_WATERMARK, 200)]
+    epochs = [_entry(1, "e", *at) for at in ((0, 0), (76, 1), (146, 3))]
+    epochs += [_entry(2, "e", *at) for at in ((0, 0), (76, 1), (128, 2), (137, 3))]
+    batches = [
+        one for at in range(120, 128) for one in (_batch(1, at, at + 1, epoch=1), _batch(2, at, at + 1, epoch=1))
+    ]
+    batches += [one for at in range(128, 137) for one in (_batch(1, at, at + 1, 8, 1), _batch(2, at, at + 1, 9, 2))]
+    old = Settings(version=lambda *_: "1.1.1", compacted=False)
+    (case,) = cases(replica_bytes.RULE, [*marks, *epochs, *batches], old)
+    assert (case.severity, case.offset_start, case.offset_end, case.records) == (VIOLATION, 128, 137, 9)
+    assert case.known_bug == "KAFKA-6361"
+    # Another cause, where the leader knew the epoch, and in a release that asks again.
+    knew = [_entry(1, "e", 128, 2), *epochs]
+    assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *knew, *batches], old)] == [None]
+    new = Settings(version=lambda *_: "2.3.1", compacted=False)
+    assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *epochs, *batches], new)] == [None]
 
+
+def test_files_of_another_topic_of_that_name_prove_no_loss() -> None:
+    """The topic was created anew after the last line, or files are left of the one before."""
+    lines = [leads(1, 1, 0, 0), acked(10, 1, 500), leads(30, 2, 1, 700), follows(31, 1, 1), follows(60, 2, 2)]
+    lines = [one._replace(topic_id="now") if one.kind == a.LEADERSHIP else one for one in lines]
+    entry = _entry(1, "e", 20, 1)
+    assert cases(committed_data_lost.RULE, [*lines, entry._replace(topic_id="later")]) == []
+    # Without an id: its epoch begins before its leader's log ended.
+    assert cases(committed_data_lost.RULE, [*lines, entry]) == []
+    # Of the same topic the line would say so, too.
+    told = [one._replace(offset=20) if one.offset == 700 else one for one in lines]
+    assert [one.severity for one in cases(committed_data_lost.RULE, [*told, entry])] == [VIOLATION]
+
+
+def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
     def broken(history: object, told: object) -> object:
         raise ZeroDivisionError("no")
 
@@ -243,6 +325,31 @@ def test_what_only_the_leader_had_acknowledged_is_cut_off() -> None:
     (case,) = cases(acked_by_leader_only.RULE, LEADER_ONLY)
     assert (case.severity, case.offset_start, case.offset_end, case.records) == (OBSERVATION, 100, 105, 5)
     assert (case.leader_epoch, case.brokers, case.cause) == (0, (1, 2), "acks_1")
+
+
+def test_in_which_of_its_own_epochs_it_was_acknowledged_need_not_be_known() -> None:
+    """zk23-faults, clicks-3: the controller gave the paused leader another epoch, which it never logged."""
+    paused = [leads(1, 1, 4, 0, topic_id="t"), decided(25, 5, 7, 1, (1,), topic_id="t"), *LEADER_ONLY[1:]]
+    known = [one._replace(leader_epoch=7) if one.leader_epoch == 1 else one for one in paused]
+    (case,) = cases(acked_by_leader_only.RULE, known)
+    assert (case.leader_epoch, case.records) == (4, 5)
+    # But it is not lost by an epoch after which it may have been acknowledged: the broker may have led epoch 8.
+    later = [one._replace(leader_epoch=9) if one.name == "follower_start" else one for one in known]
+    assert cases(acked_by_leader_only.RULE, later) == []
+
+
+def test_a_file_with_epochs_from_before_and_after_shows_that_the_topic_is_the_same() -> None:
+    """zk23-faults, clicks-3: before topic ids, and a zkVersion that nobody logged lies between."""
+    lines = [one._replace(topic_id=None) for one in LEADER_ONLY]
+    assert cases(acked_by_leader_only.RULE, lines) == []
+    later = leads(80, 1, 2, 140)
+    file = [_entry(1, "e", *at)._replace(file_id="f") for at in ((0, 0), (100, 1), (140, 2))]
+    assert len(cases(acked_by_leader_only.RULE, [*lines, later, *file])) == 1
+    # Its epoch 2 replaced epoch 1, in which nothing was written.
+    assert len(cases(acked_by_leader_only.RULE, [*lines, later, file[0], file[2]])) == 1
+    # It begins after the loss, or otherwise than a leader's line says: of another topic, for all that is known.
+    assert cases(acked_by_leader_only.RULE, [*lines, later, *file[1:]]) == []
+    assert cases(acked_by_leader_only.RULE, [*lines, leads(80, 1, 2, 141), file[0], file[2]]) == []
 
 
 def test_what_is_not_shown_to_be_cut_off_is_not_lost() -> None:
