@@ -50,7 +50,6 @@ class Follower:
     sequence: int = -1
     chain_end_us: int = 0
     chain_broken_us: int | None = None
-    leaving_chain: str | None = None
     last_fetch_us: int = 0
     fetched_this_epoch: bool = False
     leader_end_at_last_fetch: int = 0
@@ -149,11 +148,9 @@ class Leadership:
                 follower.shrunk = True
                 follower.caught_up_us = min(follower.caught_up_us, event.earliest_us - self.lag_time_max_us)
             if event.controller:
-                # The controller takes a replica out because it is fenced or shuts down. Who fetched a moment ago is
-                # not fenced: it shuts down, and stays out until it comes back on a new connection.
-                follower.eligible = False
-                leaving = event.time_us - follower.last_fetch_us < SESSION_TIMEOUT_MIN_US
-                follower.leaving_chain = follower.chain if leaving else None
+                # The controller takes a replica out because it is fenced, shuts down, or its log directory failed: a
+                # broker that fetches on may be any of these, and after a failed directory it is as eligible as before.
+                follower.eligible = False if self._left_waiting(follower, event.time_us) else None
         return removed
 
     def fetched(self, event: Event) -> bool:
@@ -170,7 +167,7 @@ class Leadership:
         follower.chain_end_us = event.chain_end_us or event.time_us
         follower.fetched_this_epoch = True
         follower.shrunk = False
-        if follower.eligible is False and event.chain != follower.leaving_chain:
+        if follower.eligible is False:
             follower.eligible = None
         offset = event.offset if event.offset is not None else follower.end_offset
         if offset is None:
@@ -188,6 +185,12 @@ class Leadership:
             follower.end_offset = offset
             follower.remember(offset, event)
         return moved
+
+    def _left_waiting(self, follower: Follower, now_us: int) -> bool:
+        """A replica has long not fetched what there is; where there is nothing, its session does not show fetches."""
+        behind = follower.end_offset is None or follower.end_offset < self.end_offset
+        since_us = max(follower.last_fetch_us, follower.caught_up_us)
+        return behind and now_us - since_us >= SESSION_TIMEOUT_MIN_US
 
     def _may_join(self, replica_id: int, follower: Follower, offset: int) -> bool:
         """Can this fetch have made the leader propose the replica for its ISR (``Partition.maybeExpandIsr``)?"""

@@ -163,6 +163,34 @@ def test_a_replica_that_the_controller_took_out_and_that_is_gone_is_not_waited_f
     assert held.highest_us > 2_012_000
 
 
+def test_a_replica_whose_log_directory_failed_may_be_waited_for_as_long_as_it_counts_as_caught_up():
+    """KIP-858: the controller takes it out of the ISR, but its broker is neither fenced nor shutting down."""
+    history = [
+        leader_start(0, [1, 2, 3]),
+        fetch(900, 3, 0),
+        isr_update(1_000, [1, 2], controller=True),  # the broker goes on fetching other partitions
+        produce(2_010, 0, timeout_ms=10_000),
+        fetch(2_012, 2, 1),
+        produce(9_000, 1),
+        fetch(9_002, 2, 2),
+    ]
+    done = fold(history, context("3.7.2", lag_ms=6_000))
+    assert (done["r0"].lowest_us, done["r0"].highest_us) == (2_011_900, 9_000_000)
+    assert done["r1"].highest_us == 9_002_000
+
+
+def test_a_replica_that_leaves_what_there_is_to_fetch_is_fenced():
+    """A broker that stands still: taken out, and not waited for though its connection lives on."""
+    history = [
+        leader_start(0, [1, 2, 3]),
+        fetch(5, 3, 0),
+        produce(10, 0),
+        isr_update(2_000, [1, 2], controller=True),
+        fetch(2_012, 2, 1),
+    ]
+    assert fold(history, context("3.9.1", lag_ms=6_000))["r0"].highest_us == 2_012_000
+
+
 def test_without_a_line_on_the_isr_whoever_fetches_is_taken_for_a_member_and_it_is_said():
     done = fold([fetch(1, 2, 0), produce(10, 0), fetch(20, 2, 1)])["r0"]
     assert done.isr_inferred
