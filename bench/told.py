@@ -32,18 +32,28 @@ _ENDS = {"pause": "resume", "kill": "start", "disk_full": "start", "disk_eio": "
 _README_ROW = re.compile(r"\| *(?P<corpus>[\w.-]+) *\| *(?P<version>\d[\d.]+) *\| *(?P<mode>KRaft|ZooKeeper)\b")
 
 
+class Ended(NamedTuple):
+    """A leadership that ended: of which broker, why, when, of which partition, and who led next if anyone did."""
+
+    broker: int
+    reason: str
+    time: float
+    partition: str = ""
+    new_leader: int | None = None
+
+
 class Seen(NamedTuple):
     """What the lake says of a cluster, in the order of time.
 
     Attributes:
         lives: broker, event and instant.
         elected: instant, and the controller that was elected.
-        failovers: broker that led, reason and instant.
+        failovers: leaderships that ended.
     """
 
     lives: tuple[tuple[int, str, float], ...] = ()
     elected: tuple[tuple[float, int], ...] = ()
-    failovers: tuple[tuple[int, str, float], ...] = ()
+    failovers: tuple[Ended, ...] = ()
 
 
 NOTHING = Seen()
@@ -61,12 +71,16 @@ def collect(lake: Lake) -> dict[str, Seen]:
         parts[row[0]][1].append(tuple(row)[1:])
     times = [f"{name}_time" for name in ("detected", "elected", "taken_up", "serving")]
     when = F.unix_micros(F.coalesce(*times)) / 1e6
-    ended = (
-        lake.read(FAILOVERS).select("cluster_id", "failed_broker_id", "reason", when.alias("s")).where("s IS NOT NULL")
+    partition = F.concat_ws("-", "topic", "partition")
+    ended = lake.read(FAILOVERS).select(
+        "cluster_id", "failed_broker_id", "reason", when.alias("s"), partition, "new_leader"
     )
-    for row in ended.collect():
-        parts[row[0]][2].append(tuple(row)[1:])
-    return {name: Seen(*(tuple(sorted(rows)) for rows in lists)) for name, lists in parts.items()}
+    for row in ended.where("s IS NOT NULL").collect():
+        parts[row[0]][2].append(Ended(*tuple(row)[1:]))
+    return {
+        name: Seen(tuple(sorted(lives)), tuple(sorted(elected)), tuple(sorted(ended, key=lambda one: one[:4])))
+        for name, (lives, elected, ended) in parts.items()
+    }
 
 
 def differences(corpus: Path, files: Iterable[Mapping[str, Any]], seen: Seen) -> tuple[str, ...]:
@@ -143,22 +157,33 @@ def _controllers(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[st
 
 
 def _elections(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]:
-    leaders = {broker for broker, _, _ in seen.failovers}
+    leaders = {one.broker for one in seen.failovers}
     away = {broker: list(_away(faults, broker)) for broker in leaders}
     shutdowns = {
         broker: [one["t"] for one in faults if one["what"] == "term" and one["broker"] == broker] for broker in leaders
     }
-    for broker, reason, time in seen.failovers:
+    for broker, reason, time, *_ in seen.failovers:
         inside = faults[0]["t"] < time < faults[-1]["t"]
         if inside and reason in _GONE and not any(a - 1 <= time <= b + _ELECTED_S for a, b in away[broker]):
             yield f"broker {broker} told as {reason} at {_clock(time)}, and nothing had happened to it"
         if inside and reason == "controlled_shutdown" and not _near(time, shutdowns[broker]):
             yield f"a controlled shutdown of broker {broker} at {_clock(time)} is told, and was none"
     for fault in faults:
-        if fault["what"] in ("kill", "term") and fault["broker"] in leaders:
-            times = [time for broker, _, time in seen.failovers if broker == fault["broker"]]
+        if fault["what"] in ("kill", "term") and _led(fault["broker"], fault["t"], seen):
+            times = [one.time for one in seen.failovers if one.broker == fault["broker"]]
             if not any(fault["t"] - 1 <= time <= fault["t"] + _ELECTED_S for time in times):
                 yield f"{fault['what']} of broker {fault['broker']} at {_clock(fault['t'])}: no leadership of it ended"
+
+
+def _led(broker: int, time: float, seen: Seen) -> bool:
+    """Whether a broker led anything at an instant, of what changed leaders before or after it."""
+    leaders: dict[str, int | None] = {}
+    for one in sorted(seen.failovers, key=lambda one: one.time):
+        if one.time < time - 1:
+            leaders[one.partition] = one.new_leader
+        else:
+            leaders.setdefault(one.partition, one.broker)
+    return broker in leaders.values()
 
 
 def _away(faults: Sequence[Mapping[str, Any]], broker: int) -> Iterator[tuple[float, float]]:

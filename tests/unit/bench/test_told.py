@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.told import Seen, differences
+from bench.told import Ended, Seen, differences
 
 FAULTS = [
     {"t": 100.0, "what": "load", "version": "2.1.1", "mode": "zk"},
@@ -22,7 +22,7 @@ FAULTS = [
 ]
 LIVES = ((1, "starting", 212.0), (2, "shutting_down", 300.1), (2, "starting", 306.0))
 ELECTED = ((90.0, 1), (208.0, 2))
-ENDED = ((1, "failed", 208.5), (2, "controlled_shutdown", 300.5))
+ENDED = (Ended(1, "failed", 208.5, "t-0", 2), Ended(2, "controlled_shutdown", 300.5, "t-0", 3))
 RIGHT = Seen(LIVES, ELECTED, ENDED)
 
 
@@ -60,11 +60,24 @@ def test_a_version_that_no_line_tells_is_not_told_wrongly(tmp_path: Path) -> Non
         (RIGHT._replace(lives=(*LIVES, (3, "starting", 150.0))), "a start of broker 3 at 00:02:30 is told"),
         (RIGHT._replace(elected=((90.0, 3),)), "active controller at 00:03:20 told as 3, it was 1"),
         (RIGHT._replace(elected=()), "active controller at 00:03:20 told as None"),
-        (RIGHT._replace(failovers=(*ENDED, (3, "fenced", 350.0))), "broker 3 told as fenced at 00:05:50"),
-        (RIGHT._replace(failovers=(*ENDED, (3, "controlled_shutdown", 350.0))), "a controlled shutdown of broker 3"),
-        (RIGHT._replace(failovers=((1, "failed", 90.0),)), "kill of broker 1 at 00:03:20: no leadership of it ended"),
+        (RIGHT._replace(failovers=(*ENDED, Ended(3, "fenced", 350.0))), "broker 3 told as fenced at 00:05:50"),
+        (
+            RIGHT._replace(failovers=(*ENDED, Ended(3, "controlled_shutdown", 350.0))),
+            "a controlled shutdown of broker 3",
+        ),
+        (
+            RIGHT._replace(
+                failovers=(Ended(3, "reassignment", 90.0, "t-0", 1), Ended(3, "reassignment", 290.0, "t-1", 1))
+            ),
+            "kill of broker 1 at 00:03:20: no leadership of it ended",
+        ),
     ],
 )
 def test_what_was_otherwise(tmp_path: Path, seen: Seen, difference: str) -> None:
     (one,) = told(tmp_path, seen)
     assert one.startswith(difference)
+
+
+def test_a_broker_that_led_nothing_loses_nothing_when_it_is_killed(tmp_path: Path) -> None:
+    seen = RIGHT._replace(failovers=(Ended(1, "reassignment", 90.0, "t-0", 2), ENDED[1]))
+    assert told(tmp_path, seen) == []
