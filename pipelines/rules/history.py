@@ -27,13 +27,18 @@ class Tenure(NamedTuple):
 
     Attributes:
         epoch: leader epoch.
-        certain: the broker's lines before and after the instant leave no room for another epoch of its own.
+        latest: the last epoch in which it can have led then, by its lines before and after; None if they do not tell.
         fact: the line that began it.
     """
 
     epoch: int
-    certain: bool
+    latest: int | None
     fact: Fact
+
+    @property
+    def certain(self) -> bool:
+        """The broker's lines before and after the instant leave no room for another epoch of its own."""
+        return self.latest == self.epoch
 
 
 @dataclass
@@ -147,17 +152,22 @@ class PartitionHistory:
     # ------------------------------------------------------------ incarnations
 
     @cached_property
+    def _topic_ids(self) -> dict[str, int]:
+        """Ids of the topic that lines name, with the first sign of each."""
+        first_of: dict[str, int] = {}
+        for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]:
+            if fact.topic_id is not None:
+                first_of[fact.topic_id] = min(fact.time_us, first_of.get(fact.topic_id, fact.time_us))
+        return first_of
+
+    @cached_property
     def births_us(self) -> tuple[int, ...]:
         """When the topic was created anew after it had been there: epochs begin again, and nothing carries over.
 
         Seen as another topic id, or as the controller's partition coming from nothing.
         """
-        first_of: dict[str, int] = {}
-        for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]:
-            if fact.topic_id is not None:
-                first_of[fact.topic_id] = min(fact.time_us, first_of.get(fact.topic_id, fact.time_us))
-        if first_of:
-            return tuple(sorted(first_of.values()))[1:]
+        if self._topic_ids:
+            return tuple(sorted(self._topic_ids.values()))[1:]
         born = sorted(fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
         return tuple(sorted({*born[1:], *self._epochs_begun_again()}))
 
@@ -204,8 +214,29 @@ class PartitionHistory:
                 epoch.committed(fact.high_watermark, fact)
         for fact in self.facts[a.EPOCH_ENTRY]:
             # The first entry moves up with the start of the log; none says less than what its epoch wrote.
-            if fact.leader_epoch is not None and fact.offset is not None:
+            if fact.leader_epoch is not None and fact.offset is not None and self._of_last_life(fact):
                 self.epoch(fact.leader_epoch, fact.time_us).wrote(fact.offset, fact)
+
+    def _of_last_life(self, fact: Fact) -> bool:
+        """Whether what a file says is of the topic as the lines know it last: not of its namesake before or after."""
+        if None not in (self._newest_id, fact.topic_id):
+            return fact.topic_id == self._newest_id
+        return fact.broker_id not in self._strange_files
+
+    @cached_property
+    def _newest_id(self) -> str | None:
+        return max(self._topic_ids, key=lambda topic_id: self._topic_ids[topic_id], default=None)
+
+    @cached_property
+    def _strange_files(self) -> frozenset[int | None]:
+        """Brokers whose files have an epoch begin before its leader's log ended, by the leader's line: within one life
+        of a topic none does."""
+        strange = set()
+        for fact in self.facts[a.EPOCH_ENTRY]:
+            start = self.epoch(fact.leader_epoch, fact.time_us).start if fact.leader_epoch is not None else None
+            if start is not None and fact.offset is not None and fact.offset < start[0]:
+                strange.add(fact.broker_id)
+        return frozenset(strange)
 
     def stream(self, fact: Fact) -> None:
         """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""
@@ -216,8 +247,9 @@ class PartitionHistory:
             if tenure is not None and fact.offset is not None:
                 self.epoch(tenure.epoch, fact.time_us).wrote(fact.offset, fact)
         elif fact.kind == a.BATCH:
-            if fact.leader_epoch is not None and fact.offset is not None and fact.leader_epoch >= 0:
-                self.epoch(fact.leader_epoch, a.NO_TIME_US).wrote(fact.offset, fact)
+            named = fact.leader_epoch is not None and fact.leader_epoch >= 0
+            if named and fact.offset is not None and self._of_last_life(fact):
+                self.epoch(fact.leader_epoch or 0, a.NO_TIME_US).wrote(fact.offset, fact)
         elif fact.kind == a.FETCH:
             # A fetch that names its epoch and is answered without error was answered in that epoch.
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
@@ -294,28 +326,28 @@ class PartitionHistory:
         if not _leads(before) or before.leader_epoch is None:
             return None
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
-        certain = time_us <= answered_us or self._certain(before, facts[at:], broker_id)
-        return Tenure(before.leader_epoch, certain, before)
+        if time_us <= answered_us:
+            return Tenure(before.leader_epoch, before.leader_epoch, before)
+        return Tenure(before.leader_epoch, self._latest(before.leader_epoch, before, facts[at:], broker_id), before)
 
     def started_us(self, broker_id: int, time_us: int) -> int:
         """When a broker's last line before an instant said that it starts to lead; -1 without one."""
         times, facts = self._own.get(broker_id, ([], []))
-        starts = (facts[at].time_us for at in range(bisect_right(times, time_us) - 1, -1, -1) if _starts(facts[at]))
-        return next(starts, -1)
+        before = facts[: bisect_right(times, time_us)]
+        return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
 
-    def _certain(self, before: Fact, after: list[Fact], broker_id: int) -> bool:
-        """No other tenure of the broker fits between its lines: the epochs between are known, and others' ones."""
-        following = next((fact for fact in after if fact.leader_epoch is not None), None)
-        if following is None or before.leader_epoch is None or following.leader_epoch is None:
-            return False
-        if self.incarnation(before.time_us) != self.incarnation(following.time_us):
-            return False
-        # Only its own start line is the first that a broker writes in an epoch that it leads.
-        end = following.leader_epoch + (0 if following.name == "leader_start" else 1)
-        for number in range(before.leader_epoch + 1, end):
-            if not self.epoch(number, before.time_us).is_anothers(broker_id):
-                return False
-        return True
+    def _latest(self, epoch: int, before: Fact, after: list[Fact], broker_id: int) -> int | None:
+        """The last epoch that the broker can have led in before its next line: its epochs only grow, and it did not
+        lead in those that are known to be others' ones."""
+        following = next((fact for fact in after if fact.leader_epoch is not None), before)
+        same_life = self.incarnation(before.time_us) == self.incarnation(following.time_us)
+        if following is before or following.leader_epoch is None or not same_life:
+            return None
+        # A start line is the first that a broker writes in an epoch that it leads, and never one that it follows in.
+        last = following.leader_epoch - (following.name in ("leader_start", "follower_start"))
+        while last > epoch and self.epoch(last, before.time_us).is_anothers(broker_id):
+            last -= 1
+        return max(epoch, last)
 
     # ------------------------------------------------------------------ states
 
@@ -353,10 +385,6 @@ class PartitionHistory:
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
-
-
-def _starts(fact: Fact) -> bool:
-    return fact.name == "leader_start"
 
 
 def _leads(fact: Fact) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from pipelines.data_dir.discover import CURRENT
 from pipelines.data_dir.ingest import current_files
+from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
 from pipelines.rules.facts.columns import fact, micros, rows_of
 from schemas import audit_facts as a
@@ -31,10 +33,10 @@ def checkpoints(lake: Lake) -> list[DataFrame]:
         "offset": "offset",
         "name": "kind",
     }
-    epochs = rows.where(F.col("kind") == _LEADER_EPOCHS)
+    epochs = _with_topic_ids(lake, rows.where((F.col("kind") == _LEADER_EPOCHS) & (F.col("replica_state") == CURRENT)))
     return [
         fact(rows.where(F.col("kind").isin(*_OFFSETS)), a.CHECKPOINT, **same, **_SOURCE),
-        fact(epochs, a.EPOCH_ENTRY, leader_epoch="leader_epoch", **same, **_SOURCE),
+        fact(epochs, a.EPOCH_ENTRY, leader_epoch="leader_epoch", topic_id="topic_id", **same, **_SOURCE),
     ]
 
 
@@ -72,10 +74,10 @@ def batches(lake: Lake) -> list[DataFrame]:
     rows = _current(lake, LOG_BATCHES)
     if rows is None:
         return []
-    rows = rows.where("replica_state = 'current' AND base_offset IS NOT NULL AND broker_id IS NOT NULL")
+    rows = rows.where(F.col("replica_state") == CURRENT).where("base_offset IS NOT NULL AND broker_id IS NOT NULL")
     return [
         fact(
-            rows,
+            _with_topic_ids(lake, rows),
             a.BATCH,
             time_us=F.lit(a.NO_TIME_US),
             broker_id="broker_id",
@@ -88,9 +90,20 @@ def batches(lake: Lake) -> list[DataFrame]:
             error_code="magic",
             log_append_time_us=micros("max_time"),
             detail=F.when(F.col("is_log_append_time"), "LogAppendTime").otherwise("CreateTime"),
+            topic_id="topic_id",
             **_SOURCE,
         )
     ]
+
+
+def _with_topic_ids(lake: Lake, rows: DataFrame) -> DataFrame:
+    """Rows with the topic id that stands beside them in the partition's folder; null where there is none."""
+    folder = ["cluster_id", "broker_id", "directory", "topic", "partition", "replica_state"]
+    files = current_files(lake).select("file_id", *folder)
+    told = lake.read(CHECKPOINTS).where(F.col("kind") == PARTITION_METADATA).where("key = 'topic_id'")
+    ids = told.select("file_id", F.col("value").alias("topic_id")).join(files, "file_id").drop("file_id")
+    by_file = files.join(ids, folder).select("file_id", "topic_id").dropDuplicates(["file_id"])
+    return rows.join(F.broadcast(by_file), "file_id", "left")
 
 
 def _current(lake: Lake, spec: TableSpec) -> DataFrame | None:

@@ -56,9 +56,9 @@ class _Checker:
             return ()
         tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
         cut = self._cut(fact.broker_id, fact.latest_us or fact.time_us, fact.offset)
-        if tenure is None or not tenure.certain or cut is None:
+        if tenure is None or tenure.latest is None or cut is None:
             return ()
-        for later in self._history.later(tenure.epoch, fact.time_us):
+        for later in self._history.later(tenure.latest, fact.time_us):
             bound = later.bound
             if bound is None or bound[0] > fact.offset:
                 continue
@@ -116,9 +116,9 @@ RULE = Rule(
     needs="the request log with responses (base offsets of produces), starts of leader epochs, truncations",
     proof=(
         "The leader's answer names an offset; a later epoch starts at or below it, or has its own records there; and "
-        "the broker that had answered cut the offset off afterwards, on its own clock. In which epoch it answered is "
-        "certain by its lines before and after, and that the topic is the same by its id or by every partition epoch "
-        "between; otherwise nothing is said."
+        "the broker that had answered cut the offset off afterwards, on its own clock. That it answered in an earlier "
+        "epoch is certain by its lines before and after, and that the topic is the same by its id or by every "
+        "partition epoch between; otherwise nothing is said."
     ),
     kinds=frozenset({a.ANSWER}),
     make=_Checker,

@@ -98,16 +98,23 @@ class _Checker:
         end = max(fact.end_offset or 0, fact.offset + 1)
         if fact.derived is not None and not self._committed(tenure.epoch, fact, end):
             return
-        for later in self._history.later(tenure.epoch, fact.time_us):
-            bound = later.bound
-            if bound is None or bound[0] >= end:
+        # What is derived counts in the epoch alone whose high watermark passed it.
+        latest = tenure.latest if fact.derived is None or tenure.certain else None
+        surely = self._losses if fact.derived is None else self._matched
+        for epoch, kept in ((latest, surely), (tenure.epoch, self._open)):
+            if epoch is None:
                 continue
-            kept = self._open if not tenure.certain else self._losses if fact.derived is None else self._matched
-            key = (self._history.incarnation(fact.time_us), later.number)
-            loss = kept.setdefault(key, _Loss.by(later, bound))
-            loss.acknowledge(tenure.epoch, fact, end)
-            loss.stored = loss.stored or self._instead(fact, tenure.epoch)
-            return
+            for later in self._history.later(epoch, fact.time_us):
+                bound = later.bound
+                if bound is None or bound[0] >= end:
+                    continue
+                key = (self._history.incarnation(fact.time_us), later.number)
+                loss = kept.setdefault(key, _Loss.by(later, bound))
+                loss.acknowledge(tenure.epoch, fact, end)
+                loss.stored = loss.stored or self._instead(fact, epoch)
+                return
+            if tenure.certain:
+                return
 
     def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
         """What segments hold at the offset of an answer instead of its batch: of a later epoch, or written later."""
@@ -239,10 +246,11 @@ RULE = Rule(
     tier="T0",
     needs="where leader epochs start; high watermarks in leaders' lines (T0), acknowledged produces (T1)",
     proof=(
-        "An epoch's start is a line, a write or a file of that epoch. What was committed belongs to an earlier epoch "
-        "if the line names it, if the leader's lines before and after leave no room for another epoch of its own, or "
-        "if the leader answered a later fetch in it; that the topic was not created anew between is shown by its id or "
-        "by every partition epoch from one to the other, or topics cannot be deleted there. Otherwise it stays open."
+        "An epoch's start is a line, a write or a file of that epoch, the file being of the topic that lines tell of. "
+        "What was committed belongs to an earlier epoch if the line names it, if the leader's lines before and after "
+        "leave no room for that epoch or a later one of its own, or if the leader answered a later fetch in it; that "
+        "the topic was not created anew between is shown by its id or by every partition epoch from one to the other, "
+        "or topics cannot be deleted there. Otherwise it stays open."
     ),
     kinds=frozenset({a.OPERATION, a.BATCH}),
     make=_Checker,

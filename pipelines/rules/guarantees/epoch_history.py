@@ -20,14 +20,14 @@ def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Cas
     if settings.compacted:
         return 0, []
     severity: Severity = VIOLATION if settings.compacted is False else OPEN
-    by_epoch: dict[int, list[Fact]] = defaultdict(list)
+    by_epoch: dict[tuple[str, int], list[Fact]] = defaultdict(list)
     for entries in _by_broker(history).values():
         # The first entry moves up as the log's start does, and is each replica's own.
         for entry in entries[1:]:
             assert entry.leader_epoch is not None
-            by_epoch[entry.leader_epoch].append(entry)
+            by_epoch[entry.topic_id or "", entry.leader_epoch].append(entry)
     checked, cases = 0, []
-    for number, entries in sorted(by_epoch.items()):
+    for (_, number), entries in sorted(by_epoch.items()):
         checked += 1
         starts = {entry.offset: entry for entry in entries}
         if len(starts) > 1:
@@ -42,7 +42,8 @@ def _by_broker(history: PartitionHistory) -> dict[int, list[Fact]]:
             found[fact.broker_id].append(fact)
     for entries in found.values():
         entries.sort(key=lambda fact: fact.leader_epoch or 0)
-    return found
+    # Two log directories have the partition, as one of them failed or gave it away: which file counts is not known.
+    return {broker_id: entries for broker_id, entries in found.items() if len({one.file_id for one in entries}) == 1}
 
 
 def _case(number: int, entries: list[Fact], severity: Severity) -> Case:
@@ -69,8 +70,9 @@ RULE = Rule(
     tier="T0",
     needs="leader-epoch-checkpoint files of several replicas",
     proof=(
-        "Two files show it; the first entry of each is left out, since it moves with the start of the log, and "
-        "compacted topics are, since an epoch's first records may have been cleaned away before a replica noted it."
+        "Two files show it, of one topic id where partition.metadata tells it; the first entry of each is left out, "
+        "since it moves with the start of the log, and compacted topics are, since an epoch's first records may have "
+        "been cleaned away before a replica noted it; so is a broker that has two files of the partition."
     ),
     kinds=frozenset(),
     make=of_history(_judge),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import permutations
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.known_bugs import bugs_of
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "replica-bytes-diverged"
 HIGH_WATERMARK = "replication-offset-checkpoint"
-#: Cases of one partition: what parts once stays apart.
+KAFKA_6361 = "KAFKA-6361"
 CASES_MAX = 3
 
 
@@ -22,12 +25,15 @@ class _Checker:
         self.checked = 0
         self._cases = 0
         self._same: list[Fact] = []
-        self._compacted = settings.compacted
-        self._committed = {
-            fact.broker_id: fact.offset
-            for fact in history.facts[a.CHECKPOINT]
-            if fact.name == HIGH_WATERMARK and fact.broker_id is not None and fact.offset is not None
-        }
+        self._run: list[list[Fact]] = []
+        self._settings = settings
+        self._marks: dict[int, list[Fact]] = defaultdict(list)
+        for fact in history.facts[a.CHECKPOINT]:
+            if fact.name == HIGH_WATERMARK and fact.broker_id is not None:
+                self._marks[fact.broker_id].append(fact)
+        self._epochs: dict[int | None, list[Fact]] = defaultdict(list)
+        for fact in history.facts[a.EPOCH_ENTRY]:
+            self._epochs[fact.broker_id].append(fact)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         cases: list[Case] = []
@@ -38,27 +44,71 @@ class _Checker:
         return cases
 
     def finish(self) -> Iterable[Case]:
-        return self._compare() if self._same else ()
+        return [*(self._compare() if self._same else ()), *self._diverged()]
 
     def _compare(self) -> list[Case]:
         self.checked += len(self._same)
-        if self._cases >= CASES_MAX:
-            return []
         whole = [fact for fact in self._same if fact.name != "corrupt"]
         corrupt = [fact for fact in self._same if fact.name == "corrupt" and self._is_committed(fact)]
-        cases = [_corrupt(fact, whole) for fact in corrupt]
-        intact = [fact for fact in whole if self._is_committed(fact)]
-        different = {(fact.checksum, fact.end_offset, fact.leader_epoch): fact for fact in intact}
-        # The cleaner rewrites each replica's batches by itself: those that lost records, and those with a tombstone.
-        if len(different) > 1 and not self._compacted:
-            cases.append(_diverged(list(different.values()), VIOLATION if self._compacted is False else OPEN))
+        cases = [_corrupt(fact, whole) for fact in corrupt][: CASES_MAX - self._cases]
         self._cases += len(cases)
+        different = self._different(whole)
+        if not different:
+            return cases
+        # What parts once stays apart: one case for as long as the same replicas differ.
+        if self._run and _brokers(self._run[-1]) != _brokers(different):
+            cases += self._diverged()
+        self._run.append(different)
         return cases
+
+    def _different(self, whole: list[Fact]) -> list[Fact]:
+        """Batches of one topic id, one of each content, that differ and that each replica counts as committed."""
+        # The cleaner rewrites each replica's batches by itself: those that lost records, and those with a tombstone.
+        if self._settings.compacted:
+            return []
+        for topic_id in sorted({fact.topic_id or "" for fact in whole}):
+            intact = [fact for fact in whole if (fact.topic_id or "") == topic_id and self._is_committed(fact)]
+            contents = {(fact.checksum, fact.end_offset, fact.leader_epoch): fact for fact in intact}
+            # A broker that has it twice has it in two log directories, of which one failed or gave it away.
+            twice = len(intact) > len({fact.broker_id for fact in intact})
+            if len(contents) > 1 and not twice:
+                return list(contents.values())
+        return []
 
     def _is_committed(self, fact: Fact) -> bool:
         """The replica itself has it below its high watermark: a tail that no leader confirmed may still differ."""
-        mark = self._committed.get(fact.broker_id or -1)
-        return mark is not None and fact.end_offset is not None and fact.end_offset <= mark
+        marks = self._marks.get(fact.broker_id, []) if fact.broker_id is not None else []
+        if len(marks) != 1 or marks[0].offset is None or fact.end_offset is None:
+            return False
+        return fact.end_offset <= marks[0].offset
+
+    def _diverged(self) -> list[Case]:
+        run, self._run = self._run, []
+        if not run or self._cases >= CASES_MAX:
+            return []
+        self._cases += 1
+        return [_diverged(run, self._unknown_epoch(run[0]), compacted=self._settings.compacted)]
+
+    def _unknown_epoch(self, facts: list[Fact]) -> tuple[Fact, ...]:
+        """Entries of a replica that went on in later epochs than one that another has there, which it never had.
+
+        Asked where that epoch ends, a leader of 0.11 to 1.1 answers with the start of the next one that it knows, and
+        the follower cuts nothing (KIP-279).
+        """
+        for without, other in permutations(facts, 2):
+            entries = self._epochs[without.broker_id]
+            number = other.leader_epoch
+            later = [one for one in entries if number is not None and (one.leader_epoch or 0) > number]
+            version = self._settings.version(without.broker_id) if without.broker_id is not None else None
+            knows = any(one.leader_epoch == number for one in entries)
+            if later and not knows and any(bug.jira == KAFKA_6361 for bug in bugs_of(RULE_ID, version)):
+                there = [one for one in self._epochs[other.broker_id] if one.leader_epoch == number]
+                return (*(there or [other])[:1], min(later, key=lambda one: one.leader_epoch or 0))
+        return ()
+
+
+def _brokers(facts: list[Fact]) -> set[int | None]:
+    return {fact.broker_id for fact in facts}
 
 
 def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
@@ -77,23 +127,33 @@ def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
     )
 
 
-def _diverged(facts: list[Fact], severity: Severity) -> Case:
+def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bool | None) -> Case:
+    facts = run[0]
     told = "; ".join(
         f"broker {fact.broker_id}: to {fact.end_offset}, epoch {fact.leader_epoch}, CRC {fact.checksum:08x}"
         for fact in facts
     )
-    unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
+    more = f", and at {len(run) - 1} more up to {run[-1][0].offset}" if len(run) > 1 else ""
+    unless = "" if compacted is False else "; open, as no line tells whether the topic is compacted"
+    why = (
+        f" Broker {unknown[-1].broker_id} never had epoch {unknown[0].leader_epoch}: this version answers who asks "
+        f"where that ended with the start of a later epoch ({KAFKA_6361})."
+        if unknown
+        else ""
+    )
     return Case(
         RULE_ID,
-        severity,
+        VIOLATION if compacted is False else OPEN,
         f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {told}"
-        f"{unless}.",
-        tuple(Ref.of(fact) for fact in facts),
+        f"{more}{unless}.{why}",
+        tuple(Ref.of(fact) for fact in (*facts, *unknown, *run[-1])),
         leader_epoch=max((fact.leader_epoch or 0) for fact in facts),
         offset_start=facts[0].offset,
-        offset_end=max(fact.end_offset or 0 for fact in facts),
+        offset_end=max(fact.end_offset or 0 for fact in run[-1]),
         brokers=tuple(fact.broker_id for fact in facts if fact.broker_id is not None),
+        known_bug=KAFKA_6361 if unknown else None,
         cause="diverged",
+        records=len(run),
     )
 
 
@@ -105,9 +165,10 @@ RULE = Rule(
     tier="T0",
     needs="topic segments and replication-offset-checkpoint of several replicas",
     proof=(
-        "Files, not lines, show it: two replicas' batches below the high watermark that each has checkpointed. "
-        "Compacted topics are left out, since each replica's cleaner rewrites batches by itself; a wrong checksum "
-        "takes another replica that holds the batch."
+        "Files, not lines, show it: two replicas' batches below the high watermark that each has checkpointed, of one "
+        "topic id where partition.metadata tells it. Compacted topics are left out, since each replica's cleaner "
+        "rewrites batches by itself, and so are brokers that have the partition in two log directories; a wrong "
+        "checksum takes another replica that holds the batch."
     ),
     kinds=frozenset({a.BATCH}),
     make=_Checker,
@@ -115,4 +176,6 @@ RULE = Rule(
         (VIOLATION, "two replicas with different batches at one offset, or a batch with a wrong checksum"),
         (OPEN, "the same, where no line tells the topic's cleanup.policy, or no other replica has the batch"),
     ),
+    example="kip279-11: pairs-0, offsets 128 to 136; pairs-1, offsets 131 to 140",
+    known_bugs=(KAFKA_6361,),
 )

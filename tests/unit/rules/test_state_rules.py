@@ -10,6 +10,7 @@ from pipelines.rules.guarantees import (
     acked_by_leader_only,
     acks,
     checkpoints,
+    committed_data_lost,
     epoch_history,
     error_yet_committed,
     membership,
@@ -201,6 +202,19 @@ def test_epochs_that_start_at_two_offsets() -> None:
     assert cases(epoch_history.RULE, moved, Settings(compacted=True)) == []
 
 
+def test_epochs_of_a_broker_with_two_files_or_of_another_topic_of_that_name_are_not_compared() -> None:
+    told = Settings(compacted=False)
+    one = [_entry(1, "e", 0, 0)._replace(file_id="d1"), _entry(1, "e", 70, 3)._replace(file_id="d1")]
+    other = [_entry(2, "e", 5, 0)._replace(file_id="d2"), _entry(2, "e", 75, 3)._replace(file_id="d2")]
+    assert len(cases(epoch_history.RULE, [*one, *other], told)) == 1
+    # A log directory failed, and the partition went on in another one, from a later start on.
+    left_over = _entry(2, "e", 75, 2)._replace(file_id="d3")
+    assert cases(epoch_history.RULE, [*one, *other, left_over], told) == []
+    # The broker was away while the topic was deleted and created anew.
+    named = [one[0], one[1]._replace(topic_id="new"), other[0], other[1]._replace(topic_id="old")]
+    assert cases(epoch_history.RULE, named, told) == []
+
+
 def test_replicas_that_hold_other_bytes() -> None:
     marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 100), _entry(2, replica_bytes.HIGH_WATERMARK, 100)]
     one, other = _batch(1, 50, 60), _batch(2, 50, 60, checksum=8)
@@ -211,11 +225,50 @@ def test_replicas_that_hold_other_bytes() -> None:
     assert cases(replica_bytes.RULE, [*marks, one, other], Settings(compacted=True)) == []
     # One of them does not count it as committed: a tail may differ until its leader is heard.
     assert cases(replica_bytes.RULE, [marks[0], _entry(2, replica_bytes.HIGH_WATERMARK, 55), one, other]) == []
+    # Of one topic each, one of which is deleted; and of a log directory that a partition was moved from.
+    ids = [one._replace(topic_id="old"), other._replace(topic_id="new")]
+    assert cases(replica_bytes.RULE, [*marks, *ids], Settings(compacted=False)) == []
+    moved = other._replace(broker_id=1)
+    assert cases(replica_bytes.RULE, [marks[0], one, moved], Settings(compacted=False)) == []
+    assert cases(replica_bytes.RULE, [*marks, marks[1]._replace(offset=70), one, other]) == []
     torn = _batch(1, 0, 5, name="corrupt")
     (case,) = cases(replica_bytes.RULE, [*marks, torn, _batch(2, 0, 5)])
     assert (case.cause, len(case.witnesses)) == ("corrupt", 2)
     # A tail that was not flushed when the broker was killed is cut as it starts.
     assert cases(replica_bytes.RULE, [torn]) == []
+
+
+def test_replicas_that_differ_for_a_while_are_one_case_with_the_bug_that_parted_them() -> None:
+    """KIP-279, kip279-11: broker 1 never had epoch 2, and answers with the start of epoch 3."""
+    marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 200), _entry(2, replica_bytes.HIGH_WATERMARK, 200)]
+    epochs = [_entry(1, "e", *at) for at in ((0, 0), (76, 1), (146, 3))]
+    epochs += [_entry(2, "e", *at) for at in ((0, 0), (76, 1), (128, 2), (137, 3))]
+    batches = [
+        one for at in range(120, 128) for one in (_batch(1, at, at + 1, epoch=1), _batch(2, at, at + 1, epoch=1))
+    ]
+    batches += [one for at in range(128, 137) for one in (_batch(1, at, at + 1, 8, 1), _batch(2, at, at + 1, 9, 2))]
+    old = Settings(version=lambda _: "1.1.1", compacted=False)
+    (case,) = cases(replica_bytes.RULE, [*marks, *epochs, *batches], old)
+    assert (case.severity, case.offset_start, case.offset_end, case.records) == (VIOLATION, 128, 137, 9)
+    assert case.known_bug == "KAFKA-6361"
+    # Another cause, where the leader knew the epoch, and in a release that asks again.
+    knew = [_entry(1, "e", 128, 2), *epochs]
+    assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *knew, *batches], old)] == [None]
+    new = Settings(version=lambda _: "2.3.1", compacted=False)
+    assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *epochs, *batches], new)] == [None]
+
+
+def test_files_of_another_topic_of_that_name_prove_no_loss() -> None:
+    """The topic was created anew after the last line, or files are left of the one before."""
+    lines = [leads(1, 1, 0, 0), acked(10, 1, 500), leads(30, 2, 1, 700), follows(31, 1, 1), follows(60, 2, 2)]
+    lines = [one._replace(topic_id="now") if one.kind == a.LEADERSHIP else one for one in lines]
+    entry = _entry(1, "e", 20, 1)
+    assert cases(committed_data_lost.RULE, [*lines, entry._replace(topic_id="later")]) == []
+    # Without an id: its epoch begins before its leader's log ended.
+    assert cases(committed_data_lost.RULE, [*lines, entry]) == []
+    # Of the same topic the line would say so, too.
+    told = [one._replace(offset=20) if one.offset == 700 else one for one in lines]
+    assert [one.severity for one in cases(committed_data_lost.RULE, [*told, entry])] == [VIOLATION]
 
 
 def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
@@ -243,6 +296,17 @@ def test_what_only_the_leader_had_acknowledged_is_cut_off() -> None:
     (case,) = cases(acked_by_leader_only.RULE, LEADER_ONLY)
     assert (case.severity, case.offset_start, case.offset_end, case.records) == (OBSERVATION, 100, 105, 5)
     assert (case.leader_epoch, case.brokers, case.cause) == (0, (1, 2), "acks_1")
+
+
+def test_in_which_of_its_own_epochs_it_was_acknowledged_need_not_be_known() -> None:
+    """zk23-faults, clicks-3: the controller gave the paused leader another epoch, which it never logged."""
+    paused = [leads(1, 1, 4, 0, topic_id="t"), decided(25, 5, 7, 1, (1,), topic_id="t"), *LEADER_ONLY[1:]]
+    known = [one._replace(leader_epoch=7) if one.leader_epoch == 1 else one for one in paused]
+    (case,) = cases(acked_by_leader_only.RULE, known)
+    assert (case.leader_epoch, case.records) == (4, 5)
+    # But it is not lost by an epoch after which it may have been acknowledged: the broker may have led epoch 8.
+    later = [one._replace(leader_epoch=9) if one.name == "follower_start" else one for one in known]
+    assert cases(acked_by_leader_only.RULE, later) == []
 
 
 def test_what_is_not_shown_to_be_cut_off_is_not_lost() -> None:
