@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipelines.replay.versions import parse_version
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
@@ -20,8 +19,6 @@ from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "stale-epoch-accepted"
-#: KIP-320.
-SINCE = (2, 1, 0)
 
 
 @dataclass
@@ -37,7 +34,6 @@ class _Found:
 class _Checker:
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self.checked = 0
-        self._settings = settings
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
         self._chain = FetchChain()
@@ -46,8 +42,6 @@ class _Checker:
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._chain
         if not chain.follow(fact) or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
-            return ()
-        if self._old(fact.broker_id):
             return ()
         self._lives.fetched(fact, chain.before)
         self.checked += 1
@@ -65,10 +59,6 @@ class _Checker:
     def finish(self) -> Iterable[Case]:
         for (leader, replica, named, own, _), found in sorted(self._found.items()):
             yield _case(leader, replica, named, own, found)
-
-    def _old(self, broker_id: int) -> bool:
-        version = parse_version(self._settings.version(broker_id))
-        return version is not None and version < SINCE
 
     def _judge(self, fact: Fact, line: Fact, between: tuple[Fact, ...], *, one_run: bool) -> None:
         assert fact.broker_id is not None

@@ -105,7 +105,7 @@ SILENT: Final[Mapping[str, Mapping[str, str]]] = {
     "stale-epoch-accepted": {
         w.RESENT: "an epoch that is told again is not entered again",
         w.CREATED_ANEW: _LIVES,
-        w.MIXED_RELEASES: "brokers before 2.1, which do not compare epochs, are not judged",
+        w.MIXED_RELEASES: "a fetch's epoch counts only where its broker surely compares it, from 2.5 on",
         w.ZOMBIES: "the broker has to have entered the other epoch by its own line, before the fetch was read",
         w.LATE_LINES: "a fetch was read after the line of the one before it on its connection",
     },
