@@ -49,13 +49,16 @@ class _Late:
         if reason != "lost_wake_up":
             return
         proof = _isr_known(self._history, fact)
+        stands_still = proof is None or self._may_stand_still(fact, proof)
+        if stands_still and self._waits_for_min_isr(fact) and self._min_isr(fact) is None:
+            return  # Whether the ISR was large enough for anything to be due, no line tells.
         late_ms = fact.previous or 0
         message = (
             f"A {api} of client {fact.client} at offset {fact.offset} could have been answered {late_ms} ms before it "
             "was: the replicas that it waited for had the records, or had left the ISR, and the leader was answering "
             f"others meanwhile{'; this version has ' + bug if bug else ''}."
         )
-        severity: Severity = VIOLATION if proof and not self._may_stand_still(fact, proof) else OPEN
+        severity: Severity = OPEN if stands_still else VIOLATION
         yield _case(LATE, severity, fact, message, proof or (), bug or None)
 
     def finish(self) -> Iterable[Case]:
@@ -63,11 +66,19 @@ class _Late:
 
     def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
         """Since 3.7 the high watermark waits for min.insync.replicas, and a line that raised it may be missing."""
-        version = self._settings.version(fact.broker_id) if fact.broker_id is not None else None
-        if version is not None and not rules_for(version).high_watermark_needs_min_isr:
-            return False
         # No value is larger than the replicas that there are.
-        return any(not line.replicas or set(line.isr or ()) != set(line.replicas) for line in lines)
+        return self._waits_for_min_isr(fact) and any(
+            not line.replicas or set(line.isr or ()) != set(line.replicas) for line in lines
+        )
+
+    def _waits_for_min_isr(self, fact: Fact) -> bool:
+        version = self._settings.version(fact.broker_id) if fact.broker_id is not None else None
+        return version is None or rules_for(version).high_watermark_needs_min_isr
+
+    def _min_isr(self, fact: Fact) -> int | None:
+        if fact.broker_id is None:
+            return None
+        return self._settings.min_insync_replicas(fact.broker_id, fact.latest_us or fact.time_us)
 
 
 def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None:
@@ -121,7 +132,8 @@ LATE_RULE = Rule(
     proof=(
         "What is missing makes the predicted instant later, not earlier, but for changes of the ISR: their versions "
         "have to follow each other from before the wait to after it, otherwise the case stays open. A leader that "
-        "answered nothing meanwhile is no case, nor is a prediction from an ISR that no line told."
+        "answered nothing meanwhile is no case, nor is a prediction from an ISR that no line told, nor, since 3.7, "
+        "one with replicas out of sync where no line tells min.insync.replicas."
     ),
     kinds=frozenset({a.OPERATION}),
     make=_Late,

@@ -65,7 +65,9 @@ SILENT: Final[Mapping[str, Mapping[str, str]]] = {
     "late-completion": {
         w.REASSIGNMENT_ZK: "the ISR is known by versions without a gap while the produce waited, else it is open",
         w.REASSIGNMENT_KRAFT: "the same",
-        w.ELR: "with the high watermark waiting for min.insync.replicas it is open unless all replicas were in sync",
+        w.ELR: "with the high watermark waiting for min.insync.replicas it is open unless all replicas were in sync, "
+        "and nothing where no line tells min.insync.replicas",
+        w.LOG_DIRS: "a replica that the controller took out may be waited for as long as it counts as caught up",
         w.MIXED_RELEASES: _OWN_RELEASE,
         w.LATE_LINES: "a leader that answered nothing meanwhile stood still, which is no case",
     },

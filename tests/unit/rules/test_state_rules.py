@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 from pipelines.rules.guarantees import (
     ack_under_min_isr,
@@ -147,6 +148,10 @@ def test_an_answer_under_min_isr() -> None:
     assert cases(rule, [*lines, late], min_isr(1)) == []
 
 
+def _new(broker_id: int) -> str:
+    return "3.9.1"
+
+
 def test_late_and_early_acknowledgements() -> None:
     told = {"detail": "lost_wake_up|KAFKA-13091|PRODUCE", "previous": 5000, "latest_us": 14 * SECOND, "isr": (1,)}
     late = acked(20, 1, 7, name="late", **told)
@@ -154,10 +159,14 @@ def test_late_and_early_acknowledgements() -> None:
     old = Settings(version=lambda _: "2.8.2")
     (case,) = cases(acks.LATE_RULE, [*known, late], old)
     assert (case.severity, case.known_bug) == (VIOLATION, "KAFKA-13091")
-    # Since 3.7 it may have waited for min.insync.replicas, which a line that is missing had raised.
-    assert [one.severity for one in cases(acks.LATE_RULE, [*known, late], Settings(version=lambda _: "3.9.1"))] == [
-        OPEN
-    ]
+    # Since 3.7 it may have waited for min.insync.replicas, which a line that is missing had raised; where none tells
+    # it, nothing is known to have been due.
+    told_min = min_isr(1)
+    assert [one.severity for one in cases(acks.LATE_RULE, [*known, late], replace(told_min, version=_new))] == [OPEN]
+    assert cases(acks.LATE_RULE, [*known, late], Settings(version=_new)) == []
+    whole = [one._replace(replicas=one.isr) for one in known[1:]]
+    same = [one._replace(isr=(1, 2), replicas=(1, 2)) for one in (known[0], *whole)]
+    assert [one.severity for one in cases(acks.LATE_RULE, [*same, late], Settings(version=_new))] == [VIOLATION]
     # A version is missing: another replica may have been in the ISR.
     assert [one.severity for one in cases(acks.LATE_RULE, [known[0], known[2], late], old)] == [OPEN]
     # zk25-rolls: no line had told the replay the ISR of a new leader, and it took who fetched for its members.
@@ -272,8 +281,6 @@ def test_files_of_another_topic_of_that_name_prove_no_loss() -> None:
 
 
 def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
-    from dataclasses import replace
-
     def broken(history: object, told: object) -> object:
         raise ZeroDivisionError("no")
 
