@@ -1,11 +1,13 @@
 """What is true of a corpus, from beside its logs, and whether an audit says the same. The product never reads these.
 
-``lost.json`` lists the acknowledged records that are gone; `truth.toml` what README and NOTES.md of corpora without it
-say. Everything that an audit accuses a cluster of has to be among this, and all of this has to be found.
+``lost.json`` lists the acknowledged records that are gone; where there is none, `truth.toml` has what README and
+NOTES.md say, and clients' histories tell which records of acks=1 were replaced. Everything that an audit accuses a
+cluster of has to be among this, and all of this has to be found.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import tomllib
 from collections import defaultdict
@@ -70,7 +72,7 @@ def truth_of(corpus: Path) -> Truth:
         KeyError: its lost.json has an entry of another shape.
     """
     listed = corpus / "lost.json"
-    lost = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else []
+    lost = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else _replaced(corpus)
     broken = [_lost(one, LOSS) for one in lost if one["acks"] == "all"]
     bugs: set[tuple[str, str]] = set()
     for rule, places in _said().get(corpus.name, {}).items():
@@ -81,6 +83,23 @@ def truth_of(corpus: Path) -> Truth:
                 broken.append(_place(rule, place))
     leader_only = tuple(_lost(one, (LEADER_ONLY,)) for one in lost if one["acks"] == "1")
     return Truth(tuple(broken), frozenset(bugs), leader_only)
+
+
+def _replaced(corpus: Path) -> list[dict[str, Any]]:
+    """Records acknowledged with acks=1 in whose place consumers read another one, and never them."""
+    history = corpus / "client-history.jsonl.gz"
+    if not history.is_file():
+        return []
+    alone: list[dict[str, Any]] = []
+    keys_read: dict[tuple[str, int, int], set[str]] = defaultdict(set)
+    with gzip.open(history, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            if record["kind"] == "consume":
+                keys_read[record["topic"], record["partition"], record["offset"]].add(record["key"])
+            elif record["kind"] == "produce" and record.get("acks") == "1" and record["error"] is None:
+                alone.append(record)
+    read = ((one, keys_read.get((one["topic"], one["partition"], one["offset"]))) for one in alone)
+    return [record for record, keys in read if keys and record["key"] not in keys]
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,18 @@ def test_the_truth_of_a_corpus_is_what_stands_beside_its_logs(tmp_path: Path) ->
     assert [place.offset_start for place in truth.leader_only] == [9]
     assert truth_of(tmp_path / "lostwake28").bugs == {("late-completion", "KAFKA-13091")}
     assert [place.offset_start for place in truth_of(tmp_path / "unclean28").broken] == [115, 948]
+
+
+def test_records_of_acks_1_in_whose_place_others_were_read_are_gone(tmp_path: Path) -> None:
+    place = {"topic": "clicks", "partition": 0}
+    sent = [
+        {**place, "kind": "produce", "offset": 7, "key": "gone", "error": None, "acks": "1"},
+        {**place, "kind": "produce", "offset": 8, "key": "read again", "error": None, "acks": "1"},
+        {**place, "kind": "produce", "offset": 9, "key": "not reached", "error": None, "acks": "1"},
+        {**place, "kind": "produce", "offset": 7, "key": "instead", "error": None, "acks": "all"},
+    ]
+    read = [(7, "instead"), (8, "other"), (8, "read again")]
+    rows = [*sent, *({**place, "kind": "consume", "offset": offset, "key": key} for offset, key in read)]
+    with gzip.open(tmp_path / "client-history.jsonl.gz", "wt") as lines:
+        lines.write("\n".join(map(json.dumps, rows)))
+    assert truth_of(tmp_path).leader_only == (Place(("acked-by-leader-only-lost",), "clicks", 0, 7, 8),)
