@@ -36,6 +36,14 @@ REPLICA_FETCHERS: Final = "num.replica.fetchers"
 PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions"
 TRANSACTIONS_PARTITIONS: Final = "transaction.state.log.num.partitions"
+#: The last key of a dump, which has them in order since 0.10.1: one that has it is whole.
+LAST_KEY: Final = "zookeeper.sync.time.ms"
+#: Releases whose default logs tell no version, by keys that came with them; a whole dump lists every key that there is.
+RELEASES_BY_KEY: Final[Mapping[str, str]] = {
+    "listener.security.protocol.map": "0.10.2",
+    "replication.quota.window.num": "0.10.1",
+    "log.message.format.version": "0.10.0",
+}
 
 #: Keys that a topic can override: the broker's name by the topic's (``ServerTopicConfigSynonyms``).
 TOPIC_KEYS: Final[Mapping[str, str]] = {
@@ -47,6 +55,7 @@ TOPIC_KEYS: Final[Mapping[str, str]] = {
 #: Keys that are kept, by the names of the broker's and of the topics' configuration.
 KEYS: Final = frozenset(
     {LAG_TIME_MAX, DELETE_TOPIC, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
+    | {LAST_KEY, *RELEASES_BY_KEY}
     | TOPIC_KEYS.keys()
     | set(TOPIC_KEYS.values())
 )
@@ -188,15 +197,31 @@ def contexts_of(
     """
     broker_configs: dict[tuple[str, int, str], History] = {}
     topic_configs: dict[tuple[str, int, str, str], Overrides] = {}
+    releases: dict[tuple[str, int], str] = {}
     for (cluster_id, broker_id), told in lines.items():
         book = _Book(str(broker_id))
         for line in told:
             book.take(line)
+            release = _release(line)
+            if release is not None:
+                releases[cluster_id, broker_id] = release
         for key, history in book.broker.items():
             broker_configs[cluster_id, broker_id, key] = tuple(history)
         for (topic, key), overrides in book.topics.items():
             topic_configs[cluster_id, broker_id, topic, key] = tuple(overrides)
-    return Contexts(versions, broker_configs, topic_configs, settle_us)
+    return Contexts(releases | dict(versions), broker_configs, topic_configs, settle_us)
+
+
+def _release(line: ConfigLine) -> str | None:
+    """The release, without its last number, of a broker that dumps its configuration and is older than 0.11.
+
+    Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and the version is told by another one.
+    """
+    keys = line.values.keys()
+    if line.scope != BROKER or LAST_KEY not in keys or TRANSACTIONS_PARTITIONS in keys:
+        return None
+    # One that has none of them is 0.9, or older, whose protocol had the number of its release.
+    return next((release for key, release in RELEASES_BY_KEY.items() if key in keys), line.values.get(PROTOCOL_VERSION))
 
 
 class _Book:

@@ -7,6 +7,7 @@ from pipelines.replay.context import (
     BROKER,
     DYNAMIC,
     LAG_TIME_MAX,
+    LAST_KEY,
     LOG,
     LOG_ALL,
     MIN_ISR,
@@ -14,6 +15,7 @@ from pipelines.replay.context import (
     REPLICA_FETCHERS,
     STARTED,
     TOPIC,
+    TRANSACTIONS_PARTITIONS,
     ConfigLine,
     Contexts,
     contexts_of,
@@ -152,3 +154,22 @@ def test_where_no_line_tells_the_version_that_of_the_protocol_is_predicted_with(
     assert contexts.likely_versions == {("c", 1): "0.10.0-IV1", ("c", 2): "0.10.2.2"}
     assert contexts.of("c", 1, "t").rules.version == (0, 10, 0)
     assert ("c", 1) not in contexts.versions
+
+
+def test_what_keys_a_whole_dump_has_tells_a_release_that_no_line_names():
+    """m-0.10.0.1: up to 0.10.2 the version is logged by a logger that goes to no file by default."""
+    old = {PROTOCOL_VERSION: "0.9.0.X", LAST_KEY: "2000"}
+    dumps = {
+        "0.9.0.X": old,
+        "0.10.0": old | {"log.message.format.version": "0.9.0.X"},  # upgraded, and speaks the old protocol still
+        "0.10.1": old | {"log.message.format.version": "0.10.1-IV2", "replication.quota.window.num": "11"},
+        "0.10.2": old | {"replication.quota.window.num": "11", "listener.security.protocol.map": "SSL:SSL"},
+        None: old | {"listener.security.protocol.map": "SSL:SSL", TRANSACTIONS_PARTITIONS: "50"},
+    }
+    for release, values in dumps.items():
+        versions = told(ConfigLine(5, BROKER, "1", values)).versions
+        assert versions.get(("c", 1)) == release
+    # Cut off, it may have had any key; and a line that names the version is the better one.
+    assert told(ConfigLine(5, BROKER, "1", {PROTOCOL_VERSION: "0.10.0-IV1"})).versions == {}
+    lines = {("c", 1): [ConfigLine(5, BROKER, "1", old)]}
+    assert contexts_of({("c", 1): "0.9.0.1"}, lines, 0).versions == {("c", 1): "0.9.0.1"}
