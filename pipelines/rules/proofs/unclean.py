@@ -58,7 +58,7 @@ def unclean_election(history: PartitionHistory, epoch: Epoch) -> Unclean | None:
         for fact in (*history.facts[a.METADATA], *history.facts[a.ELECTION])
         if fact.leader_epoch == epoch.number
         and fact.leader is not None
-        and (fact.kind == a.ELECTION or _begins_recovery(history, fact))
+        and (_is_mark(fact) if fact.kind == a.ELECTION else _begins_recovery(history, fact))
         and history.incarnation(fact.time_us) == history.incarnation(epoch.first_us or fact.time_us)
     ]
     asked_for = any(fact.kind == a.ELECTION and fact.name is not None for fact in marks)
@@ -70,6 +70,14 @@ def unclean_election(history: PartitionHistory, epoch: Epoch) -> Unclean | None:
         return None
     assert marks[0].leader is not None
     return Unclean(marks[0].leader, None, asked_for, tuple(marks[:4]))
+
+
+def _is_mark(fact: Fact) -> bool:
+    """A controller's line of an unclean election, and not of the end of a reassignment: it calls any change unclean by
+    which a replica leads that was not in the ISR, and that very change may have put it there
+    (``PartitionRegistration.maybeLogPartitionChange``)."""
+    reassigned = "eplicas: " in (fact.detail or "")  # replicas, addingReplicas, removingReplicas: those that changed
+    return not reassigned and (fact.isr is None or set(fact.isr) == {fact.leader})
 
 
 def _begins_recovery(history: PartitionHistory, fact: Fact) -> bool:

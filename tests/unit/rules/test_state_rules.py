@@ -39,6 +39,22 @@ def test_unclean_election() -> None:
     assert cases(unclean_election.RULE, [decided(0, 0, 5, 1, (1, 2)), after]) == []
 
 
+def test_the_end_of_a_reassignment_is_no_unclean_election_whatever_the_controller_calls_it() -> None:
+    """m-4.0.2: the new replica joins the ISR, the old one leaves it and the new one leads, all in one change."""
+    changed = "UNCLEAN partition change for scratch-0 with topic ID Uirf1KahSrWjdL898_tcSA: {}, leaderEpoch: 2 -> 3"
+    told = {"leader": 3, "leader_epoch": 3}
+    texts = {
+        "replicas: [3, 2, 1] -> [3, 2], isr: [2, 1] -> [2, 3], removingReplicas: [1] -> [], leader: 1 -> 3": (2, 3),
+        "replicas: [3, 1] -> [3], isr: [1] -> [3], removingReplicas: [1] -> [], leader: 1 -> 3": (3,),
+        "isr: [2, 1] -> [2, 3], leader: 1 -> 3": (2, 3),
+    }
+    for text, isr in texts.items():
+        line = fact(a.ELECTION, 40, 9, isr=isr, detail=changed.format(text), **told)
+        assert cases(unclean_election.RULE, [leads(41, 3, 3, 80), line]) == []
+    line = fact(a.ELECTION, 40, 9, isr=(3,), detail=changed.format("isr: [1, 2] -> [3], leader: 1 -> 3"), **told)
+    assert len(cases(unclean_election.RULE, [leads(41, 3, 3, 80), line])) == 1
+
+
 def test_two_leaders() -> None:
     both = [leads(1, 1, 4, 10, topic_id="t"), leads(2, 2, 4, 10, topic_id="t")]
     (case,) = cases(two_leaders.RULE, both)
