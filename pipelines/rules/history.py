@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from pipelines.rules.epoch_files import contradicting
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -229,14 +230,8 @@ class PartitionHistory:
 
     @cached_property
     def _strange_files(self) -> frozenset[int | None]:
-        """Brokers whose files have an epoch begin before its leader's log ended, by the leader's line: within one life
-        of a topic none does."""
-        strange = set()
-        for fact in self.facts[a.EPOCH_ENTRY]:
-            start = self.epoch(fact.leader_epoch, fact.time_us).start if fact.leader_epoch is not None else None
-            if start is not None and fact.offset is not None and fact.offset < start[0]:
-                strange.add(fact.broker_id)
-        return frozenset(strange)
+        starts = {number: epoch.start for (_, number), epoch in sorted(self._epochs.items())}
+        return contradicting(self.facts[a.EPOCH_ENTRY], lambda number: (starts.get(number) or (None,))[0])
 
     def stream(self, fact: Fact) -> None:
         """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""

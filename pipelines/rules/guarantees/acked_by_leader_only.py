@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipelines.rules.epoch_files import in_one_file
 from pipelines.rules.history import Epoch, PartitionHistory
 from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -77,8 +78,17 @@ class _Checker:
 
     def finish(self) -> Iterable[Case]:
         for _, lost in sorted(self._lost.items(), key=lambda item: item[0]):
-            if self._history.one_life(lost.epoch, lost.lost_by.number, lost.start_fact.time_us):
+            if self._one_life(lost):
                 yield _case(lost)
+
+    def _one_life(self, lost: _Lost) -> bool:
+        """Shown as for any rule; or by a replica's file of epochs, which is enough for what is no violation."""
+        first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
+        known = self._history.one_life(first, last, time_us)
+        if known is not None or self._history.births_us:
+            return bool(known)
+        starts = [fact for fact in self._history.facts[a.LEADERSHIP] if fact.name == "leader_start"]
+        return in_one_file(self._history.facts[a.EPOCH_ENTRY], starts, first, last)
 
 
 def _case(lost: _Lost) -> Case:
@@ -117,8 +127,9 @@ RULE = Rule(
     proof=(
         "The leader's answer names an offset; a later epoch starts at or below it, or has its own records there; and "
         "the broker that had answered cut the offset off afterwards, on its own clock. That it answered in an earlier "
-        "epoch is certain by its lines before and after, and that the topic is the same by its id or by every "
-        "partition epoch between; otherwise nothing is said."
+        "epoch is certain by its lines before and after, and that the topic is the same by its id, by every partition "
+        "epoch between, or by a replica's file that has epochs from before and after as their leaders' lines do; "
+        "otherwise nothing is said."
     ),
     kinds=frozenset({a.ANSWER}),
     make=_Checker,

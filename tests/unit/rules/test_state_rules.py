@@ -332,6 +332,20 @@ def test_in_which_of_its_own_epochs_it_was_acknowledged_need_not_be_known() -> N
     assert cases(acked_by_leader_only.RULE, later) == []
 
 
+def test_a_file_with_epochs_from_before_and_after_shows_that_the_topic_is_the_same() -> None:
+    """zk23-faults, clicks-3: before topic ids, and a zkVersion that nobody logged lies between."""
+    lines = [one._replace(topic_id=None) for one in LEADER_ONLY]
+    assert cases(acked_by_leader_only.RULE, lines) == []
+    later = leads(80, 1, 2, 140)
+    file = [_entry(1, "e", *at)._replace(file_id="f") for at in ((0, 0), (100, 1), (140, 2))]
+    assert len(cases(acked_by_leader_only.RULE, [*lines, later, *file])) == 1
+    # Its epoch 2 replaced epoch 1, in which nothing was written.
+    assert len(cases(acked_by_leader_only.RULE, [*lines, later, file[0], file[2]])) == 1
+    # It begins after the loss, or otherwise than a leader's line says: of another topic, for all that is known.
+    assert cases(acked_by_leader_only.RULE, [*lines, later, *file[1:]]) == []
+    assert cases(acked_by_leader_only.RULE, [*lines, leads(80, 1, 2, 141), file[0], file[2]]) == []
+
+
 def test_what_is_not_shown_to_be_cut_off_is_not_lost() -> None:
     rule = acked_by_leader_only.RULE
     uncut = [one for one in LEADER_ONLY if one.kind != a.TRUNCATION]
