@@ -97,7 +97,8 @@ class Contexts:
     """Versions and configuration of all brokers.
 
     Attributes:
-        versions: Kafka version by (cluster, broker).
+        versions: Kafka version by (cluster, broker), the last if there are several.
+        starts: the version that each start of a broker tells, by (cluster, broker); none where no line names one.
         broker_configs: what held at a broker where no topic overrides it, by (cluster, broker, key); a value of
             instant 0 held from before the log began.
         topic_configs: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's.
@@ -108,6 +109,12 @@ class Contexts:
     broker_configs: Mapping[tuple[str, int, str], History] = field(default_factory=dict)
     topic_configs: Mapping[tuple[str, int, str, str], Overrides] = field(default_factory=dict)
     settle_us: int = 5_000_000
+    starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
+
+    def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
+        """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""
+        told = self.starts.get(broker)
+        return value_at(told, time_us) if told else self.versions.get(broker)
 
     def of(self, cluster_id: str, broker_id: int, topic: str) -> Context:
         """Context of a topic's partitions on a broker."""
@@ -184,14 +191,14 @@ def premises(contexts: Contexts, broker: tuple[str, int], before_us: int) -> str
 
 
 def contexts_of(
-    versions: Mapping[tuple[str, int], str],
+    starts: Mapping[tuple[str, int], History],
     lines: Mapping[tuple[str, int], Iterable[ConfigLine]],
     settle_us: int,
 ) -> Contexts:
     """Contexts from what each broker logged.
 
     Args:
-        versions: Kafka version by (cluster, broker).
+        starts: the versions that its starts tell, by (cluster, broker), in time order.
         lines: by (cluster, broker), in the order of the log; a line can come twice.
         settle_us: passed on to `Context`.
     """
@@ -209,7 +216,8 @@ def contexts_of(
             broker_configs[cluster_id, broker_id, key] = tuple(history)
         for (topic, key), overrides in book.topics.items():
             topic_configs[cluster_id, broker_id, topic, key] = tuple(overrides)
-    return Contexts(releases | dict(versions), broker_configs, topic_configs, settle_us)
+    versions = {broker: told[-1][1] for broker, told in starts.items()}
+    return Contexts(releases | versions, broker_configs, topic_configs, settle_us, starts)
 
 
 def _release(line: ConfigLine) -> str | None:

@@ -36,18 +36,22 @@ def collect_contexts(lake: Lake, settle_us: int) -> Contexts:
     parts = [*_lives(lake), *_configs(lake)]
     if not parts:
         return Contexts(settle_us=settle_us)
-    versions: dict[tuple[str, int], str] = {}
+    starts: dict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
+    begun_us: dict[tuple[str, int], int] = {}
     lines: dict[tuple[str, int], list[ConfigLine]] = defaultdict(list)
     for row in sorted(
         reduce(DataFrame.unionByName, parts).collect(), key=lambda row: (row["time_us"], row["position"])
     ):
         broker = row["cluster_id"], row["broker_id"]
+        if row["scope"] == STARTED:
+            begun_us[broker] = row["time_us"]
         if row["kafka_version"] is not None:
-            versions[broker] = row["kafka_version"]
+            # A broker names its version some seconds after it began to start.
+            starts[broker].append((begun_us.pop(broker, row["time_us"]), row["kafka_version"]))
         if row["scope"] is not None:
             values = {told["key"]: told["value"] for told in row["told"] or ()}
             lines[broker].append(ConfigLine(row["time_us"], row["scope"], row["entity"], values))
-    return contexts_of(versions, lines, settle_us)
+    return contexts_of({broker: tuple(told) for broker, told in starts.items()}, lines, settle_us)
 
 
 def _lives(lake: Lake) -> list[DataFrame]:

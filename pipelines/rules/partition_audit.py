@@ -89,7 +89,7 @@ class PartitionAudit:
         fetch sessions forget it (KAFKA-9338), so that an answer may be given in a later epoch."""
         if fact.kind not in (a.FETCH, a.READ) or fact.leader_epoch is None or fact.broker_id is None:
             return fact
-        version = parse_version(self._settings.version(fact.broker_id))
+        version = parse_version(self._settings.version(fact.broker_id, fact.time_us))
         return fact if version is not None and version >= EPOCHS_COMPARED else fact._replace(leader_epoch=None)
 
     def _begin(self) -> None:

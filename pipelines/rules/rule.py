@@ -158,7 +158,7 @@ class Settings:
 
     Attributes:
         min_insync_replicas: of the partition by the lines that are there: (broker, instant) to value.
-        version: Kafka version of a broker, None where unknown.
+        version: Kafka version by (broker, instant), None where unknown; it changes with an upgrade.
         skew_max_us: clocks of two brokers are taken to differ by no more.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
         deletable: whether topics can be deleted, and so be created anew (delete.topic.enable).
@@ -166,7 +166,7 @@ class Settings:
     """
 
     min_insync_replicas: Callable[[int, int], int | None] = lambda broker_id, time_us: None
-    version: Callable[[int], str | None] = lambda broker_id: None
+    version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
     compacted: bool | None = None

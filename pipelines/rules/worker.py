@@ -86,7 +86,7 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
 
     return Settings(
         min_insync_replicas=min_insync_replicas,
-        version=lambda broker_id: contexts.versions.get((cluster_id, broker_id)),
+        version=lambda broker_id, time_us: contexts.version_at((cluster_id, broker_id), time_us),
         skew_max_us=skew_max_us,
         unclean_allowed=unclean_allowed,
         compacted=is_compacted(contexts, cluster_id, topic),

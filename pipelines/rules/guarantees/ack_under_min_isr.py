@@ -61,7 +61,7 @@ class _Checker:
         """The leader moved its high watermark while the ISR was too small: legal before 3.7."""
         if fact.name != "updated" or fact.broker_id is None:
             return
-        version = self._settings.version(fact.broker_id)
+        version = self._settings.version(fact.broker_id, fact.time_us)
         if version is None or rules_for(version).high_watermark_needs_min_isr:
             return
         required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)

@@ -19,10 +19,13 @@ class _Early:
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self.checked = 0
         self._history = history
+        self._settings = settings
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
+            return
+        if _upgraded_since(self._settings, fact):
             return
         known = _isr_known(self._history, fact)
         message = (
@@ -45,6 +48,8 @@ class _Late:
         self.checked += 1
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
             return  # Whom it waited for was guessed, or where its records went: then nothing was due.
+        if _upgraded_since(self._settings, fact):
+            return
         reason, bug, api = (fact.detail or "||").split("|")
         if reason != "lost_wake_up":
             return
@@ -72,13 +77,21 @@ class _Late:
         )
 
     def _waits_for_min_isr(self, fact: Fact) -> bool:
-        version = self._settings.version(fact.broker_id) if fact.broker_id is not None else None
+        version = self._settings.version(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
         return version is None or rules_for(version).high_watermark_needs_min_isr
 
     def _min_isr(self, fact: Fact) -> int | None:
         if fact.broker_id is None:
             return None
         return self._settings.min_insync_replicas(fact.broker_id, fact.latest_us or fact.time_us)
+
+
+def _upgraded_since(settings: Settings, fact: Fact) -> bool:
+    """The broker runs another release by now, by whose rules all of its log is replayed."""
+    if fact.broker_id is None:
+        return False
+    then = settings.version(fact.broker_id, fact.time_us)
+    return then is not None and then != settings.version(fact.broker_id, a.NO_TIME_US)
 
 
 def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None:

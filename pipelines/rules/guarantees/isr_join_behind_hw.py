@@ -186,10 +186,10 @@ def _epoch_starts(history: PartitionHistory, settings: Settings) -> dict[_Key, F
     for fact in history.facts[a.LEADERSHIP]:
         if fact.name != "leader_start" or fact.broker_id is None or fact.leader_epoch is None or fact.offset is None:
             continue
-        gated = rules_for(settings.version(fact.broker_id)).epoch_start_gates_expansion
+        gated = rules_for(settings.version(fact.broker_id, fact.time_us)).epoch_start_gates_expansion
         key = (fact.broker_id, fact.leader_epoch)
         lower = key not in starts or fact.offset < (starts[key].offset or 0)
-        if gated and lower and starts_once(settings, fact.broker_id):
+        if gated and lower and starts_once(settings, fact):
             starts[key] = fact
     return starts
 

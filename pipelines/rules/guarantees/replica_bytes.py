@@ -99,7 +99,7 @@ class _Checker:
             entries = self._epochs[without.broker_id]
             number = other.leader_epoch
             later = [one for one in entries if number is not None and (one.leader_epoch or 0) > number]
-            version = self._settings.version(without.broker_id) if without.broker_id is not None else None
+            version = self._settings.version(without.broker_id, a.NO_TIME_US) if without.broker_id is not None else None
             knows = any(one.leader_epoch == number for one in entries)
             if later and not knows and any(bug.jira == KAFKA_6361 for bug in bugs_of(RULE_ID, version)):
                 there = [one for one in self._epochs[other.broker_id] if one.leader_epoch == number]

@@ -60,7 +60,7 @@ def _replayed(history: PartitionHistory, fact: Fact, known: list[int | None]) ->
 def _case(
     history: PartitionHistory, settings: Settings, fact: Fact, offset: int, high_watermark: int, broker_id: int
 ) -> Case:
-    version = settings.version(broker_id)
+    version = settings.version(broker_id, fact.time_us)
     raised_too_far = version is None or rules_for(version).processes_diverging_responses
     severity: Severity = OBSERVATION if raised_too_far else VIOLATION
     why = (

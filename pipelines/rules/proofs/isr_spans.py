@@ -55,7 +55,7 @@ class IsrSpans:
             anchors.sort()
 
     def _takes_newer_only(self, fact: Fact) -> bool:
-        version = self._settings.version(fact.broker_id) if fact.broker_id is not None else None
+        version = self._settings.version(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
         return version is not None and rules_for(version).partition_epoch_gates_state
 
     def _anchor(self, fact: Fact, epoch: int, *, upper: bool) -> None:

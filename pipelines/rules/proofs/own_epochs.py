@@ -55,7 +55,7 @@ class OwnEpochs:
         after = own[at]
         assert after.leader_epoch is not None
         last = after.leader_epoch
-        if after.name == "leader_start" and last > tenure.epoch and starts_once(self._settings, broker_id):
+        if after.name == "leader_start" and last > tenure.epoch and starts_once(self._settings, after):
             last -= 1
         for number in range(tenure.epoch + 1, last + 1):
             leader = self._history.epoch(number, time_us).leader
@@ -77,9 +77,9 @@ class OwnEpochs:
         return self._lowest[key][at] if at < len(times) else None
 
 
-def starts_once(settings: Settings, broker_id: int) -> bool:
+def starts_once(settings: Settings, line: Fact) -> bool:
     """Whether a leader's line of an epoch's start is surely its first of it; KRaft before 3.3 may print it again."""
-    version = settings.version(broker_id)
+    version = settings.version(line.broker_id, line.time_us) if line.broker_id is not None else None
     number = parse_version(version)
     return number is not None and (number < (3, 0, 0) or rules_for(version).partition_epoch_gates_state)
 

@@ -150,7 +150,7 @@ def test_settings_are_the_last_values_told():
 
 def test_where_no_line_tells_the_version_that_of_the_protocol_is_predicted_with():
     dump = ConfigLine(5, BROKER, None, {PROTOCOL_VERSION: "0.10.0-IV1"})
-    contexts = contexts_of({("c", 2): "0.10.2.2"}, {("c", 1): [dump], ("c", 2): [dump]}, 0)
+    contexts = contexts_of({("c", 2): ((0, "0.10.2.2"),)}, {("c", 1): [dump], ("c", 2): [dump]}, 0)
     assert contexts.likely_versions == {("c", 1): "0.10.0-IV1", ("c", 2): "0.10.2.2"}
     assert contexts.of("c", 1, "t").rules.version == (0, 10, 0)
     assert ("c", 1) not in contexts.versions
@@ -172,4 +172,13 @@ def test_what_keys_a_whole_dump_has_tells_a_release_that_no_line_names():
     # Cut off, it may have had any key; and a line that names the version is the better one.
     assert told(ConfigLine(5, BROKER, "1", {PROTOCOL_VERSION: "0.10.0-IV1"})).versions == {}
     lines = {("c", 1): [ConfigLine(5, BROKER, "1", old)]}
-    assert contexts_of({("c", 1): "0.9.0.1"}, lines, 0).versions == {("c", 1): "0.9.0.1"}
+    assert contexts_of({("c", 1): ((0, "0.9.0.1"),)}, lines, 0).versions == {("c", 1): "0.9.0.1"}
+
+
+def test_a_broker_that_was_upgraded_ran_each_version_from_its_start_on():
+    contexts = contexts_of({("c", 1): ((100, "2.3.1"), (500, "2.8.2"))}, {}, 0)
+    assert contexts.versions == {("c", 1): "2.8.2"}
+    assert [contexts.version_at(("c", 1), time_us) for time_us in (50, 100, 499, 500)] == [
+        *(None, "2.3.1", "2.3.1", "2.8.2")
+    ]
+    assert contexts.version_at(("c", 2), 50) is None

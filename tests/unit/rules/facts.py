@@ -63,7 +63,7 @@ def acked(second: float, broker_id: int, offset: int, end: int | None = None, **
 
 
 def settings(**fields: Any) -> Settings:
-    return Settings(**({"version": lambda _: "3.9.1"} | fields))
+    return Settings(**({"version": lambda *_: "3.9.1"} | fields))
 
 
 def min_isr(value: int) -> Settings:

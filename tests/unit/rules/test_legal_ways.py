@@ -65,8 +65,8 @@ def _failover(start: int, *more: Fact) -> list[Fact]:
     ]
 
 
-COMPACTED = Settings(compacted=True, version=lambda broker_id: "3.9.1")
-KEPT = Settings(compacted=False, version=lambda broker_id: "3.9.1")
+COMPACTED = Settings(compacted=True, version=lambda *_: "3.9.1")
+KEPT = Settings(compacted=False, version=lambda *_: "3.9.1")
 
 #: By way: facts of a partition, and what the configuration says.
 SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
@@ -222,7 +222,7 @@ SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
         # A broker of 2.0 does not compare epochs; one of 3.9 does.
         (
             _failover(100, _fetch(70, 1, 3, 0, 100, 100, 30)),
-            replace(KEPT, version=lambda broker_id: "2.0.1" if broker_id == 1 else "3.9.1"),
+            replace(KEPT, version=lambda broker_id, _: "2.0.1" if broker_id == 1 else "3.9.1"),
         ),
         # zk23-faults: up to 2.4 a fetch session forgets which epoch a fetch names, and answers it in a later one
         # (KAFKA-9338).
@@ -234,7 +234,7 @@ SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
                 *[_fetch(45 + no, 2, 1, 0, 120 + no, 119 + no, no) for no in range(9)],
                 leads(80, 3, 2, 129, **ID),
             ],
-            replace(KEPT, version=lambda broker_id: "2.3.1"),
+            replace(KEPT, version=lambda *_: "2.3.1"),
         ),
     ],
     w.RESENT: [
@@ -355,7 +355,7 @@ def _read(name: str) -> tuple[list[Fact], Settings]:
     with gzip.open(FACTS / f"{name}.jsonl.gz") as lines:
         head = orjson.loads(next(lines))
         facts = [Fact(**{key: _tuple(value) for key, value in orjson.loads(line).items()}) for line in lines]
-    return facts, Settings(compacted=head["compacted"], version=lambda broker_id: head["version"])
+    return facts, Settings(compacted=head["compacted"], version=lambda *_: head["version"])
 
 
 def _tuple(value: Any) -> Any:

@@ -37,8 +37,10 @@ RULES = (
 Pick = Callable[[Fact], bool]
 
 
-def cases_of(facts: list[Fact], version: str = "3.9.1") -> list[Case]:
-    audit = PartitionAudit(PartitionHistory("c", "t", 0), Settings(version=lambda broker: version), RULES)
+def cases_of(facts: list[Fact], version: str = "3.9.1", until_us: int = 0, before: str = "") -> list[Case]:
+    """Cases; until an instant the brokers ran another version before they were upgraded."""
+    told = Settings(version=lambda _, time_us: before if time_us < until_us else version)
+    audit = PartitionAudit(PartitionHistory("c", "t", 0), told, RULES)
     for fact in in_order(facts):
         audit.add(fact)
     outcomes = list(audit.finish())
@@ -241,6 +243,14 @@ ALTERED = {
 def test_what_is_altered_is_found(what: str) -> None:
     rule_id, facts = ALTERED[what]
     assert rule_id in found(facts, OPEN if what in BY_ONE_LINE else VIOLATION)
+
+
+def test_before_an_upgrade_a_broker_forgot_the_epochs_that_fetches_name() -> None:
+    """KAFKA-9338: what 2.4 answers in a later epoch is no case of the release that runs since."""
+    facts = altered(fetch(2, 100), leader_epoch=3)
+    end_us = max(fact.time_us for fact in facts) + 1
+    assert "stale-epoch-accepted" in {case.rule_id for case in cases_of(facts, until_us=0)}
+    assert cases_of(facts, until_us=end_us, before="2.4.1") == []
 
 
 def test_a_second_witness_proves_what_one_leaves_open() -> None:

@@ -102,12 +102,14 @@ def test_a_reassignment_leaves_removed_replicas_in_the_isr() -> None:
 def test_truncation_below_the_high_watermark() -> None:
     line = fact(a.TRUNCATION, 5, 2, name="below_high_watermark", offset=10, high_watermark=20)
     cut = fact(a.TRUNCATION, 5, 2, name="log", offset=10)
-    new, old = (Settings(version=lambda _, version=version: version) for version in ("3.9.1", "2.8.2"))
+    new, old = (Settings(version=lambda *_, version=version: version) for version in ("3.9.1", "2.8.2"))
     assert [(case.severity, case.known_bug) for case in cases(truncation_below_hw.RULE, [line, cut], new)] == [
         (VIOLATION, None)
     ]
     assert [one.severity for one in cases(truncation_below_hw.RULE, [line], new)] == [OPEN]
     assert [case.known_bug for case in cases(truncation_below_hw.RULE, [line], old)] == ["KAFKA-14704"]
+    upgraded = Settings(version=lambda _, time_us: "2.8.2" if time_us < 9 * SECOND else "3.9.1")
+    assert [case.severity for case in cases(truncation_below_hw.RULE, [line, cut], upgraded)] == [OBSERVATION]
 
 
 def _answer(second: float, broker_id: int, offset: int, size: int, **fields: object) -> Fact:
@@ -164,7 +166,7 @@ def test_an_answer_under_min_isr() -> None:
     assert cases(rule, [*lines, late], min_isr(1)) == []
 
 
-def _new(broker_id: int) -> str:
+def _new(broker_id: int, time_us: int) -> str:
     return "3.9.1"
 
 
@@ -172,7 +174,7 @@ def test_late_and_early_acknowledgements() -> None:
     told = {"detail": "lost_wake_up|KAFKA-13091|PRODUCE", "previous": 5000, "latest_us": 14 * SECOND, "isr": (1,)}
     late = acked(20, 1, 7, name="late", **told)
     known = [_isr(1, 4, (1, 2)), _isr(15, 5, (1,)), _isr(30, 6, (1, 2))]
-    old = Settings(version=lambda _: "2.8.2")
+    old = Settings(version=lambda *_: "2.8.2")
     (case,) = cases(acks.LATE_RULE, [*known, late], old)
     assert (case.severity, case.known_bug) == (VIOLATION, "KAFKA-13091")
     # Since 3.7 it may have waited for min.insync.replicas, which a line that is missing had raised; where none tells
@@ -189,6 +191,10 @@ def test_late_and_early_acknowledgements() -> None:
     assert cases(acks.LATE_RULE, [*known, late._replace(isr=None)], old) == []
     # A coordinator's record: where it lies is counted.
     assert cases(acks.LATE_RULE, [*known, late._replace(derived=a.COMPUTED_PARTITION)], old) == []
+    # By the rules of a release that the broker runs since.
+    upgraded = Settings(version=lambda _, time_us: "2.8.2" if time_us < 90 * SECOND else "3.5.2")
+    assert cases(acks.LATE_RULE, [*known, late], upgraded) == []
+    assert cases(acks.EARLY_RULE, [*known, late._replace(name="contradicted")], upgraded) == []
     stalled = late._replace(detail="leader_stalled||PRODUCE")
     assert cases(acks.LATE_RULE, [*known, stalled]) == []
     early = acked(20, 1, 7, name="contradicted", latest_us=14 * SECOND)
@@ -272,14 +278,14 @@ def test_replicas_that_differ_for_a_while_are_one_case_with_the_bug_that_parted_
         one for at in range(120, 128) for one in (_batch(1, at, at + 1, epoch=1), _batch(2, at, at + 1, epoch=1))
     ]
     batches += [one for at in range(128, 137) for one in (_batch(1, at, at + 1, 8, 1), _batch(2, at, at + 1, 9, 2))]
-    old = Settings(version=lambda _: "1.1.1", compacted=False)
+    old = Settings(version=lambda *_: "1.1.1", compacted=False)
     (case,) = cases(replica_bytes.RULE, [*marks, *epochs, *batches], old)
     assert (case.severity, case.offset_start, case.offset_end, case.records) == (VIOLATION, 128, 137, 9)
     assert case.known_bug == "KAFKA-6361"
     # Another cause, where the leader knew the epoch, and in a release that asks again.
     knew = [_entry(1, "e", 128, 2), *epochs]
     assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *knew, *batches], old)] == [None]
-    new = Settings(version=lambda _: "2.3.1", compacted=False)
+    new = Settings(version=lambda *_: "2.3.1", compacted=False)
     assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *epochs, *batches], new)] == [None]
 
 
