@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.known_bugs import bugs_of
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, elected_in_sync, unclean_election
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
@@ -13,6 +14,8 @@ from schemas.audit_facts import Fact
 TRUNCATED_TO_HIGH_WATERMARK = "truncated_to_high_watermark"
 TRUNCATED = "truncated"
 SHORTER_LOG = "shorter_log"
+LOSS = "committed-data-lost"
+KAFKA_1211 = "KAFKA-1211"
 
 
 class Cause(NamedTuple):
@@ -67,7 +70,10 @@ def cause_of(
     )[:2]
     if truncation.detail == "to_high_watermark":
         text = f"Broker {leader} truncated to its own high watermark {truncation.offset}{followed}{elected_text}"
-        return Cause(TRUNCATED_TO_HIGH_WATERMARK, text, (*lines, *elected_by), "KAFKA-1211")
+        # Later ones do so only where they know no epoch to ask for.
+        bugs = {bug.jira for bug in bugs_of(LOSS, settings.version(leader, truncation.time_us))}
+        known_bug = KAFKA_1211 if KAFKA_1211 in bugs else None
+        return Cause(TRUNCATED_TO_HIGH_WATERMARK, text, (*lines, *elected_by), known_bug)
     text = f"Broker {leader} truncated to {truncation.offset}{followed}{elected_text}"
     return Cause(TRUNCATED, text, (*lines, *elected_by))
 

@@ -8,7 +8,7 @@ from pipelines.rules.guarantees.committed_data_lost import RULE
 from pipelines.rules.rule import OPEN, VIOLATION, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
-from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads
+from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads, settings
 
 #: Broker 1 leads and acknowledges up to 120; broker 2, elected from outside the ISR, starts at 100.
 UNCLEAN = [
@@ -134,9 +134,11 @@ def test_the_chain_of_kip_101() -> None:
         request(70, 1, 2, leader=3, isr=(3,)),
         fact(a.APPEND, 60, 3, offset=118, end_offset=120),
     ]
-    (case,) = cases(RULE, facts)
+    (case,) = cases(RULE, facts, settings(version=lambda *_: "0.10.2.2"))
     assert (case.offset_start, case.offset_end, case.cause) == (118, 119, "truncated_to_high_watermark")
     assert case.known_bug == "KAFKA-1211"
+    # A later release truncates there only for want of an epoch to ask for: not for this bug.
+    assert [one.known_bug for one in cases(RULE, facts, settings(version=lambda *_: "2.3.1"))] == [None]
     assert "truncated to its own high watermark 118, on becoming follower of broker 2" in case.message
 
 
