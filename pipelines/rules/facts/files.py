@@ -98,6 +98,8 @@ def batches(lake: Lake) -> list[DataFrame]:
 
 def _with_topic_ids(lake: Lake, rows: DataFrame) -> DataFrame:
     """Rows with the topic id that stands beside them in the partition's folder; null where there is none."""
+    if not lake.has_rows(CHECKPOINTS):
+        return rows.withColumn("topic_id", F.lit(None).cast("string"))
     folder = ["cluster_id", "broker_id", "directory", "topic", "partition", "replica_state"]
     files = current_files(lake).select("file_id", *folder)
     told = lake.read(CHECKPOINTS).where(F.col("kind") == PARTITION_METADATA).where("key = 'topic_id'")
