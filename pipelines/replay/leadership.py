@@ -163,6 +163,8 @@ class Leadership:
         follower.sequence = sequence
         if event.chain != follower.chain:
             follower.chain_broken_us = event.time_us if follower.chain is not None else None
+            if not follower.eligible and _connection(event.chain) != _connection(follower.chain):
+                follower.proposed = False  # it left before the leader's wish was granted, and comes back
             follower.chain = event.chain
         follower.chain_end_us = event.chain_end_us or event.time_us
         follower.fetched_this_epoch = True
@@ -246,3 +248,8 @@ class Leadership:
                 return self.high_watermark
             lowest = min(lowest, end_offset)
         return lowest
+
+
+def _connection(chain: str | None) -> str:
+    """Of a chain, which also begins anew where a line is missing."""
+    return (chain or "").rpartition("#")[0]

@@ -179,6 +179,25 @@ def test_a_replica_whose_log_directory_failed_may_be_waited_for_as_long_as_it_co
     assert done["r1"].highest_us == 9_002_000
 
 
+def test_a_replica_that_shut_down_and_comes_back_is_waited_for_once_it_has_caught_up_again():
+    """It was taken for proposed as it fetched on while its broker shut down."""
+    history = [
+        leader_start(0, [1, 2, 3]),
+        fetch(900, 3, 0, chain="a#1", chain_end_ms=1_500),
+        isr_update(1_000, [1, 2], controller=True),
+        fetch(1_400, 3, 0, chain="a#1", chain_end_ms=1_500),
+        produce(20_000, 0),
+        fetch(20_002, 2, 1),
+        produce(30_000, 1),
+        fetch(30_001, 3, 0, chain="b#1"),
+        fetch(30_002, 2, 2),
+        fetch(30_050, 3, 2, chain="b#1"),
+    ]
+    done = fold(history, context("3.9.1", lag_ms=6_000))
+    assert done["r0"].highest_us == 20_002_000
+    assert done["r1"].highest_us == 30_002_000
+
+
 def test_a_replica_that_leaves_what_there_is_to_fetch_is_fenced():
     """A broker that stands still: taken out, and not waited for though its connection lives on."""
     history = [
