@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 #: Rules that say that an acknowledged record is gone.
 LOSS = ("committed-data-lost", "acked-as-duplicate-of-another-batch")
 LEADER_ONLY = "acked-by-leader-only-lost"
+UNCLEAN = "unclean-election"
 _SAID = Path(__file__).with_name("truth.toml")
 
 
@@ -39,18 +40,20 @@ class Truth(NamedTuple):
         broken: what an audit has to find.
         bugs: rule and JIRA of what a bug of the release may bring about, wherever it does.
         leader_only: records acknowledged by their leader alone (acks=1) that are gone.
+        uncleanly: leaders were elected that were not in sync.
     """
 
     broken: tuple[Place, ...] = ()
     bugs: frozenset[tuple[str, str]] = frozenset()
     leader_only: tuple[Place, ...] = ()
+    uncleanly: bool = False
 
 
 class Judgement(NamedTuple):
     """How an audit's findings compare with the truth.
 
     Attributes:
-        accused: violations and open cases that nothing true confirms.
+        accused: violations, open cases and unclean elections that nothing true confirms.
         missed: what is true, and in no violation.
         leader_only_found: of `Truth.leader_only`, how many records are in an observation.
     """
@@ -75,14 +78,34 @@ def truth_of(corpus: Path) -> Truth:
     lost = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else _replaced(corpus)
     broken = [_lost(one, LOSS) for one in lost if one["acks"] == "all"]
     bugs: set[tuple[str, str]] = set()
-    for rule, places in _said().get(corpus.name, {}).items():
+    said = _said().get(corpus.name, {})
+    for rule, places in said.items():
         for place in places:
+            if rule == UNCLEAN:
+                continue
             if place.startswith("KAFKA-"):
                 bugs.add((rule, place))
             else:
                 broken.append(_place(rule, place))
     leader_only = tuple(_lost(one, (LEADER_ONLY,)) for one in lost if one["acks"] == "1")
-    return Truth(tuple(broken), frozenset(bugs), leader_only)
+    return Truth(tuple(broken), frozenset(bugs), leader_only, UNCLEAN in said)
+
+
+def _replaced(corpus: Path) -> list[dict[str, Any]]:
+    """Records acknowledged with acks=1 in whose place consumers read another one, and never them."""
+    history = corpus / "client-history.jsonl.gz"
+    if not history.is_file():
+        return []
+    alone: list[dict[str, Any]] = []
+    keys_read: dict[tuple[str, int, int], set[str]] = defaultdict(set)
+    with gzip.open(history, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            if record["kind"] == "consume":
+                keys_read[record["topic"], record["partition"], record["offset"]].add(record["key"])
+            elif record["kind"] == "produce" and record.get("acks") == "1" and record["error"] is None:
+                alone.append(record)
+    read = ((one, keys_read.get((one["topic"], one["partition"], one["offset"]))) for one in alone)
+    return [record for record, keys in read if keys and record["key"] not in keys]
 
 
 def _replaced(corpus: Path) -> list[dict[str, Any]]:
@@ -122,7 +145,8 @@ def judged(truth: Truth, findings: Iterable[Mapping[str, Any]]) -> Judgement:
     rows = [row for row in findings if row["implied_by"] is None]
     violations = [row for row in rows if row["severity"] == "violation"]
     suspected = [row for row in rows if row["severity"] in ("violation", "open")]
-    accused = [_told(row) for row in suspected if not _confirmed(truth, row)]
+    unclean = [row for row in rows if row["rule_id"] == UNCLEAN and not truth.uncleanly]
+    accused = [_told(row) for row in suspected if not _confirmed(truth, row)] + [_told(row) for row in unclean]
     missed = _together(place for place in truth.broken if not any(_overlap(place, row) for row in violations))
     missed += [f"{rule} {bug}" for rule, bug in sorted(truth.bugs) if not _bug_named(rule, bug, violations)]
     observed = [row for row in rows if row["severity"] == "observation"]

@@ -94,3 +94,9 @@ def test_records_of_acks_1_in_whose_place_others_were_read_are_gone(tmp_path: Pa
     with gzip.open(tmp_path / "client-history.jsonl.gz", "wt") as lines:
         lines.write("\n".join(map(json.dumps, rows)))
     assert truth_of(tmp_path).leader_only == (Place(("acked-by-leader-only-lost",), "clicks", 0, 7, 8),)
+
+
+def test_an_unclean_election_where_there_was_none_is_an_accusation() -> None:
+    row = finding(rule_id="unclean-election", severity="observation")
+    assert judged(Truth(uncleanly=True), [row]).agrees
+    assert len(judged(Truth(), [row]).accused) == 1
