@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.replay import outcome as o
-from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
 from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, Versions, operation_id
 from pipelines.replay.versions import rules_for
+from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE
 from pipelines.replay.window import WHOLE
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import Value, look_up, shaped
@@ -169,9 +169,12 @@ def watches(requests: DataFrame, window: Part = WHOLE) -> DataFrame:
     before = window.rows_of(WATCH, _WATCH_TYPES)
     if before is not None:
         listed = before.unionByName(listed)
-    return listed.groupBy(*KEY, "session_topic", "topic", "topic_id", "partition").agg(
+    rows = listed.groupBy(*KEY, "session_topic", "topic", "topic_id", "partition").agg(
         *[(F.min if name == "from_us" else F.max)(name).alias(name) for name in _WATCH]
     )
+    # A session's requests list what changed, mostly nothing: it asks for the rest with each of them.
+    asked = requests.groupBy(*KEY).agg(F.max(F.unix_micros("time")).alias("asked_us"))
+    return rows.join(asked, list(KEY), "left").withColumn("went_us", F.greatest("went_us", "asked_us")).drop("asked_us")
 
 
 def watches_to_carry(lake: Lake, window: Part) -> DataFrame | None:
@@ -194,13 +197,13 @@ def _named(lake: Lake, listed: DataFrame) -> DataFrame:
 
 def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
     """Each wake once per connection that reads its partition."""
-    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END, ROLL))
+    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_START, CHECK, LEADER_END, ROLL))
     return kinds.join(watches, ["cluster_id", "broker_id", "topic", "partition"])
 
 
 def _in_time(rows: DataFrame) -> DataFrame:
-    # A segment that began long before is still the one in which the end lies.
-    begun = F.when(F.col("wake") == ROLL, 0).otherwise(F.col("from_us") - _MARGIN_US)
+    # A segment or an epoch that began long before is still the one in which the end lies.
+    begun = F.when(F.col("wake").isin(ROLL, LEADER_START), 0).otherwise(F.col("from_us") - _MARGIN_US)
     in_time = F.col("earliest_us").between(begun, F.col("until_us"))
     return rows.where(F.col("earliest_us").isNotNull() & in_time)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipelines.replay.batches import Wake
 from pipelines.replay.freeze import freeze, thaw
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.kernel import Context, State, finish, step
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.wakes import Wake
 from schemas.events import Event
 
 _FORGOTTEN_US: Final = 86_400_000_000
