@@ -37,6 +37,8 @@ _WATCH_TYPES = (
 _GONE_US = 3_600_000_000
 #: A consumer's connection may read what was appended a little before its first request came.
 _MARGIN_US = 1_000_000
+#: Within so long clients find the new leader of a partition: they read on below the offset at which it began.
+_FINDING_US = 5_000_000
 #: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -202,8 +204,9 @@ def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
 
 
 def _in_time(rows: DataFrame) -> DataFrame:
-    # A segment or an epoch that began long before is still the one in which the end lies.
-    begun = F.when(F.col("wake").isin(ROLL, LEADER_START), 0).otherwise(F.col("from_us") - _MARGIN_US)
+    # A segment that began long before is still the one in which the end lies.
+    margin_us = F.when(F.col("wake") == LEADER_START, _FINDING_US).otherwise(_MARGIN_US)
+    begun = F.when(F.col("wake") == ROLL, 0).otherwise(F.col("from_us") - margin_us)
     in_time = F.col("earliest_us").between(begun, F.col("until_us"))
     return rows.where(F.col("earliest_us").isNotNull() & in_time)
 
