@@ -108,23 +108,6 @@ def _replaced(corpus: Path) -> list[dict[str, Any]]:
     return [record for record, keys in read if keys and record["key"] not in keys]
 
 
-def _replaced(corpus: Path) -> list[dict[str, Any]]:
-    """Records acknowledged with acks=1 in whose place consumers read another one, and never them."""
-    history = corpus / "client-history.jsonl.gz"
-    if not history.is_file():
-        return []
-    alone: list[dict[str, Any]] = []
-    keys_read: dict[tuple[str, int, int], set[str]] = defaultdict(set)
-    with gzip.open(history, "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            if record["kind"] == "consume":
-                keys_read[record["topic"], record["partition"], record["offset"]].add(record["key"])
-            elif record["kind"] == "produce" and record.get("acks") == "1" and record["error"] is None:
-                alone.append(record)
-    read = ((one, keys_read.get((one["topic"], one["partition"], one["offset"]))) for one in alone)
-    return [record for record, keys in read if keys and record["key"] not in keys]
-
-
 @cache
 def _said() -> Mapping[str, Mapping[str, Sequence[str]]]:
     return tomllib.loads(_SAID.read_text(encoding="utf-8"))

@@ -23,10 +23,11 @@ from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.isr_stage import collect_evidence
-from pipelines.replay.judge import LATE
+from pipelines.replay.judge import LATE, Tolerances
 from pipelines.replay.late import tell_late_apart
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
+from pipelines.replay.timer_order import behind_earlier_timers, expired_late
 from pipelines.rules.audit_stage import audit
 from schemas import controllers, gold, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
@@ -124,9 +125,17 @@ def _operations(
     with replayed(lake, config.replay, premises, evidence, todo.window) as made:
         kept = made.operations.persist()
         late = F.when(F.col("class") == LATE, F.col("highest_time"))
-        told = kept.agg(F.unix_micros(F.min("arrival_time")), F.unix_micros(F.min(late))).collect()[0]
-        since, late_since = (None if us is None else _EPOCH + timedelta(microseconds=us) for us in told)
-        rows = kept if late_since is None else tell_late_apart(lake, kept, late_since)
+        expired = F.when(expired_late(), F.col("highest_time"))
+        told = kept.agg(*[F.unix_micros(F.min(instant)) for instant in (F.col("arrival_time"), late, expired)])
+        since, late_since, expired_since = (
+            None if us is None else _EPOCH + timedelta(microseconds=us) for us in told.collect()[0]
+        )
+        rows = kept
+        if expired_since is not None:
+            limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
+            rows = behind_earlier_timers(lake, rows, limits, expired_since)
+        if late_since is not None:
+            rows = tell_late_apart(lake, rows, late_since)
         if todo.whole:
             lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
             lake.replace_blobs(made.partitions, [ISR_TIMELINE], run_id)

@@ -49,7 +49,8 @@ class Event(NamedTuple):
         offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
             (produce; None where unknown), start offset (initial_status), first offset of the segment (roll; None where
             the version does not log it).
-        high_watermark: of leader_start, isr_update and isr_proposal, as the line shows it.
+        high_watermark: of leader_start, isr_update and isr_proposal, as the line shows it; of a fetch, as its answer
+            does.
         isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
             for progress.
         replica_id: the follower that fetches.

@@ -17,9 +17,13 @@ LEADER_END: Final = "leader_end"
 ROLL: Final = "roll"
 #: The high watermark moved: it completes followers' fetches in 2.4 and 2.5 (KIP-392).
 COMMITTED: Final = "committed"
+#: The leader leads on in a newer epoch: fetches that name the one before are fenced when they are next checked.
+LEADER_START: Final = "leader_start"
+#: The first thing in that epoch that has the partition's fetches checked.
+CHECK: Final = "check"
 
 #: Order of events of one instant: what was there before it was asked for.
-RANK: Final = {LEADER_END: 0, BATCH: 1, COMMITTED: 2, ROLL: 3, STABLE: 4, FETCH: 5}
+RANK: Final = {LEADER_END: 0, LEADER_START: 1, CHECK: 2, BATCH: 3, COMMITTED: 4, ROLL: 5, STABLE: 6, FETCH: 7}
 
 
 class Origin(NamedTuple):

@@ -14,16 +14,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
 
+from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
 from schemas.events import Event
-
-# Kinds of wake.
-BATCH: Final = "batch"
-STABLE: Final = "stable"
-ROLL: Final = "roll"
-LEADER_START: Final = "leader_start"
-LEADER_END: Final = "leader_end"
 
 #: How long an append that no request shows waits for the other followers that carry it, microseconds.
 _SETTLE_US = 1_000_000
@@ -33,40 +26,6 @@ _PARKED_US = 1_000
 _CLOCK_US = 2_000
 #: Segments begun while the broker followed that are kept until it leads: the high watermark lags by few.
 _ROLLS_MAX = 64
-
-
-class Wake(NamedTuple):
-    """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, or unknown.
-
-    Attributes:
-        kind: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end.
-        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset
-            (leader_start).
-        size_bytes: of a batch; None where the log does not tell it.
-        estimated: the base offset is counted, not logged.
-        appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened.
-        committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
-            the new segment.
-        unstable: it was committed while a transaction below it was open; a `stable` wake frees it.
-        high_watermark: of leader_start.
-        leader_epoch: of the leadership.
-        carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
-        without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.
-    """
-
-    kind: str
-    base_offset: int | None = None
-    size_bytes: int | None = None
-    estimated: bool = False
-    appended_lowest_us: int | None = None
-    appended_highest_us: int | None = None
-    committed_lowest_us: int | None = None
-    committed_highest_us: int | None = None
-    unstable: bool = False
-    high_watermark: int | None = None
-    leader_epoch: int | None = None
-    carrier: str | None = None
-    without_carrier_us: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +44,7 @@ class Batch:
     unstable: bool = False
     #: First offset beyond it, for an append that no request shows.
     end_offset: int = 0
-    #: What carried it out, for an append that no request shows: (completed, connection), the earliest first.
+    #: What proves it, where no request shows when it was appended: (completed, connection), the earliest first.
     carriers: list[tuple[int, str]] | None = None
     #: First offset of a new segment: not a batch, but what the high watermark passes when it comes to lie there.
     rolled_at: int | None = None
@@ -110,6 +69,9 @@ class BatchLog:
         self._inferred: list[Batch] = []
         self._last: Batch | None = None
         self._since_us = 0
+        #: The epoch is newer than fetches that are parked, and nothing has had them checked yet.
+        self._unchecked = False
+        self._checks: list[Wake] = []
         #: Segments begun while the broker did not lead, and one whose first batch is yet to come.
         self._rolls: deque[Batch] = deque(maxlen=_ROLLS_MAX)
         self._rolling: Batch | None = None
@@ -125,6 +87,7 @@ class BatchLog:
             self._take_up_rolls(event)
         self.leader_epoch = event.leader_epoch
         self._since_us = event.time_us
+        self._unchecked = not newly_leader
         yield Wake(
             LEADER_START,
             event.offset,
@@ -155,8 +118,16 @@ class BatchLog:
             leader_epoch=event.leader_epoch,
         )
 
-    def appended(self, event: Event) -> int:
-        """Records were appended; returns their base offset, or the best estimate of it."""
+    def begins_transaction(self, event: Event) -> bool:
+        """No batch of the transaction that the event belongs to lies here yet."""
+        return event.producer is not None and not event.control and event.producer not in self._open
+
+    def appended(self, event: Event, verified: bool = False) -> int:
+        """Records were appended; returns their base offset, or the best estimate of it.
+
+        Args:
+            verified: only once the transaction's coordinator had been asked, so followers tell better when.
+        """
         estimated = event.offset is None or event.offset < 0
         shown = self._shown_by(event)
         base = event.offset if event.offset is not None and not estimated else self.end_offset
@@ -165,8 +136,12 @@ class BatchLog:
         batch = Batch(
             base, event.size_bytes, event.earliest_us, event.time_us, event.producer, bool(event.control), estimated
         )
+        if verified:
+            batch.end_offset, batch.carriers = base + 1, [(event.time_us, "")]
+            self._inferred.append(batch)
         self._begin_segment(batch)
         self._insert(batch)
+        self._check(max(event.earliest_us, self._since_us), event.time_us)
         self._last = batch
         if base + (event.records or 1) > self.end_offset:
             self.end_offset = base + (event.records or 1)
@@ -266,6 +241,8 @@ class BatchLog:
     def _shown_by(self, event: Event) -> Batch | None:
         """The append that followers proved before the line of its request came: the request replaces it."""
         for batch in self._inferred:
+            if not batch.estimated:
+                continue
             if event.offset is not None and event.offset >= 0:
                 fits = batch.base_offset <= event.offset < batch.end_offset
             else:
@@ -290,6 +267,7 @@ class BatchLog:
             batch = self.uncommitted.popleft()
             batch.committed_lowest_us = min(batch.committed_lowest_us or highest_us, highest_us)
             batch.committed_highest_us = highest_us
+            self._check(max(batch.committed_lowest_us, self._since_us), highest_us)
             first_open = self._first_open()
             batch.unstable = first_open is not None and first_open <= batch.base_offset
             if batch.carriers is None:
@@ -297,8 +275,27 @@ class BatchLog:
             if batch.control and batch.producer is not None:
                 yield from self._stable(batch, highest_us)
 
+    def _check(self, lowest_us: int, highest_us: int) -> None:
+        """An append, or a move of the high watermark, has the fetches of the partition checked."""
+        if self._unchecked:
+            self._unchecked = False
+            self._checks.append(
+                Wake(
+                    CHECK,
+                    appended_lowest_us=min(lowest_us, highest_us),
+                    appended_highest_us=highest_us,
+                    leader_epoch=self.leader_epoch,
+                )
+            )
+
     def settle(self, now_us: int | None) -> Iterator[Wake]:
-        """Give the inferred appends that every follower has had the time to prove; None: all."""
+        """Give the checks that were made, and the inferred appends that every follower has had the time to prove.
+
+        Args:
+            now_us: None: all of them.
+        """
+        yield from self._checks
+        self._checks = []
         if not self._inferred:
             return
         still: list[Batch] = []

@@ -54,6 +54,7 @@ def advance(
         oldest = min(oldest, state.waiting[0].base_offset)
     for follower in leadership.followers.values():
         follower.forget_below(oldest)
+    leadership.told.forget_below(oldest)
 
 
 def _complete_waiting(
@@ -145,9 +146,24 @@ def _satisfy(
     else:
         operation.cause = o.LEADER_ONLY
         operation.without_closing_us = operation.handled_us
+    _bound_by_told(leadership, operation)
     if _under_min_isr_after_append(state, leadership, event.time_us):
         operation.predicted_error_code = NOT_ENOUGH_REPLICAS_AFTER_APPEND
     state.decided.add(operation)
+
+
+def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
+    """What a follower was told can show that the high watermark was there sooner than the fetches in the log do.
+
+    True if so. Which fetch moved it is not known then.
+    """
+    assert operation.base_offset is not None
+    told_us = leadership.told.passed_us(operation.base_offset, operation.dequeued_us)
+    shown_us = operation.lowest_us or operation.highest_us
+    if told_us is None or (shown_us is not None and told_us >= shown_us - CLOCK_TICK_US):
+        return False  # what moved it completes fetches before produces, so the lines of both tell better
+    operation.lowest_us, operation.highest_us = operation.handled_us, max(told_us, operation.handled_us)
+    return True
 
 
 def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
@@ -169,6 +185,13 @@ def expire(state: State, now_us: int) -> None:
         if operation.timeout_ms is None or deadline > now_us:
             still.append(operation)
             continue
+        leadership = state.leadership
+        if leadership is not None and operation.base_offset is not None and _bound_by_told(leadership, operation):
+            operation.cause, operation.predicted_error_code = o.HIGH_WATERMARK, NONE
+            operation.isr = tuple(sorted(leadership.isr or ()))
+            operation.isr_inferred = leadership.isr is None
+            state.decided.add(operation)
+            continue
         operation.cause = o.TIMER
         operation.predicted_error_code = REQUEST_TIMED_OUT
         lowest_us, highest_us = expiry_interval_us(operation.dequeued_us, operation.handled_us, operation.timeout_ms)
@@ -176,6 +199,8 @@ def expire(state: State, now_us: int) -> None:
         operation.lowest_us = min(operation.lowest_us or lowest_us, lowest_us)
         operation.highest_us = highest_us
         _name_missing_replica(state, operation)
+        if operation.missing == o.FETCH_NOT_LOGGED:
+            operation.lowest_us = operation.handled_us  # the fetch that nobody logged may have closed it any time
         state.decided.add(operation)
     state.waiting = still
 
@@ -196,6 +221,13 @@ def _name_missing_replica(state: State, operation: PartitionOutcome) -> None:
 
 
 def close(state: State, operation: PartitionOutcome, event: Event, cause: str, error_code: int) -> None:
+    leadership = state.leadership
+    if leadership is not None and operation.base_offset is not None and not operation.error_code:
+        operation.highest_us = event.time_us
+        if _bound_by_told(leadership, operation):
+            operation.cause, operation.predicted_error_code, operation.proven_early = o.HIGH_WATERMARK, NONE, False
+            state.decided.add(operation)
+            return
     operation.cause = cause
     operation.predicted_error_code = error_code
     _name_missing_replica(state, operation)

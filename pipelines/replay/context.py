@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from pipelines.replay.kernel import Context
-from pipelines.replay.versions import rules_for
+from pipelines.replay.versions import Rules, rules_for
 
 LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
 MIN_ISR: Final = "min.insync.replicas"
@@ -43,6 +43,10 @@ RELEASES_BY_KEY: Final[Mapping[str, str]] = {
     "replication.quota.window.num": "0.10.1",
     "log.message.format.version": "0.10.0",
 }
+APPEND_LINGER: Final = "group.coordinator.append.linger.ms"
+GROUP_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+#: Topic of the group coordinator.
+GROUP_TOPIC: Final = "__consumer_offsets"
 
 #: Keys that a topic can override: the broker's name by the topic's (``ServerTopicConfigSynonyms``).
 TOPIC_KEYS: Final[Mapping[str, str]] = {
@@ -54,7 +58,7 @@ TOPIC_KEYS: Final[Mapping[str, str]] = {
 #: Keys that are kept, by the names of the broker's and of the topics' configuration.
 KEYS: Final = frozenset(
     {LAG_TIME_MAX, DELETE_TOPIC, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
-    | {LAST_KEY, *RELEASES_BY_KEY}
+    | {LAST_KEY, *RELEASES_BY_KEY, APPEND_LINGER, GROUP_PROTOCOLS}
     | TOPIC_KEYS.keys()
     | set(TOPIC_KEYS.values())
 )
@@ -125,7 +129,16 @@ class Contexts:
             lag_time_max_us=lag[-1][1] if lag else rules.lag_time_max_ms * 1000,
             min_insync_replicas=tuple(_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
             settle_us=self.settle_us,
+            append_linger_ms=self._append_linger_ms(cluster_id, broker_id, rules) if topic == GROUP_TOPIC else None,
         )
+
+    def _append_linger_ms(self, cluster_id: str, broker_id: int, rules: Rules) -> int | None:
+        """How long the group coordinator of a broker gathers records; None where requests' handlers append them."""
+        protocols = self.setting(cluster_id, broker_id, GROUP_PROTOCOLS) or ""
+        if not rules.group_coordinator_has_threads and "consumer" not in protocols:
+            return None
+        told = self.setting(cluster_id, broker_id, APPEND_LINGER)
+        return int(told) if told is not None else rules.append_linger_ms
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:

@@ -56,7 +56,9 @@ def fetch_values(outcome: FetchOutcome, limits: Tolerances) -> tuple[Any, ...]:
         outcome.lowest_us,
         outcome.highest_us,
         completed_us,
-        errors_agree=outcome.cause in _ERRORS or not fetch.error_codes or bool(expected & set(fetch.error_codes)),
+        errors_agree=outcome.cause in _ERRORS
+        or outcome.errors.issuperset(fetch.error_codes)
+        or bool(expected & set(fetch.error_codes)),
         missing=outcome.missing,
         proven_early=False,
         limits=limits,

@@ -18,6 +18,13 @@ from schemas.session_events import SessionEvent
 AT_ONCE_US: Final = 1_000
 UNBOUNDED: Final = 1 << 62
 
+#: Partitions that are turned down before the log is read do not keep the others from waiting (``handleFetchRequest``):
+#: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID.
+TURNED_DOWN: Final = frozenset({3, 29, 100})
+#: Of partitions whose leadership or epoch went on while the fetch waited: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
+_OUTDATED: Final = frozenset({6, 74})
+_ENDS: Final = (o.LEADERSHIP_LOST, o.FENCED_EPOCH)
+
 Key = tuple[str, int]
 
 
@@ -44,6 +51,7 @@ class FetchOutcome:
         parked: it waited.
         bytes_known: the sizes that decided it are known, not bounded.
         missing: what evidence lacks, if any does.
+        errors: error codes with which its partitions can be answered, whatever completes it.
     """
 
     event: SessionEvent
@@ -54,6 +62,7 @@ class FetchOutcome:
     parked: bool = False
     bytes_known: bool = True
     missing: str | None = None
+    errors: frozenset[int] = TURNED_DOWN
 
 
 @dataclass(slots=True)
@@ -66,6 +75,7 @@ class Asked:
         entries: bytes beyond its offsets: (entry, partition, the partition's limit).
         moved: offsets that it asked from, of partitions that a later fetch has moved on.
         ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
+        fenced: a partition whose epoch is newer by now than the one that the fetch names, and since when.
         until_us: when the next one came.
     """
 
@@ -76,6 +86,7 @@ class Asked:
     entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
     moved: dict[Key, int] = field(default_factory=dict)
     ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
+    fenced: tuple[Key, int] | None = None
     until_us: int = UNBOUNDED
 
 
@@ -127,6 +138,8 @@ def judged(asked: Asked) -> FetchOutcome:
             best.lowest_us, best.highest_us, best.cause = None, None, o.BYTES
     if asked.partial:
         best.missing = o.SESSION_NOT_LOGGED
+    if asked.fenced is not None or any(cause in _ENDS for *_, cause in asked.ends):
+        best.errors |= _OUTDATED
     return best
 
 

@@ -90,6 +90,8 @@ class FetchSession:
         #: First offset of the newest segment in which the end that counts lies, and partitions read from before it.
         self._segments: dict[Key, int] = {}
         self._behind: set[Key] = set()
+        #: Where the leadership began: what lies before is there, and no request in this log tells its bytes.
+        self._starts: dict[Key, int] = {}
         #: Segments that the last stable offset has not reached.
         self._unstable_rolls: dict[Key, list[int]] = {}
         #: Moves of the high watermark that are newer than the one last sent: (earliest, latest, partition).
@@ -207,6 +209,8 @@ class FetchSession:
         asked = Asked(event, self._active, partial=not self._known)
         asked.told = reason_told(event, self._rules)
         self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
+        if asked.told is None and (event.min_bytes or 0) > 1:
+            asked.entries += self._before_leadership(event)
         for key in self._filled:
             if asked.told is None and key in self._active:
                 position = self._positions[key]
@@ -224,6 +228,14 @@ class FetchSession:
         # response told in the end (``Replica.lastSentHighWatermark``, 2.4 and 2.5).
         self._moves = [move for move in self._moves if move[0] >= event.time_us]
         self._asked.append(asked)
+
+    def _before_leadership(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
+        """Bytes from before this leadership, beyond what the connection has read."""
+        for key in self._active:
+            position = self._positions[key]
+            if position.offset < self._starts.get(key, 0):
+                entry = Entry(position.offset, fetch.time_us, fetch.latest_us, 1, UNBOUNDED)
+                yield entry, key, position.max_bytes
 
     def _recount(self, asked: Asked) -> None:
         """A fetch that was parked had found nothing: what was counted before it read is not there."""
@@ -263,8 +275,14 @@ class FetchSession:
         position = self._positions.get(key)
         if event.kind == s.ROLL:
             self._roll(key, event, position)
+        elif event.kind == s.LEADER_START:
+            self._starts[key] = event.base_offset or 0
         if position is None or event.kind == s.ROLL:
             return
+        if event.kind == s.LEADER_START:
+            self._fence(key, event)
+            return
+        self._check_fenced(key, event)
         if event.kind == s.BATCH:
             size = event.size_bytes
             least, most = (1, UNBOUNDED) if size is None else (size, size)
@@ -291,8 +309,28 @@ class FetchSession:
         elif event.kind == s.COMMITTED:
             self._moves.append((event.time_us, event.latest_us or event.time_us, key))
             self._end(key, event, o.HIGH_WATERMARK)
-        else:
+        elif event.kind == s.LEADER_END:
             self._end(key, event, self._cause_of_end())
+
+    def _fence(self, key: Key, event: SessionEvent) -> None:
+        """The leader leads on in a newer epoch, and has no fetch checked for it (``Partition.makeLeader``): whoever
+        names the older one is fenced when an append or the high watermark next has it checked."""
+        if not self._names_epochs or not self._rules.fences_leader_epochs:
+            return
+        for asked in self._asked:
+            fetch = asked.fetch
+            in_session = fetch.session_epoch is not None and fetch.session_epoch > 0
+            forgotten = in_session and not self._rules.sessions_keep_leader_epochs
+            if asked.told is None and asked.fenced is None and key in asked.active and not forgotten:
+                asked.fenced = key, event.time_us
+
+    def _check_fenced(self, key: Key, event: SessionEvent) -> None:
+        """``DelayedFetch.tryComplete`` looks at all partitions of a fetch, whichever had it checked (case E)."""
+        latest_us = event.latest_us
+        for asked in self._asked:
+            if asked.fenced is not None and key in asked.active and latest_us is not None:
+                fenced_key, since_us = asked.fenced
+                asked.ends.append((max(event.time_us, since_us), max(latest_us, since_us), fenced_key, o.FENCED_EPOCH))
 
     def _roll(self, key: Key, event: SessionEvent, position: Position | None) -> None:
         first = event.base_offset or 0

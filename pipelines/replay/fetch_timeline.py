@@ -11,10 +11,10 @@ from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.premises_stage import topic_names
 from pipelines.replay import outcome as o
-from pipelines.replay.batches import BATCH, LEADER_END, ROLL, STABLE
 from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, operation_id
 from pipelines.replay.versions import rules_for
+from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE
 from pipelines.replay.window import WHOLE, Bounds
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import Value, look_up, shaped
@@ -41,6 +41,8 @@ _MARGIN_US = 1_000_000
 _HOUR_US = 3_600_000_000
 #: In place of an hour, for what matters at any time.
 _ANY_HOUR = -1
+#: Within so long clients find the new leader of a partition: they read on below the offset at which it began.
+_FINDING_US = 5_000_000
 #: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -184,9 +186,12 @@ def watches(requests: DataFrame, window: Part = WHOLE) -> DataFrame:
     before = window.rows_of(WATCH, _WATCH_TYPES)
     if before is not None:
         listed = before.unionByName(listed)
-    return listed.groupBy(*KEY, "session_topic", "topic", "topic_id", "partition").agg(
+    rows = listed.groupBy(*KEY, "session_topic", "topic", "topic_id", "partition").agg(
         *[(F.min if name == "from_us" else F.max)(name).alias(name) for name in _WATCH]
     )
+    # A session's requests list what changed, mostly nothing: it asks for the rest with each of them.
+    asked = requests.groupBy(*KEY).agg(F.max(F.unix_micros("time")).alias("asked_us"))
+    return rows.join(asked, list(KEY), "left").withColumn("went_us", F.greatest("went_us", "asked_us")).drop("asked_us")
 
 
 def watches_to_carry(lake: Lake, window: Part) -> DataFrame | None:
@@ -225,7 +230,7 @@ def _named(lake: Lake, premises: Premises, listed: DataFrame) -> DataFrame:
 
 def _watched(wakes: DataFrame, watches: DataFrame) -> DataFrame:
     """Each wake once per connection that reads its partition then, with the instant from which on it matters to it."""
-    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_END, ROLL))
+    kinds = wakes.where(F.col("wake").isin(BATCH, STABLE, LEADER_START, CHECK, LEADER_END, ROLL))
     # Followers read up to the log end, consumers up to the high watermark.
     rows = kinds.withColumn("follower", F.explode(F.array(F.lit(True), F.lit(False))))
     committed = F.col("wake").isin(BATCH, ROLL) & ~F.col("follower")
@@ -240,10 +245,10 @@ def in_time(wakes: DataFrame, watches: DataFrame) -> DataFrame:
         wakes: with ``follower`` (whom it matters to) and ``earliest_us``.
         watches: of `watches`, with ``until_us``.
     """
-    begun_us = F.col("from_us") - _MARGIN_US
     # A segment that began long before is still the one in which the end lies.
     hour = F.when(F.col("wake") == ROLL, _ANY_HOUR).otherwise(F.floor(F.col("earliest_us") / _HOUR_US))
-    hours = F.sequence(F.floor(begun_us / _HOUR_US), F.floor(F.col("until_us") / _HOUR_US))
+    first_hour = F.floor((F.col("from_us") - _FINDING_US) / _HOUR_US)
+    hours = F.sequence(first_hour, F.floor(F.col("until_us") / _HOUR_US))
     there = watches.withColumns(
         {
             "follower": F.coalesce(F.col("replica_id") >= 0, F.lit(False)),
@@ -252,8 +257,9 @@ def in_time(wakes: DataFrame, watches: DataFrame) -> DataFrame:
     )
     timed = wakes.where("earliest_us IS NOT NULL").withColumn("hour", hour)
     rows = timed.join(there, ["cluster_id", "broker_id", "topic", "partition", "follower", "hour"])
-    begun = F.when(F.col("wake") == ROLL, 0).otherwise(begun_us)
-    return rows.where(F.col("earliest_us").between(begun, F.col("until_us")))
+    margin_us = F.when(F.col("wake") == LEADER_START, _FINDING_US).otherwise(_MARGIN_US)
+    begun_us = F.when(F.col("wake") == ROLL, 0).otherwise(F.col("from_us") - margin_us)
+    return rows.where(F.col("earliest_us").between(begun_us, F.col("until_us")))
 
 
 def _wakes(watched: DataFrame) -> DataFrame:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.replay import outcome as o
-from pipelines.replay.batches import Wake
 from pipelines.replay.completion import (
     CLOCK_TICK_US,
     NONE,
@@ -34,7 +33,9 @@ from pipelines.replay.completion import (
 )
 from pipelines.replay.evidence import LOG_ORDER_SLACK_US, acked_before_commit, why_open
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.state import Context, State, current_leadership, new_leadership, note_replicas
+from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas.events import Event
 
@@ -181,8 +182,10 @@ def _produce(state: State, event: Event) -> None:
         elif base is not None:
             state.required.append(base, event.earliest_us, event.time_us)
         if state.leads is not False:
-            base = state.log.appended(event)
-            current_leadership(state).appended(base, event)
+            append = _append(state, event)
+            verified = state.context.rules.verifies_transactions and state.log.begins_transaction(event)
+            base = state.log.appended(append, verified)
+            current_leadership(state).appended(base, append)
     if event.acks != -1:
         advance(state, event)
         return
@@ -212,6 +215,24 @@ def _produce(state: State, event: Event) -> None:
         at -= 1
     state.waiting.insert(at, operation)
     advance(state, event, own=operation)
+
+
+def _append(state: State, event: Event) -> Event:
+    """The request with the instants between which its records were appended.
+
+    A group coordinator with threads of its own gathers records, and appends them when its timer fires
+    (``CoordinatorRuntime.append``, group.coordinator.append.linger.ms); so its request is handled before.
+    """
+    linger_ms = state.context.append_linger_ms
+    if state.context.rules.verifies_transactions and state.log.begins_transaction(event):
+        return event._replace(time_us=max(event.time_us, event.completed_us or 0))
+    if linger_ms is None or event.records is None or event.control:
+        return event
+    lowest_us, highest_us = expiry_interval_us(event.earliest_us, event.time_us, linger_ms)
+    joins = event.earliest_us <= state.gathering_us
+    if not joins:
+        state.gathering_us = highest_us
+    return event._replace(time_us=highest_us, earliest_us=event.earliest_us if joins else lowest_us)
 
 
 def _logged_base_offset(state: State, event: Event) -> int | None:

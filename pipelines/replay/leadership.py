@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pipelines.replay.told import ToldHighWatermarks
 from pipelines.replay.versions import Rules
 from schemas.events import Event
 
@@ -85,6 +86,7 @@ class Leadership:
         leader_epoch: epoch; None where its start is not in the log.
         isr: committed ISR, leader included; None where no line has told it.
         end_offset: a lower bound of the log end offset: beyond the base offset of the last append.
+        told: high watermarks that followers were told.
     """
 
     broker_id: int
@@ -96,6 +98,7 @@ class Leadership:
     end_offset: int = 0
     high_watermark: int = 0
     followers: dict[int, Follower] = field(default_factory=dict)
+    told: ToldHighWatermarks = field(default_factory=ToldHighWatermarks)
 
     def follower(self, replica_id: int) -> Follower:
         known = self.followers.get(replica_id)
@@ -156,6 +159,7 @@ class Leadership:
     def fetched(self, event: Event) -> bool:
         """A follower's fetch was read (``Replica.updateFetchStateOrThrow``); True if its log end offset moved."""
         assert event.replica_id is not None
+        self.told.note(event)
         follower = self.follower(event.replica_id)
         sequence = event.sequence or 0
         if event.chain == follower.chain and sequence <= follower.sequence:

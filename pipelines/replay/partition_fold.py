@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipelines.replay.batches import Batch, BatchLog, Wake
+from pipelines.replay.batches import Batch, BatchLog
 from pipelines.replay.freeze import Freezer
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
@@ -18,6 +18,8 @@ from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
 from pipelines.replay.settling import Settling
+from pipelines.replay.told import ToldHighWatermarks
+from pipelines.replay.wakes import Wake
 from schemas.events import Event
 
 _FORGOTTEN_US: Final = 86_400_000_000
@@ -81,6 +83,17 @@ class PartitionFold:
 
 _FREEZER: Final = Freezer(
     PartitionFold,
-    *(State, Leadership, Follower, BatchLog, Batch, Settling, RequiredOffsets, PartitionOutcome, Event),
+    *(
+        State,
+        Leadership,
+        Follower,
+        ToldHighWatermarks,
+        BatchLog,
+        Batch,
+        Settling,
+        RequiredOffsets,
+        PartitionOutcome,
+        Event,
+    ),
     *(IsrWatch, IsrRules, IsrJudge, IsrOutcome, LogEnd, Tracked, Expected),
 )

@@ -8,12 +8,12 @@ from typing import Final
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
-from pipelines.replay.batches import Wake
 from pipelines.replay.context import Contexts
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import Output, PartitionFold
+from pipelines.replay.wakes import Wake
 from schemas.events import Event
 from schemas.isr import ISR_TIMELINE
 
@@ -43,7 +43,7 @@ OUTCOME_TYPES = {
     "carrier_arrival_us": "long",
     "carrier_sent_us": "long",
 }
-#: A wake (`pipelines.replay.batches.Wake`, field by field): `KEY_TYPES` and these. ``wake`` is its kind.
+#: A wake (`pipelines.replay.wakes.Wake`, field by field): `KEY_TYPES` and these. ``wake`` is its kind.
 WAKE_TYPES = {
     "wake": "string",
     "wake_offset": "long",

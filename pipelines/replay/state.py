@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from pipelines.replay.batches import BatchLog, Wake
+from pipelines.replay.batches import BatchLog
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
 from pipelines.replay.settling import Settling
 from pipelines.replay.versions import Rules
+from pipelines.replay.wakes import Wake
 from schemas.events import Event
 
 
@@ -24,6 +25,8 @@ class Context:
         lag_time_max_us: replica.lag.time.max.ms of that broker.
         min_insync_replicas: (from when, value) of the topic, in time order; empty where no line tells it.
         settle_us: how long after its completion an operation waits for the offsets that follow it.
+        append_linger_ms: how long a coordinator that appends on threads of its own gathers records; below 0: until it
+            has nothing else to do; None where the handlers of requests append.
     """
 
     broker_id: int
@@ -31,6 +34,7 @@ class Context:
     lag_time_max_us: int
     min_insync_replicas: tuple[tuple[int, int], ...] = ()
     settle_us: int = 5_000_000
+    append_linger_ms: int | None = None
 
     def min_isr_at(self, time_us: int) -> int:
         """min.insync.replicas as of an instant; 1 where no line tells it."""
@@ -55,6 +59,7 @@ class State:
         wakes: what may have completed fetches since the last event.
         logged_appends: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base
             offset); only where the request log has no responses.
+        gathering_us: until when, at the latest, the coordinator gathers the records of its last batch.
     """
 
     context: Context
@@ -66,6 +71,7 @@ class State:
     log: BatchLog = field(default_factory=BatchLog)
     wakes: list[Wake] = field(default_factory=list)
     logged_appends: deque[tuple[int, int]] = field(default_factory=deque)
+    gathering_us: int = 0
     last: Event | None = None
     replicas_seen: int = 1
     assigned: int | None = None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
@@ -16,6 +15,7 @@ from pipelines.replay import coordinators
 from pipelines.replay.chains import FETCH_INSTANTS, carried_fetches, chained
 from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
 from pipelines.replay.received_states import with_made_changes, with_received_states
+from pipelines.replay.step_down import with_step_down
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
 from pipelines.shapes import Value, look_up, shaped
@@ -38,8 +38,6 @@ KEY = ("cluster_id", "topic", "partition", "broker_id")
 EVENT_TYPES = spark_types(e.Event)
 #: The log's clock ticks in milliseconds.
 _TICK_US = 1_000
-#: A fetcher that starts later than this after its partition became a follower has other reasons.
-STEP_DOWN_MAX_US = 5_000_000
 _CARRIER_INSTANTS = ("arrival", "dequeued", "handled", "completed", "sent")
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
@@ -103,7 +101,7 @@ def _leadership(lake: Lake) -> list[DataFrame]:
         .otherwise(e.ISR_UPDATE)
     )
     told = _event(
-        _with_step_down(lake, rows),
+        with_step_down(rows, _rows(lake, silver.FETCHER_EVENTS), _rows(lake, silver.BROKER_LIFECYCLE)),
         kind,
         time_us=_micros("time"),
         earliest_us=_micros("time"),
@@ -124,24 +122,6 @@ def _ends(lake: Lake) -> list[DataFrame]:
     if ends is None:
         return []
     return [_event(ends, e.LEADER_END, time_us="time_us", earliest_us="earliest_us", error_code="error_code")]
-
-
-def _with_step_down(lake: Lake, leadership: DataFrame) -> DataFrame:
-    """When a new follower had been given its fetcher: ``stepped_down_us``, null where no line tells.
-
-    What waits at a broker that steps down is completed after all partitions of that change have become followers,
-    about when their fetchers start (``ReplicaManager.makeFollowers``, ``applyLocalFollowersDelta``).
-    """
-    fetchers = _rows(lake, silver.FETCHER_EVENTS)
-    if fetchers is None:
-        return leadership.withColumn("stepped_down_us", F.lit(None).cast("long"))
-    added = fetchers.where("action = 'added'").select(*KEY, "time", F.lit(True).alias("is_added"))
-    later = Over.partitionBy(*KEY).orderBy("time").rangeBetween(Over.currentRow, Over.unboundedFollowing)
-    both = leadership.unionByName(added, allowMissingColumns=True)
-    next_us = F.min(F.when(F.col("is_added"), _micros("time"))).over(later)
-    within = next_us - _micros("time") <= STEP_DOWN_MAX_US
-    stepped_down = F.when((F.col("role") == "follower_start") & within, next_us)
-    return both.withColumn("stepped_down_us", stepped_down).where("is_added IS NULL").drop("is_added")
 
 
 def _restarts(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
@@ -224,6 +204,7 @@ def _fetches(lake: Lake, premises: Premises, window: Window) -> list[DataFrame]:
             earliest_us=F.least(_micros("dequeued_time"), handled),
             leader_epoch="leader_epoch",
             offset="fetch_offset",
+            high_watermark="response_high_watermark",
             replica_id="replica_id",
             error_code="response_error_code",
             request_id=F.concat_ws("#", "connection", F.col("correlation_id").cast("string")),

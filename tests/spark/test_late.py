@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import with_reasons
-from schemas import gold
+from pipelines.replay.timer_order import held_up
+from schemas import gold, silver
 
 pytestmark = pytest.mark.spark
 START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -108,3 +110,47 @@ def test_ten_thousand_late_operations_of_one_incident(spark: SparkSession):
     assert {row["operation_id"]: (row["class_reason"], row["known_bug"]) for row in rows} == expected
     assert len(rows) == len(operations)
     assert len(set(expected.values())) == 2
+
+
+def test_a_timer_runs_after_those_that_were_due_before(spark: SparkSession):
+    """``SystemTimer``: one thread runs what expires, in the order of the deadlines."""
+    limits = Tolerances(5_000, 100_000)
+
+    def expired(operation_id: str, handled: float, completed: float) -> dict[str, Any]:
+        due = at(handled + 0.5)
+        return late(operation_id, 1) | {
+            "operation": "fetch",
+            "cause": "timer",
+            "lowest_time": due - timedelta(milliseconds=1),
+            "highest_time": due + timedelta(milliseconds=1),
+            "completed_time": at(completed),
+            "residual_ms": (completed - handled - 0.502) * 1000,
+        }
+
+    def asked(broker_id: int, handled: float, completed: float) -> dict[str, Any]:
+        row = dict.fromkeys(silver.FETCH_REQUESTS.column_names)
+        instants = {"handled_time": at(handled), "completed_time": at(completed)}
+        return row | {"cluster_id": "c", "broker_id": broker_id, "max_wait_ms": 500} | instants
+
+    operations = [expired("first", 0, 4), expired("second", 0.1, 4.002), expired("third", 0.2, 4.02)]
+    fetches = [asked(1, 0, 4), asked(1, 0.1, 4.002), asked(1, 0.2, 4.02), asked(1, 3.499, 3.9995), asked(2, 0, 9)]
+    rows = spark.createDataFrame(
+        [tuple(row[name] for name in gold.DELAYED_OPERATIONS.column_names) for row in operations],
+        gold.DELAYED_OPERATIONS.worker_schema,
+    )
+    ran = spark.createDataFrame(
+        [
+            (row["cluster_id"], row["broker_id"], row["max_wait_ms"], row["handled_time"], row["completed_time"])
+            for row in fetches
+        ],
+        "cluster_id string, broker_id int, max_wait_ms int, handled_time timestamp, completed_time timestamp",
+    )
+    told = {row["operation_id"]: row for row in held_up(rows, ran, limits).collect()}
+    assert {name: row["class"] for name, row in told.items()} == {
+        "first": "late",
+        "second": "explained",
+        "third": "jitter",
+    }
+    assert told["first"]["highest_time"].timestamp() == at(0.501).timestamp()
+    assert told["second"]["highest_time"].timestamp() == at(4).timestamp()
+    assert (told["second"]["residual_ms"], told["third"]["residual_ms"]) == (1.0, 17.0)

@@ -149,6 +149,14 @@ class LeaderRules(Versioned):
         return self.version >= (2, 1, 0)
 
     @cached_property
+    def sessions_keep_leader_epochs(self) -> bool:
+        """A fetch session keeps the leader epoch that its requests name, so all its fetches are fenced.
+
+        Since 2.5 (KAFKA-9338, which no release of 2.4 has; ``CachedPartition.leaderEpoch``).
+        """
+        return self.version >= (2, 5, 0)
+
+    @cached_property
     def every_fetch_moves_high_watermark(self) -> bool:
         """Every follower fetch recomputes the high watermark, not only one that moved the follower's position.
 

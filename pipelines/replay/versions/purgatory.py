@@ -76,6 +76,31 @@ class PurgatoryRules(Versioned):
         return self.version >= (2, 0, 0)
 
     @cached_property
+    def group_coordinator_has_threads(self) -> bool:
+        """The group coordinator appends on threads of its own, in batches, after the request was handled.
+
+        Always since 4.0 (KIP-848, KAFKA-16770; ``CoordinatorRuntime``); before, where the new protocol is switched on.
+        """
+        return self.version >= (4, 0, 0)
+
+    @cached_property
+    def append_linger_ms(self) -> int:
+        """Default of group.coordinator.append.linger.ms; below 0: until no other operation is queued.
+
+        10 up to 3.9 (KAFKA-16770), 5 in 4.0 and 4.1 (KIP-848), -1 since 4.2 (KAFKA-19826).
+        """
+        return 10 if self.version < (4, 0, 0) else 5 if self.version < (4, 2, 0) else -1
+
+    @cached_property
+    def verifies_transactions(self) -> bool:
+        """The first produce of a transaction to a partition is appended once the coordinator has confirmed it.
+
+        Since 3.6 (KIP-890, KAFKA-14561; ``ReplicaManager.appendRecords``, later ``handleProduceAppend``): the request
+        was handled before, and a callback appends.
+        """
+        return self.version >= (3, 6, 0)
+
+    @cached_property
     def logs_responses(self) -> bool:
         """The request log prints responses, and with them errors, base offsets and high watermarks.
 

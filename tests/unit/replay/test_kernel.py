@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.batches import Wake
 from pipelines.replay.kernel import State, step
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.wakes import Wake
 from tests.unit.replay.histories import (
     MS,
     context,

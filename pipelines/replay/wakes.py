@@ -1,0 +1,48 @@
+"""What of a partition can complete delayed fetches, as the replay of its leader gives it. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+# Kinds of wake.
+BATCH: Final = "batch"
+STABLE: Final = "stable"
+ROLL: Final = "roll"
+LEADER_START: Final = "leader_start"
+LEADER_END: Final = "leader_end"
+CHECK: Final = "check"
+
+
+class Wake(NamedTuple):
+    """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, or unknown.
+
+    Attributes:
+        kind: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end; check
+            (the first thing in a new epoch that has the fetches of the partition checked).
+        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset
+            (leader_start).
+        size_bytes: of a batch; None where the log does not tell it.
+        estimated: the base offset is counted, not logged.
+        appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened.
+        committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
+            the new segment.
+        unstable: it was committed while a transaction below it was open; a `stable` wake frees it.
+        high_watermark: of leader_start.
+        leader_epoch: of the leadership.
+        carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
+        without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.
+    """
+
+    kind: str
+    base_offset: int | None = None
+    size_bytes: int | None = None
+    estimated: bool = False
+    appended_lowest_us: int | None = None
+    appended_highest_us: int | None = None
+    committed_lowest_us: int | None = None
+    committed_highest_us: int | None = None
+    unstable: bool = False
+    high_watermark: int | None = None
+    leader_epoch: int | None = None
+    carrier: str | None = None
+    without_carrier_us: int | None = None
