@@ -17,12 +17,12 @@ STAMPS := $(VENV)/stamps
 
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
-.PHONY: test test-unit test-spark test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
+.PHONY: test test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
-	@echo "make test               test-unit, -spark, -mutants and -e2e, two beside each other; LANES=1 for one"
+	@echo "make test               test-unit, -spark, -audits, -mutants, -e2e, two beside each other; LANES=1 for one"
 	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, more losses of lines"
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
@@ -68,24 +68,30 @@ audit: setup
 # The longest ones first. What one prints comes when it has ended.
 test: setup
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(LANES) --output-sync=target \
-	    test-spark test-e2e test-mutants test-unit
+	    test-audits test-mutants test-spark test-unit test-e2e
 
 PYTEST := $(BIN)/python -m pytest -m "not crash and not long" --durations=10
 test-unit: setup
 	$(PYTEST) tests/unit
 
+# Lakes of a few rows.
 test-spark: setup
-	$(PYTEST) tests/spark --ignore=tests/spark/mutants
+	$(PYTEST) tests/spark --ignore=tests/spark/audits --ignore=tests/spark/mutants
 
-# One audit of hundreds of damaged slices, and a Spark of its own: half of what tests/spark takes.
+# Whole logs, the command's verbs among them.
+test-audits: setup
+	$(PYTEST) tests/spark/audits
+
+# One audit of hundreds of damaged slices.
 test-mutants: setup
 	$(PYTEST) tests/spark/mutants
 
+# What takes a process of its own, and nearly no Spark.
 test-e2e: setup
 	$(PYTEST) tests/e2e tests/crash
 
 test-corpora: setup
-	$(BIN)/python -m pytest -m long --durations=10 tests/spark tests/e2e
+	$(BIN)/python -m pytest -m long --durations=10 tests/unit tests/spark
 
 test-crash: setup
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash tests/crash

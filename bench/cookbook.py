@@ -3,8 +3,7 @@
     highwater audit tests/data/slice --lake LAKE
     python -m bench.cookbook LAKE
 
-With ``--json`` the document is left alone, and what Spark answers is printed, with the rows of every view: the test
-compares both with DuckDB's.
+A test holds the document against the answers of Spark and of DuckDB.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
 
-from pipelines.answers import as_columns, plain_rows
+from pipelines.answers import as_columns
 from pipelines.config import load_config
 from pipelines.session import build_session
 from pipelines.views import query, register
-from schemas.views import VIEWS
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "query_cookbook.md"
 EMPTY = "(no rows)"
@@ -93,12 +90,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         register(spark, lake)
         answers = [query(spark, question.sql) for question in questions(document)]
-        if "--json" in arguments:
-            views = {view.name: plain_rows(query(spark, f"select * from {view.name}")) for view in VIEWS}
-            made = {"answers": [shown(answer) for answer in answers], "views": views}
-            sys.stdout.write(orjson.dumps(made).decode())
-        else:
-            DOCUMENT.write_text(answered(document, [shown(answer) for answer in answers]), encoding="utf-8")
+        DOCUMENT.write_text(answered(document, [shown(answer) for answer in answers]), encoding="utf-8")
     finally:
         spark.stop()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.delta_table import first_commit
 from schemas.gold import RUNS
-from tests.e2e.conftest import highwater
+from tests.verbs import in_process
 
 
 def test_results_are_all_that_stands_on_stdout(tmp_path: Path) -> None:
@@ -19,16 +19,16 @@ def test_results_are_all_that_stands_on_stdout(tmp_path: Path) -> None:
     killed.write_bytes(b"x" * 2048)
     os.utime(killed, (time.time() - 200 * 3600,) * 2)
 
-    planned = highwater(tmp_path, "maintain", "--dry-run")
+    planned = in_process(tmp_path, "maintain", "--dry-run")
     assert (planned.code, killed.exists()) == (0, True), planned.err
     assert "2.0 KiB" in planned.out
 
-    done = highwater(tmp_path, "maintain")
+    done = in_process(tmp_path, "maintain")
     assert (done.code, killed.exists()) == (0, False), done.err
     lines = [line.split() for line in done.out.splitlines() if line.strip()]
     assert lines[0] == ["table", "files", "before", "after", "removed", "freed"]
     assert lines[2:] == [["gold.runs", "0", "0", "1", "2.0", "KiB"]]
 
-    again = highwater(tmp_path, "maintain")
+    again = in_process(tmp_path, "maintain")
     assert (again.code, again.out) == (0, "")
     assert "nothing to do" in again.err

@@ -7,15 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines import gold
-from pipelines.bronze.ingest import ingest
 from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.session import build_session
-from pipelines.silver.parse import parse
 
 ROOT = Path(__file__).resolve().parents[2]
-SLICE = ROOT / "tests" / "data" / "slice"
 
 
 @pytest.fixture(scope="session")
@@ -38,16 +34,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session(load_config(None, settings), "highwater tests")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def slice_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """The bundled slice in one run over everything, gold included. To be read only: all tests share it."""
-    lake, config = Lake(spark, tmp_path_factory.mktemp("slice")), load_config()
-    ingest(spark, lake, [SLICE], config.ingest, "run")
-    parse(lake)
-    gold.refresh(lake, config, "run")
-    return lake
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The follower side on Spark: the tables of the bundled slice are what the pure replay gives."""
+"""The follower side on Spark: from silver rows to the tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pyspark.sql import SparkSession
 
 from pipelines.folds import collect_tables
 from pipelines.lake import Lake
-from pipelines.premises_stage import collect_premises
 from pipelines.replay.context import Contexts
-from pipelines.replay.followers_stage import EVENT_TYPES, KEY, follower_blobs, follower_events
+from pipelines.replay.followers_stage import follower_blobs
 from schemas import replicas as r
 from schemas import silver
 from schemas.table import TableSpec
@@ -25,22 +24,6 @@ def fact(spec: TableSpec, second: int, line_no: int, **values: Any) -> dict[str,
     place = {"cluster_id": "c", "broker_id": 3, "file_id": "f", "byte_offset": line_no, "line_no": line_no}
     at = {"time": datetime.fromtimestamp(second, UTC), "topic": "ledger", "partition": 0}
     return row | place | at | {"fact_no": 0} | values
-
-
-def test_the_slice(slice_lake: Lake):
-    lake = slice_lake
-    events = follower_events(lake, collect_premises(lake, 5_000_000).contexts)
-    assert events is not None
-    assert events.columns == [*KEY, *EVENT_TYPES]
-    truncations, stays = lake.read(r.REPLICA_TRUNCATIONS), lake.read(r.FETCHER_TIMELINE)
-    for spec, table in ((r.REPLICA_TRUNCATIONS, truncations), (r.FETCHER_TIMELINE, stays)):
-        assert table.count() == table.select(*spec.keys).distinct().count() > 0
-    lines = lake.read(silver.TRUNCATIONS).where("source IN ('log', 'no_effect')")
-    assert truncations.where("logged_time IS NOT NULL").count() == lines.count()
-    assert truncations.where("class = 'differs'").count() == 0
-    assert truncations.where("reply_source = 'logged'").count() > 0
-    assert stays.where("fetcher_id = predicted_fetcher_id").count() > 0
-    assert stays.where("fetcher_id <> predicted_fetcher_id").count() == 0
 
 
 def test_up_to_2_5_trace_lines_tell_the_high_watermark(spark: SparkSession, lake: Lake):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -29,19 +28,37 @@ def fill(lake: Lake, spec: TableSpec, rows: list[Row]) -> None:
     lake.replace(spec, lake.spark.createDataFrame(values, spec.worker_schema), stamp="audit-1")
 
 
+#: What each hour of the lake has, beside a produce; of the last one nobody wrote anything.
+QUIET, VIOLATED, OPEN, OBSERVED, EMPTY = range(5)
+FINDINGS = [
+    found(12, time=at(VIOLATED * HOUR_MS)),
+    found(13, time=at(OPEN * HOUR_MS + 12), severity="open"),
+    found(14, time=at(OBSERVED * HOUR_MS + 12), severity="observation"),
+]
+
+
 @pytest.fixture(scope="module")
 def hours(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A lake whose two hours each have a produce; tests write findings into it, and `audited` takes them out."""
+    """A lake of those hours, which no audit has judged yet."""
     lake = Lake(spark, tmp_path_factory.mktemp("gate"))
     lake.create(TABLES)
     fill(lake, LOG_FILES, [log_file("a/server.log", 1)])
     fill(lake, COVERAGE, [covered(1, "request.produce", 10)])
+    fill(lake, DELAYED_OPERATIONS, [operation(hour, arrival_ms=hour * HOUR_MS + 5) for hour in range(EMPTY)])
     return lake
+
+
+@pytest.fixture(scope="module")
+def audited(hours: Lake) -> Lake:
+    """The same with what the rules found; their results are of all hours together, and one is violated."""
+    fill(hours, VIOLATIONS, FINDINGS)
+    fill(hours, RULE_RESULTS, [result(verdict="violated", cases=1)])
+    return hours
 
 
 @pytest.fixture
 def judge(hours: Lake, monkeypatch: pytest.MonkeyPatch):
-    """The step in the ring's session; gives code and lines."""
+    """The step in the ring's session, of an hour or of all; gives code and lines."""
 
     @contextmanager
     def opened(_: steps.Run) -> Iterator[Lake]:
@@ -50,83 +67,44 @@ def judge(hours: Lake, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(steps, "lake_of", opened)
     monkeypatch.setattr(steps.gold, "is_current", lambda _lake, _run_id: True)
 
-    def gate(since: datetime | None, until: datetime | None, fail_on: str = "inconclusive") -> tuple[ExitCode, str]:
+    def gate(hour: int | None, fail_on: str = "inconclusive") -> tuple[ExitCode, str]:
         console = CaptureConsole()
-        run = steps.Run(load_config(), console, hours.root, Path("unused"), since, until)
-        code = steps.gate(run, fail_on)
+        bounds = (None, None) if hour is None else (at(hour * HOUR_MS), at((hour + 1) * HOUR_MS))
+        code = steps.gate(steps.Run(load_config(), console, hours.root, Path("unused"), *bounds), fail_on)
         return code, "\n".join(console.texts("result"))
 
     return gate
 
 
-@pytest.fixture(scope="module")
-def produced(hours: Lake) -> Lake:
-    fill(hours, DELAYED_OPERATIONS, [operation(1), operation(2, arrival_ms=HOUR_MS + 5)])
-    fill(hours, RULE_RESULTS, [result()])
-    return hours
-
-
-@pytest.fixture
-def audited(produced: Lake) -> Iterator[Lake]:
-    yield produced
-    if produced.has_rows(VIOLATIONS):
-        fill(produced, VIOLATIONS, [])
-
-
 def test_a_lake_without_an_audit_is_an_error(judge) -> None:
     with pytest.raises(InputError, match="holds no audit"):
-        judge(None, None)
+        judge(None)
 
 
-@pytest.fixture
-def violated(audited: Lake) -> Iterator[Lake]:
-    """Of all hours together, which is what rules have results of, one is violated."""
-    fill(audited, RULE_RESULTS, [result(verdict="violated", cases=1)])
-    yield audited
-    fill(audited, RULE_RESULTS, [result()])
-
-
-def test_a_violation_fails_its_own_hour_only(violated: Lake, judge) -> None:
-    fill(violated, VIOLATIONS, [found(12)])
-    code, said = judge(at(0), at(HOUR_MS))
+def test_a_violation_fails_its_own_hour_only(audited: Lake, judge) -> None:
+    """Its time is the hour's first instant, and the one after the last of the hour before."""
+    code, said = judge(VIOLATED)
     assert code == ExitCode.VIOLATED
-    assert "violated: committed-data-lost  orders-0, offset 12, leader epoch 5  2026-11-20T14:00:00.012Z" in said
-    code, said = judge(at(HOUR_MS), at(2 * HOUR_MS))
+    assert "violated: committed-data-lost  orders-0, offset 12, leader epoch 5  2026-11-20T15:00:00.000Z" in said
+    code, said = judge(QUIET)
     assert code == ExitCode.CLEAN
     assert "offset 12" not in said
-    assert judge(None, None)[0] == ExitCode.VIOLATED
-
-
-def test_a_violation_without_a_time_fails_every_hour(audited: Lake, judge) -> None:
-    fill(audited, VIOLATIONS, [found(12, time=None)])
-    for hour in (0, 1):
-        code, said = judge(at(hour * HOUR_MS), at((hour + 1) * HOUR_MS), "violated")
-        assert code == ExitCode.VIOLATED
-        assert "at no known time" in said
-
-
-def test_the_bounds_are_the_first_instant_and_the_one_after_the_last(audited: Lake, judge) -> None:
-    fill(audited, VIOLATIONS, [found(1, time=at(HOUR_MS))])
-    assert judge(at(0), at(HOUR_MS))[0] == ExitCode.CLEAN
-    assert judge(at(HOUR_MS), at(2 * HOUR_MS))[0] == ExitCode.VIOLATED
+    assert judge(None)[0] == ExitCode.VIOLATED
 
 
 def test_a_case_left_open_is_inconclusive_in_its_hour(audited: Lake, judge) -> None:
-    fill(audited, VIOLATIONS, [found(12, severity="open")])
-    code, said = judge(at(0), at(HOUR_MS))
+    code, said = judge(OPEN)
     assert code == ExitCode.INCONCLUSIVE
     assert "1 case cannot be decided" in said
-    assert judge(at(0), at(HOUR_MS), "violated")[0] == ExitCode.CLEAN
-    assert judge(at(HOUR_MS), at(2 * HOUR_MS))[0] == ExitCode.CLEAN
+    assert judge(OPEN, "violated")[0] == ExitCode.CLEAN
 
 
 def test_an_observation_fails_nothing(audited: Lake, judge) -> None:
-    fill(audited, VIOLATIONS, [found(12, severity="observation")])
-    assert judge(None, None)[0] == ExitCode.CLEAN
+    assert judge(OBSERVED)[0] == ExitCode.CLEAN
 
 
 def test_an_hour_that_nobody_wrote_in_shows_nothing(audited: Lake, judge) -> None:
-    code, said = judge(at(2 * HOUR_MS), at(3 * HOUR_MS))
+    code, said = judge(EMPTY)
     assert code == ExitCode.INCONCLUSIVE
     assert "no acks=all produce" in said
 
@@ -135,8 +113,16 @@ def test_files_that_no_audit_has_seen_yet_are_no_clean_hour(
     audited: Lake, judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps.gold, "is_current", lambda _lake, _run_id: False)
-    code, said = judge(at(0), at(HOUR_MS))
+    code, said = judge(QUIET)
     assert code == ExitCode.INCONCLUSIVE
     assert "highwater replay" in said
-    fill(audited, VIOLATIONS, [found(12)])
-    assert judge(at(0), at(HOUR_MS))[0] == ExitCode.VIOLATED
+    assert judge(VIOLATED)[0] == ExitCode.VIOLATED
+
+
+def test_a_violation_without_a_time_fails_every_hour(audited: Lake, judge) -> None:
+    # The last test of the file: nothing else is in the table from here on.
+    fill(audited, VIOLATIONS, [found(12, time=None)])
+    for hour in (QUIET, OBSERVED):
+        code, said = judge(hour, "violated")
+        assert code == ExitCode.VIOLATED
+        assert "at no known time" in said

@@ -1,8 +1,10 @@
 """The report's queries against an oracle of plain Python over the same rows."""
 
 import random
+import shutil
 from collections import Counter
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +38,7 @@ from tests.unit.report.rows import (
     random_appends,
     random_fetches,
     random_operations,
-    request,
+    random_requests,
     result,
     source,
 )
@@ -69,6 +71,37 @@ def collect(lake: Lake, config: Config, since: datetime | None = None, until: da
     return collect_report(lake.spark, lake, config, run=RUN, since=since, until=until)
 
 
+PRODUCES = random_operations(seed=7, size=600)
+FETCHES = random_fetches(seed=9, size=700)
+APPENDS = random_appends(seed=8, size=400)
+REQUESTS = random_requests(seed=3, size=500)
+WINDOWS = {"all": (None, None), "half a minute": (15_000, 45_000)}
+
+
+@pytest.fixture(scope="module")
+def busy(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A lake of operations of every kind; those of one kind change nothing of the others'. To be read only."""
+    lake = Lake(spark, tmp_path_factory.mktemp("busy"))
+    minimal(lake)
+    fill(lake, DELAYED_OPERATIONS, PRODUCES + FETCHES + APPENDS)
+    fill(lake, REQUEST_PHASES, REQUESTS)
+    intervals = [
+        blame_interval(3, at(44_000), True, "coordinator"),
+        blame_interval(2, at(44_999), True),
+        blame_interval(3, at(45_000), True),
+        blame_interval(1, at(0), False),
+    ]
+    fill(lake, REPLICA_BLAME, intervals)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def reports(busy: Lake, config: Config) -> dict[str, Report]:
+    """Its reports by window."""
+    bounds = {name: [None if ms is None else at(ms) for ms in window] for name, window in WINDOWS.items()}
+    return {name: collect(busy, config, since, until) for name, (since, until) in bounds.items()}
+
+
 def total_of(row: Row) -> float:
     return (row["completed_time"] - row["arrival_time"]) / timedelta(milliseconds=1)
 
@@ -77,28 +110,13 @@ def blamed_of(row: Row) -> int:
     return row["closing_replica"] or (row["broker_id"] if row["closing_role"] == "leader" else -1)
 
 
-@pytest.mark.parametrize("window", [(None, None), (15_000, 45_000)])
-def test_operations_and_blame_agree_with_plain_python(
-    lake: Lake, config: Config, window: tuple[int | None, int | None]
-) -> None:
-    minimal(lake)
-    everything = random_operations(seed=7, size=600)
-    # Of another kind: they are reported beside the produces, and change nothing of theirs.
-    fill(lake, DELAYED_OPERATIONS, everything + random_fetches(seed=5, size=500) + random_appends(seed=6, size=300))
-    intervals = [
-        blame_interval(1, at(44_000), True, "coordinator"),
-        blame_interval(2, at(44_999), True),
-        blame_interval(3, at(45_000), True),
-        blame_interval(1, at(0), False),
-    ]
-    fill(lake, REPLICA_BLAME, intervals)
-    since, until = (None if ms is None else at(ms) for ms in window)
-
-    report = collect(lake, config, since, until)
-
+@pytest.mark.parametrize("window", WINDOWS)
+def test_operations_and_blame_agree_with_plain_python(reports: dict[str, Report], window: str) -> None:
+    report = reports[window]
+    since, until = (None if ms is None else at(ms) for ms in WINDOWS[window])
     rows = [
         row
-        for row in everything
+        for row in PRODUCES
         if (since is None or row["arrival_time"] >= since) and (until is None or row["arrival_time"] < until)
     ]
     produce = report.operations.produce
@@ -174,13 +192,8 @@ def within(measured: list[Row], n: int) -> Any:
     return pytest.approx(len(close) / len(measured), abs=1e-6)
 
 
-def test_fetches_agree_with_plain_python(lake: Lake, config: Config) -> None:
-    minimal(lake)
-    rows = random_fetches(seed=9, size=700)
-    fill(lake, DELAYED_OPERATIONS, [*rows, operation(1), *random_appends(seed=1, size=50)])
-
-    fetches = collect(lake, config).operations.fetch
-
+def test_fetches_agree_with_plain_python(reports: dict[str, Report]) -> None:
+    rows, fetches = FETCHES, reports["all"].operations.fetch
     waited = [row for row in rows if row["parked"]]
     for figures, own in ((fetches, rows), (fetches.parked, waited)):
         classes = Counter(row["class"] for row in own)
@@ -220,14 +233,8 @@ def test_fetches_agree_with_plain_python(lake: Lake, config: Config) -> None:
     assert {row.api for row in fetches.worst} == {"FETCH"}
 
 
-def test_coordinators_agree_with_plain_python(lake: Lake, config: Config) -> None:
-    minimal(lake)
-    rows = random_appends(seed=8, size=400)
-    fill(lake, DELAYED_OPERATIONS, [*rows, operation(1), fetch(2)])
-    fill(lake, REPLICA_BLAME, [blame_interval(2, at(0), True), blame_interval(3, at(0), True, "coordinator")])
-
-    report = collect(lake, config)
-
+def test_coordinators_agree_with_plain_python(reports: dict[str, Report]) -> None:
+    rows, report = APPENDS, reports["all"]
     made = report.operations.coordinator
     classes = Counter(row["class"] for row in rows)
     good = [row for row in rows if row["succeeded"]]
@@ -264,26 +271,8 @@ def test_the_verdict_is_about_produces(lake: Lake, config: Config) -> None:
     assert verdict() == "clean"
 
 
-def test_latency_by_kind_of_request(lake: Lake, config: Config) -> None:
-    minimal(lake)
-    rng = random.Random(3)
-    rows = []
-    for number in range(500):
-        api, acks, replica = rng.choice(
-            [
-                *[("PRODUCE", acks, None) for acks in (-1, 0, 1)],
-                *[("FETCH", None, replica) for replica in (2, -1)],
-                ("END_TXN", None, None),
-                ("METADATA", None, None),
-            ]
-        )
-        changes = {"total_time_ms": round(rng.random() * 50, 3), "remote_time_ms": round(rng.random() * 40, 3)}
-        unaccounted = rng.choice((0.0, 1.0, -1.0, 1.2))
-        rows.append(request(number, api=api, acks=acks, replica_id=replica, unaccounted_ms=unaccounted, **changes))
-    fill(lake, REQUEST_PHASES, rows)
-
-    latency = collect(lake, config).latency
-
+def test_latency_by_kind_of_request(reports: dict[str, Report]) -> None:
+    rows, latency = REQUESTS, reports["all"].latency
     kinds = {
         "produce_acks_all": [row for row in rows if row["acks"] == -1],
         "produce_acks_1": [row for row in rows if row["acks"] in (0, 1)],
@@ -440,15 +429,15 @@ def test_a_long_timeline_is_coarsened(lake: Lake, config: Config) -> None:
     assert any("timeline" in note and "too long" in note for note in report.notes)
 
 
-def test_the_same_rows_in_more_files_give_the_same_report(spark: SparkSession, lake: Lake, config: Config) -> None:
-    minimal(lake)
-    rows = random_operations(seed=11, size=200) + random_fetches(seed=2, size=200) + random_appends(seed=3, size=100)
-    fill(lake, DELAYED_OPERATIONS, rows)
-    once = collect(lake, config).model_dump()
+def test_the_same_rows_in_more_files_give_the_same_report(
+    spark: SparkSession, busy: Lake, reports: dict[str, Report], config: Config, tmp_path: Path
+) -> None:
+    lake = Lake(spark, Path(shutil.copytree(busy.root, tmp_path / "lake")))
+    rows = PRODUCES + FETCHES + APPENDS
     random.Random(1).shuffle(rows)
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, DELAYED_OPERATIONS.arrow_schema))
     lake.replace(DELAYED_OPERATIONS, frame.repartition(7))
-    again = collect(lake, config).model_dump()
+    once, again = reports["all"].model_dump(), collect(lake, config).model_dump()
     for report in (once, again):
         del report["provenance"]["delta_versions"]
     assert again == once

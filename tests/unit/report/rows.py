@@ -147,6 +147,25 @@ def random_appends(seed: int, size: int) -> list[Row]:
     return [row | {"operation_id": f"c{number:031x}", "api": apis[number % 2]} for number, row in enumerate(rows)]
 
 
+def random_requests(seed: int, size: int) -> list[Row]:
+    """Requests of every kind that a report tells apart."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(size):
+        api, acks, replica = rng.choice(
+            [
+                *[("PRODUCE", acks, None) for acks in (-1, 0, 1)],
+                *[("FETCH", None, replica) for replica in (2, -1)],
+                ("END_TXN", None, None),
+                ("METADATA", None, None),
+            ]
+        )
+        changes = {"total_time_ms": round(rng.random() * 50, 3), "remote_time_ms": round(rng.random() * 40, 3)}
+        unaccounted = rng.choice((0.0, 1.0, -1.0, 1.2))
+        rows.append(request(number, api=api, acks=acks, replica_id=replica, unaccounted_ms=unaccounted, **changes))
+    return rows
+
+
 def log_file(path: str, broker_id: int | None, **changes: Any) -> Row:
     return {
         "file_id": path,

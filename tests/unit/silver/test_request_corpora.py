@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,10 @@ RECORDS = {
     "m-4.0.2": 7_803,
     "m-4.2.1": 8_310,
 }
+#: Those with requests to coordinators of all kinds.
+COORDINATORS = ("zk27-faults", "zk28-faults", "kraft39-faults", "kraft43-faults", "kraft43-ops")
+#: What `make test` reads of them: the oldest, the newest, and one whose verdict is known; `make test-corpora` has all.
+AT_ONCE = ("lib-0.9", "m-0.10.0.1", "kip101", "m-4.2.1", "kraft43-faults")
 #: Tokens of a line that are changed: fewer than of those that are beside the tests.
 TOKENS_MAX = 40
 _API = re.compile(r'apiKey=(\w+)|api_key=(\d+)|"requestApiKeyName":"(\w+)|Name: ?(\w+)')
@@ -58,14 +63,19 @@ def records(corpus: str, naming: str = "") -> Iterator[Record]:
                     yield record(line.rstrip("\n"))
 
 
-@pytest.mark.parametrize(("corpus", "count"), RECORDS.items())
-def test_every_record_is_read(corpus: str, count: int):
+def each(corpora: Iterable[str]) -> list[Any]:
+    """Corpora as parameters."""
+    return [pytest.param(name, marks=[] if name in AT_ONCE else pytest.mark.long) for name in corpora]
+
+
+@pytest.mark.parametrize("corpus", each(RECORDS))
+def test_every_record_is_read(corpus: str):
     outcomes = Counter(parse_request(read).outcome for read in records(corpus))
-    assert outcomes.total() == count
+    assert outcomes.total() == RECORDS[corpus]
     assert outcomes.keys() <= {TYPED, KNOWN}
 
 
-@pytest.mark.parametrize("corpus", [corpus for corpus in RECORDS if corpus.startswith("m-")])
+@pytest.mark.parametrize("corpus", each(corpus for corpus in RECORDS if corpus.startswith("m-")))
 def test_a_line_of_each_api_says_what_it_has_or_nothing(corpus: str):
     lines: dict[str, Record] = {}
     for read in records(corpus):
@@ -77,6 +87,7 @@ def test_a_line_of_each_api_says_what_it_has_or_nothing(corpus: str):
         assert list(problems_of(read, TOKENS_MAX)) == []
 
 
+@pytest.mark.long
 def test_a_sample_of_28_says_the_same_in_either_form():
     sample = [read for number, read in enumerate(records("zk28-faults")) if number % 25 == 0]
     assert len(sample) > 2_000
@@ -84,7 +95,7 @@ def test_a_sample_of_28_says_the_same_in_either_form():
         assert rows(read._replace(message=as_text(read.message))) == rows(read)
 
 
-@pytest.mark.parametrize("corpus", ["zk27-faults", "zk28-faults", "kraft39-faults", "kraft43-faults", "kraft43-ops"])
+@pytest.mark.parametrize("corpus", each(COORDINATORS))
 def test_requests_to_coordinators_say_whose_they_are(corpus: str):
     seen: Counter[str] = Counter()
     for read in records(corpus, rf'["=](?:{"|".join(COLUMNS)})["}},]'):

@@ -244,9 +244,20 @@ def test_any_text_is_parsed(logger: str, message: str) -> None:
     assert_sound(parse_text(Record("server", 0, "INFO", logger, message)))
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_whatever_matches_a_template_fits_its_table(data: st.DataObject) -> None:
+    fits_its_table(data)
+
+
+@pytest.mark.long
+@settings(max_examples=1_500, deadline=None)
+@given(st.data())
+def test_more_that_matches_a_template_fits_its_table(data: st.DataObject) -> None:
+    fits_its_table(data)
+
+
+def fits_its_table(data: st.DataObject) -> None:
     """Texts made from the patterns themselves, odd numbers included."""
     template = data.draw(st.sampled_from(TEMPLATES))
     logger = data.draw(st.sampled_from(template.loggers))

@@ -13,14 +13,17 @@ import duckdb
 import orjson
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from bench.cookbook import DOCUMENT, answered, questions, shown
 from pipelines.answers import plain_rows
 from pipelines.delta_log import find_tables
 from pipelines.duckdb_views import duckdb_script
+from pipelines.views import query, register
 from schemas.catalog import BY_FULL_NAME
 from schemas.views import VIEWS
-from tests.e2e.conftest import ROOT, Ended, highwater
+from tests.spark.audits.conftest import Verb
+from tests.verbs import ROOT, Ended
 
 DOCUMENTED = DOCUMENT.read_text(encoding="utf-8")
 QUESTIONS = questions(DOCUMENTED)
@@ -28,27 +31,18 @@ IN_PYTHON = [question for question in QUESTIONS if question.python]
 
 
 @pytest.fixture(scope="module")
-def lake(audited: tuple[Path, Ended], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake(audited_slice: tuple[Path, Ended], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The audited slice under the name that the documents give it."""
     named = tmp_path_factory.mktemp("cookbook") / "highwater-lake"
-    named.symlink_to(audited[0] / "lake")
+    named.symlink_to(audited_slice[0] / "lake")
     return named
 
 
 @pytest.fixture(scope="module")
-def spark_says(lake: Path) -> dict[str, Any]:
-    """Answers and views, by one process: starting Spark takes longer than all of them."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.cookbook", str(lake), "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = orjson.loads(done.stdout)
-    return said
+def registered(spark: SparkSession, lake: Path) -> SparkSession:
+    """The session, in which the lake's tables and views have their names."""
+    register(spark, lake)
+    return spark
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +63,9 @@ def test_there_are_questions_for_each_of_its_readers() -> None:
         assert DOCUMENTED.count(f"\n{part}\n") == 1
 
 
-def test_spark_answers_as_the_document_says(spark_says: dict[str, Any]) -> None:
-    assert answered(DOCUMENTED, spark_says["answers"]) == DOCUMENTED, (
+def test_spark_answers_as_the_document_says(registered: SparkSession) -> None:
+    answers = [shown(query(registered, question.sql)) for question in QUESTIONS]
+    assert answered(DOCUMENTED, answers) == DOCUMENTED, (
         "if the answers are right, run `python -m bench.cookbook LAKE` on a lake of tests/data/slice"
     )
 
@@ -89,9 +84,9 @@ def test_deltalake_alone_gives_the_same_answer(question: Any, lake: Path, monkey
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_a_view_has_the_same_rows_in_both_engines(view: Any, duck: Any, spark_says: dict[str, Any]) -> None:
+def test_a_view_has_the_same_rows_in_both_engines(view: Any, duck: Any, registered: SparkSession) -> None:
     theirs = plain_rows(duck.sql(f"select * from {view.name}").to_arrow_table())
-    ours = spark_says["views"][view.name]
+    ours = plain_rows(query(registered, f"select * from {view.name}"))
     assert sorted(map(_comparable, ours)) == sorted(map(_comparable, theirs))
 
 
@@ -141,6 +136,8 @@ def test_tables_are_listed_for_programs_without_spark(lake: Path) -> None:
     assert told["size_bytes"] > 0
 
 
-def test_a_query_is_answered_on_stdout(audited: tuple[Path, Ended]) -> None:
-    ended = highwater(audited[0], "sql", "select replica_id, operations from broker_blame order by 1 limit 1", "--json")
+def test_a_query_is_answered_on_stdout(audited_slice: tuple[Path, Ended], verb: Verb) -> None:
+    ended = verb(
+        audited_slice[0], "sql", "select replica_id, operations from broker_blame order by 1 limit 1", "--json"
+    )
     assert (ended.code, orjson.loads(ended.out)) == (0, [{"replica_id": -1, "operations": 3}]), ended.err

@@ -17,10 +17,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from tests.e2e.conftest import SLICE, Ended, highwater
+from tests.spark.audits.conftest import Verb
 from tests.unit.bronze.wrapping import wrapped
+from tests.verbs import SLICE, Ended
 
-pytestmark = pytest.mark.e2e
 BOM = b"\xef\xbb\xbf"
 #: What a report says of places: they differ, and nothing else may.
 PLACES = {"file", "line_no", "byte_offset", "provenance", "files", "lines"}
@@ -78,7 +78,7 @@ def members() -> dict[str, dict[str, bytes]]:
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+def packed(verb: Verb, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     """The bundles, audited once."""
     folder = tmp_path_factory.mktemp("packed")
     bundles = folder / "bundles"
@@ -93,7 +93,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     with zipfile.ZipFile(bundles / "broker-2.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("inner/broker-2.tgz", gzip.compress(tar(inner)))
     (bundles / "broker-3.tar.gz").write_bytes(gzip.compress(tar(third)))
-    return bundles, highwater(folder, "audit", bundles)
+    return bundles, verb(folder, "audit", bundles)
 
 
 def told(value: Any) -> Any:
@@ -103,16 +103,18 @@ def told(value: Any) -> Any:
     return [told(one) for one in value] if isinstance(value, list) else value
 
 
+@pytest.mark.long
 def test_the_slice_gives_the_same_answers_however_it_is_packed(
-    audited: tuple[Path, Ended], packed: tuple[Path, Ended]
+    audited_slice: tuple[Path, Ended], packed: tuple[Path, Ended]
 ) -> None:
-    plain, ended = audited[1], packed[1]
+    plain, ended = audited_slice[1], packed[1]
     assert ended.code == plain.code == 0, ended.err
     assert {key for key in plain.report if told(ended.report[key]) != told(plain.report[key])} <= {"provenance"}
     assert ended.report["observations"]
     assert ended.report["coverage"]["lines"] == plain.report["coverage"]["lines"]
 
 
+@pytest.mark.long
 def test_evidence_shows_where_it_stands_and_the_text_without_its_wrapper(packed: tuple[Path, Ended]) -> None:
     bundles, ended = packed
     wrapped_members = members()
@@ -132,10 +134,10 @@ def test_evidence_shows_where_it_stands_and_the_text_without_its_wrapper(packed:
     assert len(seen) > 1
 
 
-def test_foreign_logs_end_with_2_and_say_what_is_expected(tmp_path: Path) -> None:
+def test_foreign_logs_end_with_2_and_say_what_is_expected(verb: Verb, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "app.log").write_bytes(b"Nov 20 15:29:54 host sshd[1]: Accepted \x1b[31m publickey\n" * 500)
-    ended = highwater(tmp_path, "audit", tmp_path / "logs")
+    ended = verb(tmp_path, "audit", tmp_path / "logs")
     assert ended.code == 2
     (said,) = ended.complaints
     assert "hardly anything is Kafka's, 0 of 500 records" in said

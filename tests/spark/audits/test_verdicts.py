@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ALL, CORPORA, Ended, highwater
+from tests.spark.audits.conftest import Verb
+from tests.spark.audits.corpora import ALL, LOSSES, available
+from tests.verbs import CORPORA, Ended
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.corpora,
-    pytest.mark.skipif(not CORPORA.is_dir(), reason="the large corpora are not beside this checkout"),
+    pytest.mark.skipif(not available(), reason="the large corpora are not beside this checkout"),
 ]
 
 
 @pytest.fixture
-def audited(corpora: tuple[Path, Ended]) -> Ended:
+def judged(corpora: tuple[Path, Ended]) -> Ended:
     return corpora[1]
 
 
@@ -34,21 +35,33 @@ def place(one: dict[str, Any]) -> tuple[str, str, int, int, int]:
     return one["rule_id"], one["topic"], one["partition"], one["offset_start"], one["offset_end"]
 
 
-def test_every_violation_is_one_that_is_known(audited: Ended):
-    assert sorted(place(one) for one in audited.report["violations"]) == [
-        ("acked-as-duplicate-of-another-batch", "payments", 2, 1714, 1715),
-        ("committed-data-lost", "ledger", 0, 118, 119),
-        ("committed-data-lost", "sessions", 1, 115, 341),
-        ("committed-data-lost", "sessions", 2, 948, 1156),
-        ("late-completion", "transfers", 0, 28, 29),
-        ("late-completion", "transfers", 2, 18, 19),
-    ]
-    assert audited.report["open_cases"] == []
-    assert all(1 <= len(one["evidence"]) <= 20 for one in audited.report["violations"])
+OF_SMALL_CORPORA = [
+    ("committed-data-lost", "ledger", 0, 118, 119),
+    ("committed-data-lost", "sessions", 1, 115, 341),
+    ("committed-data-lost", "sessions", 2, 948, 1156),
+    ("late-completion", "transfers", 0, 28, 29),
+    ("late-completion", "transfers", 2, 18, 19),
+]
+SWALLOWED = ("acked-as-duplicate-of-another-batch", "payments", 2, 1714, 1715)
 
 
-def test_the_hole_of_kip_101(audited: Ended):
-    (lost,) = found(audited, "violations", "kip101")
+@pytest.mark.parametrize(
+    ("corpora", "known"),
+    [
+        pytest.param(LOSSES, OF_SMALL_CORPORA, id="losses"),
+        pytest.param(*ALL.values, [SWALLOWED, *OF_SMALL_CORPORA], id="all", marks=pytest.mark.long),
+    ],
+    indirect=["corpora"],
+    scope="session",
+)
+def test_every_violation_is_one_that_is_known(judged: Ended, known: list[tuple[Any, ...]]):
+    assert sorted(place(one) for one in judged.report["violations"]) == known
+    assert judged.report["open_cases"] == []
+    assert all(1 <= len(one["evidence"]) <= 20 for one in judged.report["violations"])
+
+
+def test_the_hole_of_kip_101(judged: Ended):
+    (lost,) = found(judged, "violations", "kip101")
     assert (lost["cause"], lost["known_bug"], lost["leader_epoch"]) == ("truncated_to_high_watermark", "KAFKA-1211", 0)
     assert "Broker 3 truncated to its own high watermark 118, on becoming follower of broker 2" in lost["message"]
     assert "elected in epoch 2, at 118" in lost["message"]
@@ -58,22 +71,22 @@ def test_the_hole_of_kip_101(audited: Ended):
 
 
 @pytest.mark.long
-def test_the_same_without_any_file_of_a_data_directory(tmp_path: Path):
+def test_the_same_without_any_file_of_a_data_directory(verb: Verb, tmp_path: Path):
     logs = tmp_path / "logs"
     for broker in (CORPORA / "kip101").glob("broker-*"):
         (logs / broker.name).mkdir(parents=True)
         (logs / broker.name / "logs").symlink_to(broker / "logs")
-    ended = highwater(tmp_path, "audit", logs)
+    ended = verb(tmp_path, "audit", logs)
     assert [place(one) for one in ended.report["violations"]] == [("committed-data-lost", "ledger", 0, 118, 119)]
     assert ended.report["violations"][0]["cause"] == "truncated_to_high_watermark"
 
 
-def test_what_unclean_elections_cost(audited: Ended):
-    lost = found(audited, "violations", "unclean28")
+def test_what_unclean_elections_cost(judged: Ended):
+    lost = found(judged, "violations", "unclean28")
     assert {one["cause"] for one in lost} == {"unclean_election"}
     ranges = {one["partition"]: (one["offset_start"], one["offset_end"], one["time"]) for one in lost}
     assert acknowledged("unclean28", "sessions", ranges) == {1: 149, 2: 132}
-    elections = [one for one in found(audited, "observations", "unclean28") if one["rule_id"] == "unclean-election"]
+    elections = [one for one in found(judged, "observations", "unclean28") if one["rule_id"] == "unclean-election"]
     assert {(one["partition"], one["leader_epoch"]) for one in elections} == {(1, 3), (2, 5)}
 
 
@@ -92,21 +105,22 @@ def acknowledged(corpus: str, topic: str, ranges: dict[int, tuple[int, int, str]
     return counted
 
 
-def test_what_kafka_13091_held_up_is_late_and_nothing_else_is(audited: Ended):
-    held_up = found(audited, "violations", "lostwake28")
+def test_what_kafka_13091_held_up_is_late_and_nothing_else_is(judged: Ended):
+    held_up = found(judged, "violations", "lostwake28")
     assert {(one["rule_id"], one["known_bug"]) for one in held_up} == {("late-completion", "KAFKA-13091")}
-    produce = audited.report["operations"]["produce"]
+    produce = judged.report["operations"]["produce"]
     assert produce["known_bugs"] == {"KAFKA-13091": 2}
     assert produce["contradicted"] == 0
 
 
-def test_the_swallowed_record(audited: Ended):
-    (swallowed,) = found(audited, "violations", "kraft43-faults")
+@pytest.mark.parametrize("corpora", [ALL], indirect=True, scope="session")
+def test_the_swallowed_record(judged: Ended):
+    (swallowed,) = found(judged, "violations", "kraft43-faults")
     assert "183 bytes" in swallowed["message"]
     assert "296 bytes" in swallowed["message"]
     assert [one["rule_id"] for one in swallowed["implied"]] == ["error-yet-committed"]
 
 
 @pytest.mark.parametrize("corpora", [ALL], indirect=True, scope="session")
-def test_a_deleted_topic_is_no_loss(audited: Ended):
-    assert found(audited, "violations", "kraft43-ops") == []
+def test_a_deleted_topic_is_no_loss(judged: Ended):
+    assert found(judged, "violations", "kraft43-ops") == []

@@ -8,18 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pipelines.rules.registry import BY_ID
 from tests.crash.lakes import digest, tables
-from tests.e2e.conftest import SLICE, Ended, highwater
+from tests.spark.audits.conftest import Verb
+from tests.verbs import SLICE, Ended
 
-pytestmark = pytest.mark.e2e
 Audited = tuple[Path, Ended]
 
 
-def test_the_slice_is_clean_and_its_replay_is_close(audited: Audited):
-    _, ended = audited
+def test_the_slice_is_clean_and_its_replay_is_close(audited_slice: Audited):
+    _, ended = audited_slice
     assert ended.code == 0, ended.err
     report = ended.report
     assert (report["schema_version"], report["verdict"], report["tier"]) == (1, "clean", "T1")
@@ -34,8 +32,8 @@ def test_the_slice_is_clean_and_its_replay_is_close(audited: Audited):
     assert sum(produce[name] for name in classes) == produce["observed"]
 
 
-def test_fetches_are_replayed_closely(audited: Audited):
-    fetch = audited[1].report["operations"]["fetch"]
+def test_fetches_are_replayed_closely(audited_slice: Audited):
+    fetch = audited_slice[1].report["operations"]["fetch"]
     assert fetch["observed"] > 3000
     assert fetch["contradicted"] == 0
     assert fetch["cause_known"] >= 0.99
@@ -49,8 +47,8 @@ def test_fetches_are_replayed_closely(audited: Audited):
     assert {group["reader"] for group in fetch["groups"]} == {"follower", "consumer"}
 
 
-def test_requests_to_coordinators_are_replayed_closely(audited: Audited):
-    report = audited[1].report
+def test_requests_to_coordinators_are_replayed_closely(audited_slice: Audited):
+    report = audited_slice[1].report
     coordinator = report["operations"]["coordinator"]
     assert coordinator["observed"] > 0
     assert coordinator["contradicted"] == 0
@@ -60,28 +58,28 @@ def test_requests_to_coordinators_are_replayed_closely(audited: Audited):
     assert {api.lower() for api in coordinator["by_api"]} <= set(report["latency"])
 
 
-def test_brokers_are_known_from_their_logs_alone(audited: Audited):
-    brokers = audited[1].report["brokers"]
+def test_brokers_are_known_from_their_logs_alone(audited_slice: Audited):
+    brokers = audited_slice[1].report["brokers"]
     assert [broker["broker_id"] for broker in brokers] == [1, 2, 3]
     assert {broker["kafka_version"] for broker in brokers} == {"3.9.1"}
     assert {broker["mode"] for broker in brokers} == {"kraft"}
     assert {broker["config"]["replica.lag.time.max.ms"] for broker in brokers} == {"6000"}
 
 
-def test_the_pause_of_broker_2_is_blamed_on_it(audited: Audited):
-    blame = audited[1].report["blame"]
+def test_the_pause_of_broker_2_is_blamed_on_it(audited_slice: Audited):
+    blame = audited_slice[1].report["blame"]
     assert blame[0]["broker_id"] == 2
     assert blame[0]["singled_out"]
 
 
-def test_nearly_every_line_is_understood(audited: Audited):
-    coverage = audited[1].report["coverage"]
+def test_nearly_every_line_is_understood(audited_slice: Audited):
+    coverage = audited_slice[1].report["coverage"]
     assert coverage["share_parsed"] >= 0.995
     assert coverage["lines"] == coverage["parsed"] + coverage["unparsed"]
 
 
-def test_every_rule_is_asked_and_none_objects(audited: Audited):
-    report = audited[1].report
+def test_every_rule_is_asked_and_none_objects(audited_slice: Audited):
+    report = audited_slice[1].report
     assert {rule["rule_id"] for rule in report["rules"]} == set(BY_ID)
     assert report["violations"] == report["open_cases"] == []
     assert not any(rule["cases"] for rule in report["rules"])
@@ -90,8 +88,8 @@ def test_every_rule_is_asked_and_none_objects(audited: Audited):
     assert judged["two-leaders-one-epoch"] > 0
 
 
-def test_what_an_observation_says_stands_in_the_file(audited: Audited):
-    shown = [line for one in audited[1].report["observations"] for line in one["evidence"]]
+def test_what_an_observation_says_stands_in_the_file(audited_slice: Audited):
+    shown = [line for one in audited_slice[1].report["observations"] for line in one["evidence"]]
     assert shown
     for line in shown:
         with gzip.open(line["file"], "rb") as file:
@@ -99,29 +97,29 @@ def test_what_an_observation_says_stands_in_the_file(audited: Audited):
         assert line["text"][:200] in raw
 
 
-def test_results_on_stdout_progress_on_stderr(audited: Audited):
-    _, ended = audited
+def test_results_on_stdout_progress_on_stderr(audited_slice: Audited):
+    _, ended = audited_slice
     assert "clean" in ended.out.lower()
     assert "replay" in ended.err
     assert "replay  " not in ended.out
     assert "WARN" not in ended.out
 
 
-def test_stderr_has_our_progress_and_nothing_else(audited: Audited):
-    _, ended = audited
+def test_stderr_has_our_progress_and_nothing_else(audited_slice: Audited):
+    _, ended = audited_slice
     ours = re.compile(r"[a-zA-Z ]{32} +\d+\.\d s|  .+|wrote .+")
     assert [line for line in ended.err.splitlines() if not ours.fullmatch(line)] == []
 
 
-def test_markdown_says_the_same(audited: Audited):
-    _, ended = audited
+def test_markdown_says_the_same(audited_slice: Audited):
+    _, ended = audited_slice
     assert "clean" in (ended.report_dir / "report.md").read_text()
 
 
-def test_the_same_again_changes_nothing(audited: Audited, tell: Callable[[str], None]):
-    folder, first = audited
+def test_the_same_again_changes_nothing(audited_slice: Audited, verb: Verb, tell: Callable[[str], None]):
+    folder, first = audited_slice
     before = digest(folder / "lake")
-    second = highwater(folder, "audit", SLICE, report="again")
+    second = verb(folder, "audit", SLICE, report="again")
     assert second.code == first.code, second.err
     assert "0 new" in second.err
     tell(f"nothing new: {len(before)} files of {len(tables(folder / 'lake'))} tables")
@@ -136,26 +134,26 @@ def _lasting(report: dict[str, Any]) -> dict[str, Any]:
     return report | {"provenance": report["provenance"] | {"delta_versions": {**versions, "gold.runs": None}}}
 
 
-def test_a_window_restricts_what_is_reported(audited: Audited):
-    folder, first = audited
+def test_a_window_restricts_what_is_reported(audited_slice: Audited, verb: Verb):
+    folder, first = audited_slice
     bounds = "2026-11-20T15:34:00", "2026-11-20T15:34:04"
-    quiet = highwater(folder, "report", "--from", bounds[0], "--until", bounds[1], report="window")
+    quiet = verb(folder, "report", "--from", bounds[0], "--until", bounds[1], report="window")
     assert quiet.code == 0, quiet.err
     observed = quiet.report["operations"]["produce"]["observed"]
     assert 0 < observed < first.report["operations"]["produce"]["observed"]
 
 
-def test_tables_lists_the_lake(audited: Audited):
-    folder, _ = audited
-    ended = highwater(folder, "tables")
+def test_tables_lists_the_lake(audited_slice: Audited, verb: Verb):
+    folder, _ = audited_slice
+    ended = verb(folder, "tables")
     assert ended.code == 0, ended.err
     assert "delayed_operations" in ended.out
 
 
-def test_the_gate_passes_and_writes_nothing(audited: Audited):
-    folder, _ = audited
+def test_the_gate_passes_and_writes_nothing(audited_slice: Audited, verb: Verb):
+    folder, _ = audited_slice
     before = sorted((folder / "lake").rglob("*.json"))
-    ended = highwater(folder, "gate", "--from", "2026-11-20T15:00", "--until", "2026-11-20T16:00")
+    ended = verb(folder, "gate", "--from", "2026-11-20T15:00", "--until", "2026-11-20T16:00")
     assert (ended.code, ended.out) == (
         0,
         "gate: clean, from 2026-11-20T15:00:00.000Z until 2026-11-20T16:00:00.000Z\n",

@@ -25,11 +25,10 @@ from pipelines.silver.parse import parse
 from schemas.audit import EVIDENCE
 from schemas.state import REPLAYS
 from tests.cuts import cut_at_random, cut_every, deliver
+from tests.verbs import SLICE
 
-SLICE = Path(__file__).parents[1] / "data" / "slice"
 #: It has requests in every piece; another one is paused for a while.
 LATE_BROKER = 3
-pytestmark = pytest.mark.spark
 
 Starts = Mapping[Broker, Start]
 

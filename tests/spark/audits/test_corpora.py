@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.e2e.conftest import ALL, CORPORA, Ended, reports
+from pipelines.config import load_config
+from pipelines.lake import Lake
+from pipelines.report.collect import collect_report
+from pipelines.report.model import RunInfo
+from tests.spark.audits.corpora import ALL, available
+from tests.verbs import CORPORA, Ended
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.corpora,
     pytest.mark.parametrize("corpora", [ALL], indirect=True, scope="session"),
-    pytest.mark.skipif(not CORPORA.is_dir(), reason="the large corpora are not beside this checkout"),
+    pytest.mark.skipif(not available(), reason="the large corpora are not beside this checkout"),
 ]
 
 
@@ -29,7 +34,7 @@ def fault(corpus: str, what: str, shift_s: float = 0) -> str:
 
 
 @pytest.fixture(scope="session")
-def windows(corpora: tuple[Path, Ended]) -> dict[str, dict[str, Any]]:
+def windows(spark: SparkSession, corpora: tuple[Path, Ended]) -> dict[str, dict[str, Any]]:
     """Reports of the windows that the tests ask for.
 
     Who stands out is told per interval of 5 s. The window before has all requests before the stutter; the cluster that
@@ -41,7 +46,13 @@ def windows(corpora: tuple[Path, Ended]) -> dict[str, dict[str, Any]]:
         "during": (fault("slow28", "slow_start"), fault("slow28", "slow_end")),
         "after": (fault("slow28", "slow_end", 5), fault("slow28", "slow_end", 60)),
     }
-    return dict(zip(bounds, reports(corpora[0], list(bounds.values())), strict=True))
+    lake, info = Lake(spark, corpora[0] / "lake"), RunInfo("windows", "", "", "")
+    reports = {}
+    for name, window in bounds.items():
+        since, until = map(datetime.fromisoformat, window)
+        report = collect_report(spark, lake, load_config(), run=info, since=since, until=until)
+        reports[name] = report.model_dump(mode="json")
+    return reports
 
 
 def test_a_faulty_kraft_cluster_is_replayed_closely(windows: dict[str, dict[str, Any]]):
