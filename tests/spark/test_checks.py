@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pipelines.bronze.ingest import ingest
 from pipelines.config import load_config
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.premises_stage import collect_premises
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.context import Contexts
 from pipelines.silver.parse import parse
@@ -115,7 +118,8 @@ def checked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> La
     lake = Lake(spark, tmp_path_factory.mktemp("lake"))
     ingest(spark, lake, [logs], load_config(None).ingest, "run")
     parse(lake)
-    blobs = checked_blobs(lake, Contexts({(CLUSTER, broker): "2.8.2" for broker in BROKERS}))
+    contexts = Contexts({(CLUSTER, broker): "2.8.2" for broker in BROKERS})
+    blobs = checked_blobs(lake, replace(collect_premises(lake, 0), contexts=contexts))
     assert blobs is not None
     lake.create([PURGATORY_CHECKS])
     lake.replace_blobs(blobs, [PURGATORY_CHECKS], "run")
@@ -165,4 +169,4 @@ def test_a_check_without_cause_shows_where_a_request_tells_that_it_has_one_parti
 
 def test_there_is_nothing_to_check_below_t3(spark: SparkSession, lake: Lake):
     lake.create(silver.TABLES)
-    assert checked_blobs(lake, Contexts()) is None
+    assert checked_blobs(lake, Premises()) is None
