@@ -59,6 +59,7 @@ def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log(
         {("c", 1, MIN_ISR): ((0, "2"), (4, "3"))},
         {("c", 1, "orders", MIN_ISR): ((5, "1"), (6, None))},
         7,
+        {("c", 1): ((1, "3.6.2"), (6, "3.7.0"))},
     )
     for seed in range(20):
         random.Random(seed).shuffle(rows)

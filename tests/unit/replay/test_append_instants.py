@@ -52,7 +52,7 @@ def test_without_a_time_it_appends_when_it_has_nothing_else_to_do():
     ],
 )
 def test_whose_coordinator_gathers(version: str, told: dict[str, str], expected: int | None):
-    contexts = contexts_of({("c", 1): version}, {("c", 1): [ConfigLine(0, BROKER, None, told)]}, 0)
+    contexts = contexts_of({("c", 1): ((0, version),)}, {("c", 1): [ConfigLine(0, BROKER, None, told)]}, 0)
     assert contexts.of("c", 1, GROUP_TOPIC).append_linger_ms == expected
     assert contexts.of("c", 1, "orders").append_linger_ms is None
 
