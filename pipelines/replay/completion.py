@@ -158,6 +158,8 @@ def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
     True if so. Which fetch moved it is not known then.
     """
     assert operation.base_offset is not None
+    if operation.missing == o.NO_BASE_OFFSET:
+        return False  # counted: what was told may be of what lies before
     told_us = leadership.told.passed_us(operation.base_offset, operation.dequeued_us)
     shown_us = operation.lowest_us or operation.highest_us
     if told_us is None or (shown_us is not None and told_us >= shown_us - CLOCK_TICK_US):

@@ -134,3 +134,11 @@ def test_a_fetch_that_is_not_logged_may_have_closed_an_operation_any_time_before
     done = fold([START, produce(10, 0, answered_ms=12, timeout_ms=50), Event(200_000, e.LEADER_END, 200_000)])["r0"]
     assert (done.cause, done.missing) == (o.TIMER, o.FETCH_NOT_LOGGED)
     assert (done.lowest_us, done.highest_us) == (10_000, 61_000)
+
+
+def test_it_says_nothing_of_an_offset_that_is_counted():
+    """The high watermark that was told may be that of what lies before."""
+    counted = produce(10, None, answered_ms=22)._replace(records=1, error_code=0)
+    told = answered(fetch(11, 2, 0), 1, 12)
+    done = fold([START, counted, told, fetch(21, 2, 1)])["rNone"]
+    assert (done.missing, done.lowest_us, done.highest_us) == (o.NO_BASE_OFFSET, 20_900, 21_000)
