@@ -71,6 +71,7 @@ class BatchLog:
         self._since_us = 0
         #: The epoch is newer than fetches that are parked, and nothing has had them checked yet.
         self._unchecked = False
+        self._started_at = 0
         self._checks: list[Wake] = []
         #: Segments begun while the broker did not lead, and one whose first batch is yet to come.
         self._rolls: deque[Batch] = deque(maxlen=_ROLLS_MAX)
@@ -87,7 +88,7 @@ class BatchLog:
             self._take_up_rolls(event)
         self.leader_epoch = event.leader_epoch
         self._since_us = event.time_us
-        self._unchecked = not newly_leader
+        self._unchecked, self._started_at = not newly_leader, event.high_watermark or 0
         yield Wake(
             LEADER_START,
             event.offset,
@@ -267,7 +268,8 @@ class BatchLog:
             batch = self.uncommitted.popleft()
             batch.committed_lowest_us = min(batch.committed_lowest_us or highest_us, highest_us)
             batch.committed_highest_us = highest_us
-            self._check(max(batch.committed_lowest_us, self._since_us), highest_us)
+            if batch.base_offset >= self._started_at:  # else it was passed before the epoch began
+                self._check(max(batch.committed_lowest_us, self._since_us), highest_us)
             first_open = self._first_open()
             batch.unstable = first_open is not None and first_open <= batch.base_offset
             if batch.carriers is None:

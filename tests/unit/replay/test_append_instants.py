@@ -96,6 +96,11 @@ def test_so_has_the_high_watermark_that_moves():
     assert checks(appended(10, 0), begun, fetch(30, 2, 1)) == [(29_900, 30_000)]
 
 
+def test_what_was_passed_before_the_epoch_began_has_nothing_checked():
+    """``Partition.makeLeader`` has fetches checked only if it moves the high watermark, which its line shows."""
+    assert checks(appended(10, 0), epoch_1(20), appended(30, 1)) == [(29_900, 30_000)]
+
+
 def test_a_new_leader_has_nobody_to_fence():
     assert checks(appended(10, 0), fetch(15, 2, 1)) == []
 
