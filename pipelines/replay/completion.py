@@ -201,8 +201,6 @@ def expire(state: State, now_us: int) -> None:
         operation.lowest_us = min(operation.lowest_us or lowest_us, lowest_us)
         operation.highest_us = highest_us
         _name_missing_replica(state, operation)
-        if operation.missing == o.FETCH_NOT_LOGGED:
-            operation.lowest_us = operation.handled_us  # the fetch that nobody logged may have closed it any time
         state.decided.add(operation)
     state.waiting = still
 

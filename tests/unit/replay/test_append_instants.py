@@ -9,7 +9,6 @@ import pytest
 from pipelines.replay import outcome as o
 from pipelines.replay.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, GROUP_TOPIC, ConfigLine, contexts_of
 from pipelines.replay.wakes import BATCH, CHECK, Wake
-from schemas import events as e
 from schemas.events import Event
 from tests.unit.replay.histories import context, fetch, fold, leader_start, produce, wakes
 from tests.unit.replay.test_batches import appended, carried, of_kind
@@ -132,13 +131,6 @@ def test_a_read_that_failed_tells_nothing():
     failed = answered(fetch(15, 2, 0, error=1), 1, 16)
     done = fold([START, produce(10, 0, answered_ms=12, timeout_ms=50), failed, fetch(200, 2, 0)])["r0"]
     assert done.cause == o.TIMER
-
-
-def test_a_fetch_that_is_not_logged_may_have_closed_an_operation_any_time_before_its_timer():
-    """A follower that is killed, or whose leader is, leaves its last fetch unlogged."""
-    done = fold([START, produce(10, 0, answered_ms=12, timeout_ms=50), Event(200_000, e.LEADER_END, 200_000)])["r0"]
-    assert (done.cause, done.missing) == (o.TIMER, o.FETCH_NOT_LOGGED)
-    assert (done.lowest_us, done.highest_us) == (10_000, 61_000)
 
 
 def test_it_says_nothing_of_an_offset_that_is_counted():
