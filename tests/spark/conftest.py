@@ -24,6 +24,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "session.master": "local[2]",
         # Few rows: a task per partition costs more than what is in it. Not one: order across partitions must matter.
         "session.shuffle_partitions": 2,
+        # One JVM plans what a hundred audits plan: with the default heap its plans alone fill it.
+        "session.driver_memory": "5g",
         "session.spark": {
             # Tables made by name would otherwise outlive the run and break the next one.
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

@@ -25,10 +25,10 @@ from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.java_hash import absolute, hash_code
-from pipelines.replay.judge import Tolerances
+from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.late import with_reasons
-from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.outcome import TIMER, PartitionOutcome
 from pipelines.replay.partition_worker import FOLDS, OUTCOME_TYPES, OUTCOMES, WAKES, outcome_values
 from pipelines.replay.seals import Seal
 from pipelines.replay.stage import replay_partitions, replayed, wakes_of
@@ -142,11 +142,21 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
     compared = 0
     for row in audited.read(gold.DELAYED_OPERATIONS).where("operation = 'fetch'").toLocalIterator():
         expected = folded[row["cluster_id"], row["broker_id"], row["connection"], row["operation_id"]]
-        names = ("cause", "class", "parked", "bytes_known", "min_bytes", "response_bytes", "closing_partition")
+        names = ("cause", "parked", "bytes_known", "min_bytes", "response_bytes", "closing_partition")
         assert {name: row[name] for name in names} == {name: expected[name] for name in names}
-        for bound in ("lowest", "highest"):
-            micros = None if row[f"{bound}_time"] is None else round(row[f"{bound}_time"].timestamp() * 1e6)
-            assert micros == expected[f"{bound}_us"]
+        micros = {
+            bound: None if row[f"{bound}_time"] is None else round(row[f"{bound}_time"].timestamp() * 1e6)
+            for bound in ("lowest", "highest")
+        }
+        if expected["cause"] == TIMER and expected["class"] != EXPLAINED:
+            # Timers before it may have held it up, which no connection shows by itself (`pipelines.replay.timer_order`).
+            assert micros["highest"] >= expected["highest_us"]
+        else:
+            assert (row["class"], micros["lowest"], micros["highest"]) == (
+                expected["class"],
+                expected["lowest_us"],
+                expected["highest_us"],
+            )
         compared += 1
     assert compared == len(folded)
     assert compared > 3000
@@ -186,7 +196,6 @@ def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, 
         ]
         before: dict[str, Any] = {
             "seals": dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
-            "complete": True,
             "carried": audited.spark.createDataFrame(folds, names),
         }
         gone_on = {driver: replay(driver, last_us, **before) for driver in DRIVERS}
