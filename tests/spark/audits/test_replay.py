@@ -149,7 +149,7 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
             for bound in ("lowest", "highest")
         }
         if expected["cause"] == TIMER and expected["class"] != EXPLAINED:
-            # Timers before it may have held it up, which no connection shows by itself (`pipelines.replay.timer_order`).
+            # Timers before it may have held it up, which no connection shows by itself (`replay.timer_order`).
             assert micros["highest"] >= expected["highest_us"]
         else:
             assert (row["class"], micros["lowest"], micros["highest"]) == (
