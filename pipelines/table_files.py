@@ -3,7 +3,7 @@
 Delta's own writer plans a query per table, at about half a second of CPU each. A pass over logs gives rows of some
 twenty tables at once, so its tasks write the files themselves, and the driver commits them (`pipelines.delta_commits`).
 What Delta enforces of rows that it writes is enforced here: NOT NULL by Arrow, CHECK constraints by SQLite, which reads
-their SQL as Spark does as far as declarations go; a test holds both against Delta.
+the SQL that declarations use; like Delta, it takes a condition that is null for broken.
 """
 
 from __future__ import annotations
