@@ -80,6 +80,7 @@ class Tables:
 
     def __init__(self, shapes: Mapping[str, StructType]) -> None:
         self._schemas = {table: to_arrow_schema(columns, timezone="UTC") for table, columns in shapes.items()}
+        self._names = {table: columns.names for table, columns in shapes.items()}
         self._rows: dict[str, list[Sequence[Any]]] = {table: [] for table in shapes}
         self.full: list[pa.RecordBatch] = []
 
@@ -92,7 +93,7 @@ class Tables:
 
     def add_named(self, table: str, row: Mapping[str, Any]) -> None:
         """Add a row by the names of the table's columns; those that it lacks are null."""
-        self.add(table, [row.get(name) for name in self._schemas[table].names])
+        self.add(table, list(map(row.get, self._names[table])))
 
     def take(self) -> Batches:
         """The blobs that are full."""

@@ -23,12 +23,12 @@ from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.isr_stage import collect_evidence
-from pipelines.replay.judge import LATE, Tolerances
-from pipelines.replay.late import tell_late_apart
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import settled
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
-from pipelines.replay.timer_order import behind_earlier_timers, expired_late
 from pipelines.rules.audit_stage import audit
+from pipelines.staged import remove_staging
 from schemas import controllers, gold, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS
@@ -71,6 +71,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
     Returns:
         Where each broker's replay began, and why.
     """
+    remove_staging(lake.root)
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
     fingerprint = replay_fingerprint(config.replay_hash)
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
@@ -122,30 +123,27 @@ def _operations(
             lake.empty(spec, run_id)
         return lake.empty(CARRIED, run_id), {}
     evidence = collect_evidence(lake, premises, todo.window)
-    with replayed(lake, config.replay, premises, evidence, todo.window) as made:
-        kept = made.operations.persist()
-        late = F.when(F.col("class") == LATE, F.col("highest_time"))
-        expired = F.when(expired_late(), F.col("highest_time"))
-        told = kept.agg(*[F.unix_micros(F.min(instant)) for instant in (F.col("arrival_time"), late, expired)])
-        since, late_since, expired_since = (
-            None if us is None else _EPOCH + timedelta(microseconds=us) for us in told.collect()[0]
-        )
-        rows = kept
-        if expired_since is not None:
-            limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-            rows = behind_earlier_timers(lake, rows, limits, expired_since)
-        if late_since is not None:
-            rows = tell_late_apart(lake, rows, late_since)
+    limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
+    own = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
+    with replayed(lake, config.replay, premises, evidence, todo.window, own) as made:
+        files = made.operations.files(gold.DELAYED_OPERATIONS.name)
+        late = settled(lake, made.operations, limits)
+        since = None
         if todo.whole:
-            lake.replace(gold.DELAYED_OPERATIONS, rows, stamp=run_id)
-            lake.replace_blobs(made.partitions, [ISR_TIMELINE], run_id)
+            if late is not None:
+                files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
+            lake.replace_files(gold.DELAYED_OPERATIONS, files, run_id)
+            lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
         else:
+            since = made.operations.least("arrival_time")
             if since is not None:
+                rows = made.operations.rows(gold.DELAYED_OPERATIONS.name)
+                rows = rows if late is None else rows.unionByName(late)
                 lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
-            lake.replace(ISR_TIMELINE, made.isr_changes, where=_undecided(todo), stamp=run_id)
-        _blame(lake, config, None if todo.whole else since, run_id)
+            changes = made.partitions.rows(ISR_TIMELINE.name)
+            lake.replace(ISR_TIMELINE, changes, where=_undecided(todo), stamp=run_id)
+        _blame(lake, config, since, run_id)
         version = write_carried(lake, todo.window, made, evidence, run_id)
-        kept.unpersist()
     return version, made.seals
 
 

@@ -35,7 +35,15 @@ from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, t
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
 from pipelines.parquet import columns_schema, read_files
-from pipelines.table_files import ADDED_SCHEMA, AddedFile, ConstraintBroken, files_writer, rows_writer, write_rows
+from pipelines.table_files import (
+    ADDED_SCHEMA,
+    AddedFile,
+    ConstraintBroken,
+    declared,
+    files_writer,
+    rows_writer,
+    write_rows,
+)
 from schemas.table import TableSpec
 
 #: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
@@ -176,7 +184,7 @@ class Lake:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
         if not isinstance(rows, DataFrame):
-            return self._replace_files(spec, self._written(spec, rows), stamp)
+            return self.replace_files(spec, self._written(spec, rows), stamp)
         shaped = self._shaped(spec, rows)
         if where is None and not self.has_rows(spec):
             # Nothing was ever written: there is nothing to replace, and Delta need not look for it.
@@ -190,7 +198,7 @@ class Lake:
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
         """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
-        return self._replace_files(spec, [], stamp)
+        return self.replace_files(spec, [], stamp)
 
     def append_rows(self, spec: TableSpec, source: DataFrame, rows: RowsOf, stamp: str) -> None:
         """As `append_once`, of the rows that a function for ``mapInArrow`` gives; its tasks write them.
@@ -226,20 +234,45 @@ class Lake:
             LakeError: a row breaks a constraint; nothing is written.
         """
         for spec, files in self._blob_files(blobs, specs):
-            self._replace_files(spec, files, stamp)
+            self.replace_files(spec, files, stamp)
 
     def _blob_files(
         self, blobs: DataFrame, specs: Sequence[TableSpec], rows: RowsOf | None = None
     ) -> list[tuple[TableSpec, list[AddedFile]]]:
         if not specs:
             return []
-        names = {spec.name: spec for spec in specs}
         for spec in specs:
             self._made(spec)
-        wanted = blobs.where(F.col("table").isin(list(names)))
-        write = files_writer(self.root, names, rows)
-        files = self._files_of(wanted, write, ", ".join(spec.full_name for spec in specs))
+        files = self.write_blobs(blobs, specs, rows)
         return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
+
+    def write_blobs(self, blobs: DataFrame, specs: Sequence[TableSpec], rows: RowsOf | None = None) -> list[AddedFile]:
+        """Write the rows in blobs as files of these tables, in one query; no version of a table has them yet.
+
+        Args:
+            rows: what tasks make of the blobs before they write them.
+
+        Raises:
+            LakeError: a row breaks a constraint.
+        """
+        names = {spec.name: spec for spec in specs}
+        wanted = blobs.where(F.col("table").isin(list(names)))
+        what = ", ".join(spec.full_name for spec in specs)
+        return self._files_of(wanted, files_writer(self.root, names, rows), what)
+
+    def write_rows(self, spec: TableSpec, rows: DataFrame) -> list[AddedFile]:
+        """Write a few rows as files of a table; no version of it has them yet.
+
+        Raises:
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
+        """
+        return self._files_of(self._shaped(spec, rows), rows_writer(self.root, spec, declared(spec)), spec.full_name)
+
+    def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
+        """The rows of files that tasks have written."""
+        if not files:
+            return self.spark.createDataFrame([], spec.worker_schema)
+        return self._parquet(spec, [self.path(spec) / file.path for file in files])
 
     def _files_of(self, source: DataFrame, write: RowsOf, what: str) -> list[AddedFile]:
         with _constraints_kept(what):
@@ -253,7 +286,8 @@ class Lake:
         with _constraints_kept(spec.full_name):
             return write_rows(self._made(spec), spec, rows)
 
-    def _replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
+    def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
+        """Make a table consist of files that are in its folder; gives its Delta version then."""
         folder = self._made(spec)
         if self.has_rows(spec) and not read_log(folder).is_plain:
             # Only Delta can say of a file with a deletion vector that it is gone.

@@ -21,6 +21,8 @@ COMMITTED: Final = "committed"
 LEADER_START: Final = "leader_start"
 #: The first thing in that epoch that has the partition's fetches checked.
 CHECK: Final = "check"
+#: What the topic is called that the connection's fetches name by its id; comes before all others.
+NAMED: Final = "named"
 
 #: Order of events of one instant: what was there before it was asked for.
 RANK: Final = {LEADER_END: 0, LEADER_START: 1, CHECK: 2, BATCH: 3, COMMITTED: 4, ROLL: 5, STABLE: 6, FETCH: 7}
@@ -45,6 +47,7 @@ class SessionEvent(NamedTuple):
         latest_us: by when it had happened; None where nothing but the fetch itself proves that it did. Of a fetch, when
             it had been read (handled).
         topic, partition: of a wake; the topic as the fetches of this connection name it.
+        name: the topic's name (named).
         base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll).
         size_bytes: of a batch; None where the log does not tell it.
         estimated: the offset of the batch is a count, not a logged one.
@@ -72,6 +75,7 @@ class SessionEvent(NamedTuple):
     kind: str
     latest_us: Long | None = None
     topic: str | None = None
+    name: str | None = None
     partition: Int | None = None
     base_offset: Long | None = None
     size_bytes: Long | None = None

@@ -12,7 +12,6 @@ from itertools import takewhile
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.folds import table_of
 from pipelines.lake import Lake
 from pipelines.premises import REQUEST_FILE, Premises
 from pipelines.replay import partition_worker, session_worker
@@ -187,11 +186,9 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
     sealed = window.ends.of_row().isNotNull()
     # Partitions of brokers without a seal are never final.
     partition = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    folds = table_of(made.partitions, partition_worker.FOLDS, partition_worker.SHAPES[partition_worker.FOLDS])
-    parts = [_folds(folds, state.PARTITION, partition)]
+    parts = [_folds(made.partitions.rows(partition_worker.FOLDS), state.PARTITION, partition)]
     if made.sessions is not None:
-        folds = table_of(made.sessions, session_worker.FOLDS, session_worker.SHAPES[session_worker.FOLDS])
-        parts.append(_folds(folds, state.SESSION, F.col("connection")))
+        parts.append(_folds(made.sessions.rows(session_worker.FOLDS), state.SESSION, F.col("connection")))
         fetches = last_fetches(follower_fetches(lake, window), window)
         parts.append(_rows(fetches, state.CONNECTION, F.col("connection")))
         watches = watches_to_carry(lake, window)

@@ -8,43 +8,18 @@ from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.judge import Tolerances, judge
 
-#: Columns of a judged fetch in Spark, beside the key of its connection. Instants are microseconds.
-FETCH_TYPES = {
-    "operation_id": "string",
-    "arrival_us": "long",
-    "line_us": "long",
-    "client_id": "string",
-    "correlation_id": "int",
-    "wait_ms": "double",
-    "handled_us": "long",
-    "completed_us": "long",
-    "timeout_ms": "int",
-    "replica_id": "int",
-    "min_bytes": "int",
-    "isolation_level": "int",
-    "parked": "boolean",
-    "bytes_known": "boolean",
-    "error_codes": "array<int>",
-    "predicted_error_codes": "array<int>",
-    "lowest_us": "long",
-    "highest_us": "long",
-    "residual_us": "long",
-    "class": "string",
-    "class_reason": "string",
-    "cause": "string",
-    "closing_topic": "string",
-    "closing_partition": "int",
-    "response_bytes": "long",
-}
-
 #: Causes that are an error of the response: it is what it is.
 _ERRORS = (o.ERROR, o.SESSION_ERROR)
 #: Errors with which the rules answer: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _PREDICTED = {o.LEADERSHIP_LOST: 6, o.FENCED_EPOCH: 74}
 
 
-def fetch_values(outcome: FetchOutcome, limits: Tolerances) -> tuple[Any, ...]:
-    """The values of `FETCH_TYPES`, in their order."""
+def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]:
+    """Its columns, but those of the connection; what is only said of produces is left out. Instants are microseconds.
+
+    Returns:
+        As ``closing_topic`` what the connection's fetches name the topic: since version 13 its id.
+    """
     fetch = outcome.event
     arrival_us, line_us, client_id, correlation_id, wait_ms = fetch.origin
     handled_us = fetch.latest_us or fetch.time_us
@@ -64,30 +39,40 @@ def fetch_values(outcome: FetchOutcome, limits: Tolerances) -> tuple[Any, ...]:
         limits=limits,
     )
     topic, partition = outcome.closing or (None, None)
-    return (
-        fetch.operation_id,
-        arrival_us,
-        line_us,
-        client_id,
-        correlation_id,
-        wait_ms,
-        handled_us,
-        completed_us,
-        fetch.max_wait_ms,
-        fetch.replica_id,
-        fetch.min_bytes,
-        fetch.isolation_level,
-        outcome.parked,
-        outcome.bytes_known,
-        list(fetch.error_codes),
-        list(fetch.error_codes) if outcome.cause in _ERRORS else [predicted] if predicted is not None else [],
-        outcome.lowest_us,
-        outcome.highest_us,
-        judgement.residual_us,
-        judgement.operation_class,
-        judgement.reason,
-        outcome.cause,
-        topic,
-        partition,
-        fetch.response_bytes,
-    )
+    lowest_us, highest_us, residual_us = outcome.lowest_us, outcome.highest_us, judgement.residual_us
+    return {
+        "operation": "fetch",
+        "api": "FETCH",
+        "operation_id": fetch.operation_id,
+        "arrival_time": arrival_us,
+        "line_time": line_us,
+        "client_id": client_id,
+        "correlation_id": correlation_id,
+        "wait_ms": wait_ms,
+        "handled_time": handled_us,
+        "completed_time": completed_us,
+        "timeout_ms": fetch.max_wait_ms,
+        "replica_id": fetch.replica_id,
+        "min_bytes": fetch.min_bytes,
+        "isolation_level": fetch.isolation_level,
+        "parked": outcome.parked,
+        "bytes_known": outcome.bytes_known,
+        "error_codes": fetch.error_codes,
+        "predicted_error_codes": fetch.error_codes
+        if outcome.cause in _ERRORS
+        else ()
+        if predicted is None
+        else (predicted,),
+        "succeeded": not fetch.error_codes,
+        "lowest_time": lowest_us,
+        "highest_time": highest_us,
+        "interval_width_ms": None if lowest_us is None or highest_us is None else (highest_us - lowest_us) / 1000,
+        "residual_ms": None if residual_us is None else residual_us / 1000,
+        "class": judgement.operation_class,
+        "class_reason": judgement.reason,
+        "cause": outcome.cause,
+        "closing_topic": topic,
+        "closing_partition": partition,
+        "response_bytes": fetch.response_bytes,
+        "partitions": (),
+    }

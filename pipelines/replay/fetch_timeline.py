@@ -66,9 +66,10 @@ def fetch_timeline(lake: Lake, wakes: DataFrame, premises: Premises, window: Par
         events = events.unionByName(_commits(wakes, readers, moved))
     events = events.withColumn("carried", F.lit(None).cast("binary"))
     sessions = window.states_of(SESSION)
-    if sessions is None:
-        return events
-    return after_seals(events, sessions.withColumnRenamed("name", "connection"), window.sessions)
+    if sessions is not None:
+        events = after_seals(events, sessions.withColumnRenamed("name", "connection"), window.sessions)
+    named = _event(readers.where("session_topic <> topic"), s.NAMED, time_us=-1, topic="session_topic", name="topic")
+    return events.unionByName(named, allowMissingColumns=True)
 
 
 def after_seals(events: DataFrame, sessions: DataFrame, sealed: Bounds) -> DataFrame:

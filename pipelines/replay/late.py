@@ -16,7 +16,10 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
-from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP
+from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, Tolerances
+from pipelines.replay.timer_order import behind_earlier_timers
+from pipelines.replay.unsettled import UNSETTLED
+from pipelines.staged import Staged
 from schemas import gold, silver
 
 #: What was answered this shortly before a late operation was answered as the broker resumed.
@@ -26,11 +29,24 @@ _KEY = gold.DELAYED_OPERATIONS.keys
 _BROKER = ["cluster_id", "broker_id"]
 
 
+def settled(lake: Lake, operations: Staged, limits: Tolerances) -> DataFrame | None:
+    """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
+
+    Args:
+        operations: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`.
+        limits: what is explained and what is late.
+    """
+    since = operations.least("highest_time", UNSETTLED)
+    if since is None:
+        return None
+    return tell_late_apart(lake, behind_earlier_timers(lake, operations.rows(UNSETTLED), limits, since), since)
+
+
 def tell_late_apart(lake: Lake, operations: DataFrame, since: datetime) -> DataFrame:
     """Rows of ``gold.delayed_operations`` where every late one has its reason.
 
     Args:
-        since: the earliest predicted end of a late one.
+        since: before the predicted end of any of them.
     """
     requests = [
         lake.read(spec)

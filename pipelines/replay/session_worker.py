@@ -6,18 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
-from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
+from pipelines.replay.fetch_operations import fetch_operation
+from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
-from schemas.session_events import Origin, SessionEvent
+from schemas.session_events import NAMED, Origin, SessionEvent
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
-FETCHES = "fetches"
 #: The session as of the seal, with the fetches that it holds and the time of its last event.
 FOLDS = "folds"
 SHAPES = {
-    FETCHES: shape(KEY_TYPES | FETCH_TYPES),
+    **OPERATION_SHAPES,
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
 }
 #: Kind of the event that brings a session from an earlier run, in the column ``carried``; it comes before all others.
@@ -65,7 +66,11 @@ class SessionWorker:
         rules = rules_for(self._versions.get((cluster_id, broker_id)))
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         session = FetchSession(rules)
+        rows = _Rows(key, tables, self._limits)
         for event, frozen in events:
+            if event.kind == NAMED:
+                rows.names[event.topic] = event.name
+                continue
             if frozen is not None:
                 session = FetchSession.thawed(frozen, rules)
                 continue
@@ -73,13 +78,33 @@ class SessionWorker:
                 _seal(key, session, sealed_us, tables)
                 sealed_us = None
             for outcome in session.observe(event):
-                tables.add(FETCHES, (*key, *fetch_values(outcome, self._limits)))
+                rows.add(outcome)
             if tables.full:
                 yield from tables.take()
         if sealed_us is not None:
             _seal(key, session, sealed_us, tables)
         for outcome in session.finish():
-            tables.add(FETCHES, (*key, *fetch_values(outcome, self._limits)))
+            rows.add(outcome)
+
+
+class _Rows:
+    """What becomes of the fetches of one connection.
+
+    Attributes:
+        names: of topics that fetches name by their ids.
+    """
+
+    def __init__(self, key: Key, tables: Tables, limits: Tolerances) -> None:
+        self.names: dict[str | None, str | None] = {}
+        self._key = dict(zip(KEY_TYPES, key, strict=True))
+        self._tables = tables
+        self._limits = limits
+
+    def add(self, outcome: FetchOutcome) -> None:
+        row = self._key | fetch_operation(outcome, self._limits)
+        topic = row["closing_topic"]
+        row["closing_topic"] = self.names.get(topic, topic)
+        self._tables.add_named(table_of(row), row)
 
 
 def _seal(key: Key, session: FetchSession, sealed_us: int, tables: Tables) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from pipelines.blobs import shape
+from pipelines.blobs import BLOBS, Batches, Tables, shape
 from pipelines.config import ReplayConfig
-from pipelines.folds import fold, table_of
-from pipelines.lake import Lake
+from pipelines.folds import fold
+from pipelines.lake import Lake, concurrently
 from pipelines.premises import Premises
-from pipelines.premises_stage import topic_names
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context import Contexts
@@ -36,13 +36,15 @@ from pipelines.replay.partition_worker import (
     PartitionWorker,
 )
 from pipelines.replay.seals import Broker, Seal
-from pipelines.replay.session_worker import FETCHES, SessionWorker
+from pipelines.replay.session_worker import FOLDS, SessionWorker
 from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, operation_id, timeline
+from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.window import WHOLE, Window
+from pipelines.staged import Staged, staging
 from schemas import gold, silver
-from schemas.isr import ISR_TIMELINE
 from schemas.state import OUTCOME, PARTITION, WAKE
+from schemas.table import TableSpec
 
 _BROKER = ("cluster_id", "broker_id")
 #: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
@@ -64,23 +66,24 @@ _COPIED = (
     "timeout_ms",
     "transactional_id",
 )
+_REPEATED = (*_COPIED, "line_time", "wait_ms")
+_FOLDED = ("handled_us", "completed_us", "partitions", "outcomes")
 
 
 class Replayed(NamedTuple):
-    """What a replay gives.
+    """What a replay gives, as files: they last until its block ends, but for those of gold's own tables.
 
     Attributes:
-        operations: rows of ``gold.delayed_operations``: those of the window, and of requests that it may have changed.
-        isr_changes: rows of ``gold.isr_timeline`` that the window decided, or that are open at its end.
-        partitions: blobs of `pipelines.replay.partition_worker.SHAPES`, kept until the block ends.
-        sessions: blobs of `pipelines.replay.session_worker.SHAPES`, kept, too; None where there are no fetches.
+        partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
+        sessions: tables of `pipelines.replay.session_worker.SHAPES`; None where there are no fetches.
+        operations: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`: those of the window, and of requests that
+            it may have changed.
         seals: up to where the replay is final, by broker.
     """
 
-    operations: DataFrame
-    isr_changes: DataFrame
-    partitions: DataFrame
-    sessions: DataFrame | None
+    partitions: Staged
+    sessions: Staged | None
+    operations: Staged
     seals: Mapping[Broker, Seal]
 
 
@@ -91,39 +94,41 @@ def replayed(
     premises: Premises,
     evidence: Evidences | None = None,
     window: Window = WHOLE,
+    into: Sequence[TableSpec] = (),
 ) -> Iterator[Replayed]:
     """Every delayed produce and every fetch in silver, and every change of an ISR.
-
-    Lazy, but for small evidence per broker and, in a window with seals, the replay of the partitions, which tells up to
-    where fetches are final. What several results need is kept until the block ends.
 
     Args:
         evidence: of `pipelines.replay.isr_stage.collect_evidence`; collected here if None.
         window: which part of silver, and what is carried from before; all of it, from the beginning, if not given.
+        into: tables of gold whose files are written into their own folders, for the caller to commit.
     """
-    partitions = replay_partitions(lake, premises, config, evidence, window).persist()
-    sessions: DataFrame | None = None
-    try:
+    with staging(lake) as folder:
+        lake.create(into)
+
+        def tables(shapes: Mapping[str, StructType], *bounded_by: str) -> list[TableSpec]:
+            own = {spec.name: spec for spec in into}
+            return [own.get(spec.name, spec) for spec in folder.tables(shapes, *bounded_by)]
+
+        operation_tables = tables(OPERATION_SHAPES, "arrival_time", "highest_time")
+        partitions = folder.write(replay_partitions(lake, premises, config, evidence, window), tables(SHAPES))
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
         seals = _seals(partitions, window, premises)
-        sessions = _sessions(lake, partitions, limits, premises, window, seals)
-        kinds = [_produces(lake, partitions, limits, premises.contexts, window)]
-        if sessions is not None:
-            sessions = sessions.persist()
-            kinds.append(_fetches(lake, premises, sessions))
-        operations = [rows for rows in kinds if rows is not None]
-        nothing = lake.spark.createDataFrame([], gold.DELAYED_OPERATIONS.worker_schema)
-        yield Replayed(
-            reduce(DataFrame.unionByName, operations or [nothing]),
-            table_of(partitions, ISR_TIMELINE.name, ISR_TIMELINE.worker_schema),
-            partitions,
-            sessions,
-            seals,
-        )
-    finally:
-        partitions.unpersist()
-        if sessions is not None:
-            sessions.unpersist()
+
+        def produces() -> Staged:
+            blobs = _produces(lake, partitions, limits, premises.contexts, window)
+            return folder.write(blobs, operation_tables) if blobs is not None else Staged(lake, operation_tables, [])
+
+        def sessions() -> Staged | None:
+            blobs = _sessions(lake, partitions, limits, premises, window, seals)
+            if blobs is None:
+                return None
+            (folds,) = folder.tables({FOLDS: SESSION_SHAPES[FOLDS]})
+            return folder.write(blobs, [*operation_tables, folds])
+
+        of_requests, of_fetches = concurrently([produces, sessions])
+        operations = of_requests if of_fetches is None else of_requests + of_fetches
+        yield Replayed(partitions, of_fetches, operations, seals)
 
 
 def replay_partitions(
@@ -167,12 +172,12 @@ def _folds(carried: DataFrame) -> DataFrame:
     )
 
 
-def _seals(partitions: DataFrame, window: Window, premises: Premises) -> dict[Broker, Seal]:
+def _seals(partitions: Staged, window: Window, premises: Premises) -> dict[Broker, Seal]:
     """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
     if not window.until:
         return {}
-    open_ = table_of(partitions, OPEN, SHAPES[OPEN]).groupBy(*_BROKER)
-    rows = open_.agg(F.min("wakes_us").alias("wakes_us"), F.min("waiting_us").alias("waiting_us")).collect()
+    by_broker = partitions.rows(OPEN).groupBy(*_BROKER)
+    rows = by_broker.agg(F.min("wakes_us").alias("wakes_us"), F.min("waiting_us").alias("waiting_us")).collect()
     found = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
     for broker, sealed_us in window.until.items():
@@ -190,24 +195,25 @@ def _seals(partitions: DataFrame, window: Window, premises: Premises) -> dict[Br
     return seals
 
 
-def outcomes_of(partitions: DataFrame, window: Window, only_final: bool = False) -> DataFrame:
+def outcomes_of(partitions: Staged, window: Window, only_final: bool = False) -> DataFrame:
     """Outcomes of the window, and those carried of requests that may have others in it."""
-    rows = table_of(partitions, OUTCOMES, SHAPES[OUTCOMES])
+    rows = partitions.rows(OUTCOMES)
     rows = (rows.where("final") if only_final else rows).drop("final")
     carried = window.rows_of(OUTCOME, _OUTCOME)
     return rows if carried is None else rows.unionByName(carried)
 
 
-def wakes_of(partitions: DataFrame, window: Window) -> DataFrame:
+def wakes_of(partitions: Staged, window: Window) -> DataFrame:
     """Wakes of the window, and those carried, which may matter to fetches that are not final."""
-    rows = table_of(partitions, WAKES, SHAPES[WAKES])
+    rows = partitions.rows(WAKES)
     carried = window.rows_of(WAKE, _WAKE)
     return rows if carried is None else rows.unionByName(carried.withColumn("final", F.lit(True)))
 
 
 def _produces(
-    lake: Lake, partitions: DataFrame, limits: Tolerances, contexts: Contexts, window: Window
+    lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window
 ) -> DataFrame | None:
+    """Blobs of `OPERATION_SHAPES`; None where nobody waits for an append."""
     requests = _requests(lake, contexts, window)
     if requests is None:
         return None
@@ -216,12 +222,12 @@ def _produces(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
     joined = requests.join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
-    return joined.mapInArrow(_operations(limits, contexts.likely_versions), gold.DELAYED_OPERATIONS.worker_schema)
+    return joined.mapInArrow(_operations(limits, contexts.likely_versions), BLOBS)
 
 
 def _sessions(
     lake: Lake,
-    partitions: DataFrame,
+    partitions: Staged,
     limits: Tolerances,
     premises: Premises,
     window: Window,
@@ -234,38 +240,6 @@ def _sessions(
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     worker = SessionWorker(limits, premises.contexts.likely_versions, sealed_us)
     return fold(events, fetches.KEY, fetches.ORDER, (*fetches.EVENT_TYPES, "carried"), worker)
-
-
-def _fetches(lake: Lake, premises: Premises, sessions: DataFrame) -> DataFrame:
-    judged = table_of(sessions, FETCHES, SESSION_SHAPES[FETCHES])
-    names = topic_names(lake, premises)
-    if names is not None:
-        named = names.select("cluster_id", F.col("topic_id").alias("closing_topic"), "name")
-        judged = judged.join(F.broadcast(named), ["cluster_id", "closing_topic"], "left")
-        judged = judged.withColumn("closing_topic", F.coalesce("name", "closing_topic"))
-    return judged.select(*_fetch_columns(judged))
-
-
-def _fetch_columns(judged: DataFrame) -> list[Column]:
-    """Columns of gold for a judged fetch; what is only said of produces is null."""
-    made: dict[str, Column] = {
-        "operation": F.lit("fetch"),
-        "api": F.lit("FETCH"),
-        "line_time": F.timestamp_micros("line_us"),
-        "succeeded": F.size("error_codes") == 0,
-        "interval_width_ms": (F.col("highest_us") - F.col("lowest_us")) / 1000,
-        "residual_ms": F.col("residual_us") / 1000,
-        "partitions": F.array().cast(gold.DELAYED_OPERATIONS.worker_schema["partitions"].dataType),
-    }
-    # A table's arrays hold no null, and MERGE takes no others.
-    made |= {name: F.array_compact(name) for name in ("error_codes", "predicted_error_codes")}
-    for name in ("arrival", "handled", "completed", "lowest", "highest"):
-        made[f"{name}_time"] = F.timestamp_micros(f"{name}_us")
-    made |= {name: F.col(name) for name in judged.columns if name not in made}
-    return [
-        made.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
-        for field in gold.DELAYED_OPERATIONS.worker_schema.fields
-    ]
 
 
 def _requests(lake: Lake, contexts: Contexts, window: Window) -> DataFrame | None:
@@ -294,26 +268,31 @@ def _waiting(rows: DataFrame) -> DataFrame:
     )
 
 
-def _operations(limits: Tolerances, versions: dict[tuple[str, int], str]):  # type: ignore[no-untyped-def]
-    schema = gold.DELAYED_OPERATIONS.arrow_schema
-
-    def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _operations(limits: Tolerances, versions: Mapping[Broker, str]) -> Callable[[Batches], Batches]:
+    def build(batches: Batches) -> Batches:
+        tables = Tables(OPERATION_SHAPES)
         for batch in batches:
-            rows = []
-            copied = batch.select([*_COPIED, "line_time", "wait_ms"]).to_pylist()
-            for kept, part in zip(
-                copied, batch.select(["handled_us", "completed_us", "partitions", "outcomes"]).to_pylist(), strict=True
+            copied = [_micros(column).to_pylist() for column in batch.select(_REPEATED).columns]
+            for *values, handled_us, completed_us, partitions, outcomes in zip(
+                *copied, *[batch.column(name).to_pylist() for name in _FOLDED], strict=True
             ):
-                version = versions.get((kept["cluster_id"], kept["broker_id"]))
-                request = {**kept, **part}
-                made = produce_operation(request, part["outcomes"] or [], limits, version)
-                rows.append({**kept, **_columns(made, part["handled_us"])})
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                row = dict(zip(_REPEATED, values, strict=True))
+                request = row | {"handled_us": handled_us, "completed_us": completed_us, "partitions": partitions}
+                version = versions.get((row["cluster_id"], row["broker_id"]))
+                operation = produce_operation(request, outcomes or [], limits, version)
+                row |= _columns(operation)
+                tables.add_named(table_of(row), row)
+            yield from tables.take()
+        yield from tables.rest()
 
     return build
 
 
-def _columns(made: dict, handled_us: int) -> dict:  # type: ignore[type-arg]
+def _micros(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
+def _columns(made: dict[str, Any]) -> dict[str, Any]:
     """An operation's instants and durations as gold's columns."""
     split, lowest, highest = made.pop("split"), made.pop("lowest_us"), made.pop("highest_us")
     residual, without = made.pop("residual_us"), made.pop("without_closing_us")

@@ -24,7 +24,7 @@ _KEY = gold.DELAYED_OPERATIONS.keys
 _HELD_UP_US: Final = 5_000
 
 
-def expired_late() -> Column:
+def _expired_late() -> Column:
     """Rows of ``gold.delayed_operations`` that another timer can have held up."""
     return (F.col("operation") == "fetch") & (F.col("cause") == o.TIMER) & F.col("class").isin(JITTER, LATE)
 
@@ -33,10 +33,12 @@ def behind_earlier_timers(lake: Lake, operations: DataFrame, limits: Tolerances,
     """Rows of ``gold.delayed_operations`` whose late expiries end no sooner than those before them.
 
     Args:
-        since: the earliest predicted end of `expired_late` ones.
+        since: before the predicted end of any of them.
     """
+    if not lake.has_rows(silver.FETCH_REQUESTS):
+        return operations
     fetches = lake.read(silver.FETCH_REQUESTS).where(F.col("time") >= F.lit(since)).where("max_wait_ms > 0")
-    expired = expired_late()
+    expired = _expired_late()
     return operations.where(~F.coalesce(expired, F.lit(False))).unionByName(
         held_up(operations.where(expired), fetches, limits)
     )
@@ -46,7 +48,7 @@ def held_up(expired: DataFrame, fetches: DataFrame, limits: Tolerances) -> DataF
     """Late expiries, judged by what the timer ran before them.
 
     Args:
-        expired: `expired_late` rows.
+        expired: fetches that their timer answered late.
         fetches: rows of ``silver.fetch_requests``.
     """
     due_us = F.unix_micros("handled_time") + F.col("max_wait_ms") * 1000

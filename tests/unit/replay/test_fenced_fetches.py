@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
+from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.judge import EXPLAINED, UNOBSERVABLE, Tolerances
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
@@ -64,8 +64,8 @@ def test_sessions_keep_the_epoch_since_25(version: str, cause: str):
 
 def told(*events: SessionEvent) -> tuple[str, str | None]:
     (fetch,) = replay(*events, version="3.3.2")
-    values = dict(zip(FETCH_TYPES, fetch_values(fetch, LIMITS), strict=True))
-    return values["class"], values["class_reason"]
+    row = fetch_operation(fetch, LIMITS)
+    return row["class"], row["class_reason"]
 
 
 ORIGIN = (0, 0, "c", 1, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from pipelines.blobs import rows_by_table, shape
 from pipelines.replay import partition_worker as p
 from pipelines.replay import session_worker as w
 from pipelines.replay.context import Contexts
-from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
+from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.fetch_timeline import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.isr_evidence import IsrEvidence
@@ -25,8 +26,10 @@ from pipelines.replay.operator import StatefulPartitions
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.timeline import EVENT_TYPES
+from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
 from schemas.events import Event
+from schemas.gold import DELAYED_OPERATIONS
 from schemas.session_events import Origin, SessionEvent
 from tests.unit.replay.cluster import TOPIC, Logged
 from tests.unit.replay.test_cluster_properties import (
@@ -40,6 +43,7 @@ from tests.unit.replay.test_cluster_properties import (
 LIMITS = Tolerances(5_000, 100_000)
 CONTEXTS = Contexts({("c", 1): "3.9.1"})
 ORIGIN = Origin(1, 2, "client", 3, None)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -59,6 +63,20 @@ def tables(worker: Any, given_batches: list[pa.RecordBatch]) -> Rows:
     return rows_by_table(
         (row["table"], row["rows"]) for blob in worker(iter(given_batches)) for row in blob.to_pylist()
     )
+
+
+def comparable(operation: Mapping[str, Any]) -> dict[str, Any]:
+    """What a fetch says of itself, with plain values."""
+    row = {name: operation[name] for name in DELAYED_OPERATIONS.column_names if operation.get(name) is not None}
+    for name in row.keys() & {"cluster_id", "broker_id", "connection"}:
+        del row[name]
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(microseconds=1)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def of_partitions(logged: Logged, since_us: int = 0, until_us: int | None = None, folds: Rows | None = None) -> Rows:
@@ -142,7 +160,7 @@ def test_sessions(logged: Logged, sealed_us: int) -> None:
     events = [event._replace(origin=ORIGIN) for event in session_events(logged, wakes, FOLLOWER_CONNECTION)]
     session = FetchSession(rules_for("3.9.1"))
     outcomes = [*(output for event in events for output in session.observe(event)), *session.finish()]
-    expected = [fetch_values(outcome, LIMITS) for outcome in outcomes]
+    expected = [comparable(fetch_operation(outcome, LIMITS)) for outcome in outcomes]
 
     def fetches(given_events: list[SessionEvent], frozen: bytes | None = None) -> Rows:
         key = ("c", 1, FOLLOWER_CONNECTION)
@@ -151,14 +169,17 @@ def test_sessions(logged: Logged, sealed_us: int) -> None:
         types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
         return tables(w.SessionWorker(LIMITS, {("c", 1): "3.9.1"}, {("c", 1): sealed_us}), batches(types, rows))
 
-    def values(rows: Rows) -> list[tuple[Any, ...]]:
-        return [tuple(row[name] for name in FETCH_TYPES) for row in rows[w.FETCHES]]
+    def values(rows: Rows) -> list[dict[str, Any]]:
+        assert all(table_of(row) == table for table in OPERATION_SHAPES for row in rows[table])
+        given = [comparable(row) for table in OPERATION_SHAPES for row in rows[table]]
+        order = [operation["operation_id"] for operation in expected]
+        return sorted(given, key=lambda row: order.index(row["operation_id"]))
 
     whole = fetches(events)
     assert values(whole) == expected
     (fold,) = whole[w.FOLDS] if events else [None]
     if fold is not None:
         rest = fetches([event for event in events if event.time_us >= sealed_us], fold["frozen"])
-        count = len(rest[w.FETCHES])
+        count = len(values(rest))
         assert values(rest) == (expected[-count:] if count else [])
         assert fold["pending"] <= count

@@ -1,0 +1,27 @@
+"""Operations whose class or reason depends on others of their broker, and those that are settled by themselves. Pure.
+
+What is late has its reason from what else the broker answered meanwhile (`pipelines.replay.late`), and what its timer
+answered late may have waited for another timer (`pipelines.replay.timer_order`). They are few, and a table of their own
+until they are settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pipelines.replay import outcome as o
+from pipelines.replay.judge import JITTER, LATE
+from schemas.gold import DELAYED_OPERATIONS
+
+#: Name of the table of those that are not settled.
+UNSETTLED: Final = "unsettled_operations"
+#: Columns of both tables, by name.
+OPERATION_SHAPES = {DELAYED_OPERATIONS.name: DELAYED_OPERATIONS.schema, UNSETTLED: DELAYED_OPERATIONS.schema}
+
+
+def table_of(operation: Mapping[str, Any]) -> str:
+    """Name of the table that a row of ``gold.delayed_operations`` goes to."""
+    is_late = operation["class"] == LATE
+    expired = operation["class"] == JITTER and operation["operation"] == "fetch" and operation["cause"] == o.TIMER
+    return UNSETTLED if is_late or expired else DELAYED_OPERATIONS.name

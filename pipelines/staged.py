@@ -1,0 +1,99 @@
+"""Rows that the tasks of one query have written and no version of a table has yet: what the next queries begin with.
+
+A query that goes on from files has a short plan. One that goes on from the query before it has the plans of both, which
+Spark analyses, prints and ships to tasks anew at each step.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+import orjson
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from pipelines.lake import Lake
+from pipelines.table_files import AddedFile
+from schemas.table import TableSpec
+
+#: Folder of a lake for what lasts as long as a run.
+STAGING = "_staging"
+
+
+class Staged:
+    """Files of several tables of distinct names."""
+
+    def __init__(self, lake: Lake, specs: Iterable[TableSpec], files: Sequence[AddedFile]) -> None:
+        self._lake = lake
+        self._specs = {spec.name: spec for spec in specs}
+        self._files = files
+
+    def __add__(self, other: Staged) -> Staged:
+        specs = {**self._specs, **other._specs}
+        return Staged(self._lake, specs.values(), [*self._files, *other._files])
+
+    def files(self, table: str) -> list[AddedFile]:
+        """Files of a table."""
+        return [file for file in self._files if file.table == table]
+
+    def least(self, column: str, *tables: str) -> datetime | None:
+        """An instant that none in a column lies before, and hardly any long after; None where there is none.
+
+        Args:
+            tables: all that have rows if not given.
+        """
+        files = [file for file in self._files if not tables or file.table in tables]
+        instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
+        return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
+
+    def rows(self, table: str) -> DataFrame:
+        """Rows of a table."""
+        return self._lake.rows_of_files(self._specs[table], self.files(table))
+
+
+class Staging:
+    """A folder of a lake whose files are gone after the run."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self.layer = f"{STAGING}/{uuid4()}"
+
+    def tables(self, shapes: Mapping[str, StructType], *bounded_by: str) -> list[TableSpec]:
+        """Tables in it.
+
+        Args:
+            shapes: columns by table.
+            bounded_by: columns of which each file's least value is noted.
+        """
+        return [
+            TableSpec(self.layer, name, "", tuple(columns), keys=(), bounded_by=bounded_by)
+            for name, columns in shapes.items()
+        ]
+
+    def write(self, blobs: DataFrame, specs: Sequence[TableSpec]) -> Staged:
+        """Write the rows in blobs (`pipelines.blobs`), in one query.
+
+        Args:
+            specs: of `tables`; or tables of the lake, for a later commit.
+        """
+        return Staged(self._lake, specs, self._lake.write_blobs(blobs, specs))
+
+
+@contextmanager
+def staging(lake: Lake) -> Iterator[Staging]:
+    """Give a folder for the rows of a run; its files are gone when the block ends."""
+    folder = Staging(lake)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(lake.root / folder.layer, ignore_errors=True)
+
+
+def remove_staging(root: Path) -> None:
+    """Remove what runs that were killed have left in a lake's folder."""
+    shutil.rmtree(root / STAGING, ignore_errors=True)
