@@ -7,8 +7,9 @@ repeat:
 - `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 
-Rows come as a DataFrame, which Delta writes; as an Arrow table that the driver made, which it writes itself; or as
-blobs of many tables (`Lake.append_blobs`, `Lake.replace_blobs`), whose files the tasks of one query write.
+Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`,
+`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which commits them. Delta itself
+writes where it has to look at the rows that are there: a merge, and the replacement of some rows.
 """
 
 from __future__ import annotations
@@ -185,15 +186,10 @@ class Lake:
         """
         if not isinstance(rows, DataFrame):
             return self.replace_files(spec, self._written(spec, rows), stamp)
-        shaped = self._shaped(spec, rows)
-        if where is None and not self.has_rows(spec):
-            # Nothing was ever written: there is nothing to replace, and Delta need not look for it.
-            self._write(spec, shaped, "append", stamp)
-            if not self.has_rows(spec):
-                # To append no rows is no commit, and leaves no stamp.
-                return self.empty(spec, stamp)
-        else:
-            self._write(spec, shaped, "overwrite", stamp, where)
+        if where is None:
+            self._made(spec)
+            return self.replace_files(spec, self.write_rows(spec, rows), stamp)
+        self._write(spec, self._shaped(spec, rows), "overwrite", stamp, where)
         return table_version(self.path(spec)) or 0
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
@@ -261,7 +257,7 @@ class Lake:
         return self._files_of(wanted, files_writer(self.root, names, rows), what)
 
     def write_rows(self, spec: TableSpec, rows: DataFrame) -> list[AddedFile]:
-        """Write a few rows as files of a table; no version of it has them yet.
+        """Write rows as files of a table; no version of it has them yet. Of nested columns there may be a few.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
