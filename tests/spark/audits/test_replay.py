@@ -21,15 +21,15 @@ from pipelines.premises_stage import collect_premises
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
 from pipelines.replay.context import Contexts
-from pipelines.replay.fetch_operations import FETCH_TYPES, fetch_values
+from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.java_hash import absolute, hash_code
 from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
-from pipelines.replay.late import with_reasons
+from pipelines.replay.late import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
-from pipelines.replay.partition_worker import FOLDS, OUTCOME_TYPES, OUTCOMES, WAKES, outcome_values
+from pipelines.replay.partition_worker import FOLDS, OUTCOME_TYPES, OUTCOMES, SHAPES, WAKES, outcome_values
 from pipelines.replay.seals import Seal
 from pipelines.replay.stage import replay_partitions, replayed, wakes_of
 from pipelines.replay.timeline import EVENT_TYPES, KEY, METADATA_TOPIC, ORDER, timeline
@@ -37,11 +37,12 @@ from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
 from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.silver.parse import parse, topic_names
+from pipelines.staged import staging
 from schemas import gold, silver
 from schemas.audit import EVIDENCE, RULE_RESULTS
 from schemas.events import Event
 from schemas.isr import ISR_TIMELINE
-from schemas.session_events import Origin, SessionEvent
+from schemas.session_events import NAMED, Origin, SessionEvent
 from schemas.state import PARTITION
 from tests.verbs import SLICE
 
@@ -114,18 +115,25 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
 def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: Config):
     premises = collect_premises(audited, config.replay.settle_ms * 1000)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-    wakes = wakes_of(replay_partitions(audited, premises, config.replay), WHOLE)
-    events = fetches.fetch_timeline(audited, wakes, premises)
-    assert events is not None
+    with staging(audited) as folder:
+        blobs = replay_partitions(audited, premises, config.replay)
+        partitions = folder.write(blobs, folder.tables({WAKES: SHAPES[WAKES]}))
+        events = fetches.fetch_timeline(audited, wakes_of(partitions, WHOLE), premises)
+        assert events is not None
+        ordered = events.orderBy(*fetches.KEY, *fetches.ORDER).collect()
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
     session, key = None, None
 
     def take(outcomes: Any) -> None:
         for outcome in outcomes:
-            values = dict(zip(FETCH_TYPES, fetch_values(outcome, limits), strict=True))
+            values = fetch_operation(outcome, limits)
+            topic = values["closing_topic"]
+            values["closing_topic"] = premises.topic_names.get((key[0], topic), topic)  # type: ignore[index]
             folded[*key, values["operation_id"]] = values  # type: ignore[misc]
 
-    for row in events.orderBy(*fetches.KEY, *fetches.ORDER).toLocalIterator():
+    for row in ordered:
+        if row["kind"] == NAMED:
+            continue
         here = tuple(row[name] for name in fetches.KEY)
         if here != key:
             if session is not None:
@@ -142,7 +150,7 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
     compared = 0
     for row in audited.read(gold.DELAYED_OPERATIONS).where("operation = 'fetch'").toLocalIterator():
         expected = folded[row["cluster_id"], row["broker_id"], row["connection"], row["operation_id"]]
-        names = ("cause", "parked", "bytes_known", "min_bytes", "response_bytes", "closing_partition")
+        names = ("cause", "parked", "bytes_known", "min_bytes", "response_bytes", "closing_topic", "closing_partition")
         assert {name: row[name] for name in names} == {name: expected[name] for name in names}
         micros = {
             bound: None if row[f"{bound}_time"] is None else round(row[f"{bound}_time"].timestamp() * 1e6)
@@ -150,12 +158,12 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
         }
         if expected["cause"] == TIMER and expected["class"] != EXPLAINED:
             # Timers before it may have held it up, which no connection shows by itself (`replay.timer_order`).
-            assert micros["highest"] >= expected["highest_us"]
+            assert micros["highest"] >= expected["highest_time"]
         else:
             assert (row["class"], micros["lowest"], micros["highest"]) == (
                 expected["class"],
-                expected["lowest_us"],
-                expected["highest_us"],
+                expected["lowest_time"],
+                expected["highest_time"],
             )
         compared += 1
     assert compared == len(folded)
@@ -291,11 +299,12 @@ def test_the_number_of_shuffle_partitions_changes_no_row(
     try:
         premises = collect_premises(audited, config.replay.settle_ms * 1000)
         with replayed(audited, config.replay, premises) as again:
-            # What is late gets its reason in a second look, at all requests.
-            late = with_reasons(again.operations.where("class = 'late'"), audited.read(gold.REQUEST_PHASES))
-            told = again.operations.where("class <> 'late'").unionByName(late)
-            assert content(told) == content(audited.read(gold.DELAYED_OPERATIONS))
-            assert content(again.isr_changes) == content(audited.read(ISR_TIMELINE))
+            limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
+            operations = again.operations.rows(gold.DELAYED_OPERATIONS.name)
+            late = settled(audited, again.operations, limits)
+            assert late is not None
+            assert content(operations.unionByName(late)) == content(audited.read(gold.DELAYED_OPERATIONS))
+            assert content(again.partitions.rows(ISR_TIMELINE.name)) == content(audited.read(ISR_TIMELINE))
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
 
