@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from pipelines.config import Config
 from pipelines.fingerprint import replay_fingerprint
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.lake_tables import sql_text
 from pipelines.latency.stage import has_requests, replica_blame, request_phases
 from pipelines.premises import Premises
@@ -29,6 +29,7 @@ from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rules.audit_stage import audit
 from pipelines.staged import remove_staging
+from pipelines.threads import concurrently
 from schemas import controllers, gold, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS

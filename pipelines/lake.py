@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -47,8 +45,6 @@ from pipelines.table_files import (
 )
 from schemas.table import TableSpec
 
-#: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
-THREADS = 4
 #: How Delta words a broken constraint, with the values of the row, each on a line of its own; and how our tasks do.
 _BROKEN = re.compile(
     r"(?:\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\]|ConstraintBroken: (?P<table>[\w.]+):)"
@@ -154,20 +150,13 @@ class Lake:
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
-        """Add the rows of one batch, unless the batch that was added last is this one.
-
-        For batches that come one after the other. Unlike a transaction id, the stamp is found without rebuilding the
-        table's state: 25 small writes take 12 s of CPU against 30 s.
+        """Add the rows of one batch, unless the batch that was added last is this one: they come one after the other.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        if self.stamp(spec) == stamp:
-            return
-        if isinstance(rows, DataFrame):
-            self._write(spec, self._shaped(spec, rows), "append", stamp)
-        elif rows.num_rows:
-            delta_commits.append(self._made(spec), self._written(spec, rows), stamp)
+        if self.stamp(spec) != stamp and (files := self._written(spec, rows)):
+            delta_commits.append(self.path(spec), files, stamp)
 
     def replace(
         self, spec: TableSpec, rows: DataFrame | pa.Table, where: str | None = None, stamp: str | None = None
@@ -184,12 +173,9 @@ class Lake:
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        if not isinstance(rows, DataFrame):
+        if where is None or not isinstance(rows, DataFrame):
             return self.replace_files(spec, self._written(spec, rows), stamp)
-        if where is None:
-            self._made(spec)
-            return self.replace_files(spec, self.write_rows(spec, rows), stamp)
-        self._write(spec, self._shaped(spec, rows), "overwrite", stamp, where)
+        self._overwrite(spec, self._shaped(spec, rows), {"replaceWhere": where, "userMetadata": stamp})
         return table_version(self.path(spec)) or 0
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
@@ -257,7 +243,7 @@ class Lake:
         return self._files_of(wanted, files_writer(self.root, names, rows), what)
 
     def write_rows(self, spec: TableSpec, rows: DataFrame) -> list[AddedFile]:
-        """Write rows as files of a table; no version of it has them yet. Of nested columns there may be a few.
+        """Write rows as files of a table; no version of it has them yet.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
@@ -266,38 +252,35 @@ class Lake:
 
     def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
         """The rows of files that tasks have written."""
-        if not files:
-            return self.spark.createDataFrame([], spec.worker_schema)
-        return self._parquet(spec, [self.path(spec) / file.path for file in files])
+        paths = [self.path(spec) / file.path for file in files]
+        return self._parquet(spec, paths) if paths else self.spark.createDataFrame([], spec.worker_schema)
 
     def _files_of(self, source: DataFrame, write: RowsOf, what: str) -> list[AddedFile]:
         with _constraints_kept(what):
             added = source.mapInArrow(write, _ADDED_TYPES).collect()
         return sorted(AddedFile(*row) for row in added)
 
-    def _written(self, spec: TableSpec, rows: pa.Table) -> list[AddedFile]:
+    def _written(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
+        folder = self._made(spec)
+        if isinstance(rows, DataFrame):
+            return self.write_rows(spec, rows)
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
         with _constraints_kept(spec.full_name):
-            return write_rows(self._made(spec), spec, rows)
+            return write_rows(folder, spec, rows)
 
     def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
         """Make a table consist of files that are in its folder; gives its Delta version then."""
-        folder = self._made(spec)
-        if self.has_rows(spec) and not read_log(folder).is_plain:
+        if self.has_rows(spec) and not read_log(self.path(spec)).is_plain:
             # Only Delta can say of a file with a deletion vector that it is gone.
-            self._write(spec, self.spark.createDataFrame([], spec.worker_schema), "overwrite", None)
-        return delta_commits.replace(folder, files, stamp)
+            self._overwrite(spec, self.spark.createDataFrame([], spec.worker_schema), {})
+        return delta_commits.replace(self._made(spec), files, stamp)
 
-    def _write(self, spec: TableSpec, rows: DataFrame, mode: str, stamp: str | None, where: str | None = None) -> None:
-        writer = rows.write.format("delta").mode(mode)
-        if where is not None:
-            writer = writer.option("replaceWhere", where)
-        if stamp is not None:
-            writer = writer.option("userMetadata", stamp)
+    def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
+        given = {name: value for name, value in options.items() if value is not None}
         with _constraints_kept(spec.full_name):
-            writer.save(str(self._made(spec)))
+            rows.write.format("delta").mode("overwrite").options(**given).save(str(self._made(spec)))
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -409,14 +392,6 @@ def _constraints_kept(table: str) -> Iterator[None]:
         if broken is None:
             raise
         raise LakeError(f"{broken['table'] or table}: {' '.join(broken['what'].split())}") from error
-
-
-def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
-    """Run tasks of one session in a few threads; results in order, the first failure raised when all have ended."""
-    if len(tasks) <= 1:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-        return [future.result() for future in [pool.submit(task) for task in tasks]]
 
 
 def _stamp(commit: Path) -> str | None:

@@ -270,16 +270,11 @@ def rows_writer(root: Path, spec: TableSpec, rows: Callable[[Batches], Batches])
 def declared(spec: TableSpec) -> Callable[[Batches], Batches]:
     """A function for `rows_writer`: rows of Spark, whose columns may all be null, as the table declares them."""
     schema = spec.arrow_schema
-    is_flat = not any(pa.types.is_nested(column_type) for column_type in schema.types)
 
     def declare(batches: Batches) -> Batches:
         for batch in batches:
-            if is_flat:
-                columns = [column.cast(column_type) for column, column_type in zip(batch, schema.types, strict=True)]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
-            else:
-                # Arrow casts no struct to one whose fields hold no null.
-                yield pa.RecordBatch.from_pylist(batch.to_pylist(), schema)
+            columns = [column.cast(column_type) for column, column_type in zip(batch, schema.types, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return declare
 

@@ -27,10 +27,11 @@ from pipelines.controllers.plan import EVENTS, Plan, active_controllers, plan_fr
 from pipelines.controllers.procedure_steps import Step, procedure
 from pipelines.controllers.rows import Ref
 from pipelines.folds import collect_tables, fold
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.replay.timeline import METADATA_TOPIC
 from pipelines.shapes import Value, shaped
+from pipelines.threads import concurrently
 from schemas import controllers as c
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS

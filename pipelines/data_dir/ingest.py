@@ -33,7 +33,8 @@ from pipelines.data_dir.owner import LogFile, Owner, owner
 from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
 from pipelines.data_dir.read import UNREADABLE, FileReader, Owned, Unit, units
 from pipelines.folds import table_of
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
+from pipelines.threads import concurrently
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
 from schemas.silver import data_dir as silver

@@ -19,7 +19,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from pipelines.errors import InputError
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
+from pipelines.threads import concurrently
 from schemas import silver
 from schemas.data_files import DATA_FILES
 from schemas.quality import QUARANTINED_FILES

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.replay import isr_events as i
 from pipelines.replay.chains import follower_fetches
@@ -22,6 +22,7 @@ from pipelines.replay.window import WHOLE
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import look_up, shaped
 from pipelines.silver.facts import REQUEST_LOGGER
+from pipelines.threads import concurrently
 from schemas import bronze, silver
 from schemas.state import EVIDENCE
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from pipelines.blobs import BLOBS, Batches, Tables, shape
 from pipelines.config import ReplayConfig
 from pipelines.folds import fold
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
@@ -42,6 +42,7 @@ from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER, operation_id, tim
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.window import WHOLE, Window
 from pipelines.staged import Staged, staging
+from pipelines.threads import concurrently
 from schemas import gold, silver
 from schemas.state import OUTCOME, PARTITION, WAKE
 from schemas.table import TableSpec

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from pipelines.config import Config
 from pipelines.errors import InputError
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
@@ -20,6 +20,7 @@ from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
+from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.config import AuditConfig
 from pipelines.controllers.stage import Controllers, replayed_controllers
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.premises import CLOCK_SET_BACK, Premises
 from pipelines.quality.quarantine import quarantined
 from pipelines.rules.assumptions import File, doubts
@@ -17,6 +17,7 @@ from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, r
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
 from pipelines.table_files import rows_table
+from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.audit_facts import NO_TIME_US
 from schemas.controllers import TABLES as CONTROLLER_TABLES

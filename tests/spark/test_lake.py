@@ -17,8 +17,9 @@ from pyspark.testing import assertDataFrameEqual
 from pipelines.delta_log import read_log, type_name
 from pipelines.delta_table import stored_schema, table_properties
 from pipelines.errors import InputError, LakeError, SchemaMismatch
-from pipelines.lake import Lake, concurrently
+from pipelines.lake import Lake
 from pipelines.lake_tables import sql_name
+from pipelines.threads import concurrently
 from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.gold import RUNS

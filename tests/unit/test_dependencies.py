@@ -56,6 +56,7 @@ SPARK_SHELLS = {
     "pipelines.session",
     "pipelines.shapes",
     "pipelines.silver.parse",
+    "pipelines.staged",
     "pipelines.views",
 }
 #: Types are data: a declaration may name them without there being a session.
