@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.controllers.rows import NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from schemas.fields import Int, Long, spark_types
 
 PARTITION_STATE: Final = "partition_state"
 REPLICA_STATE: Final = "replica_state"
@@ -18,45 +19,6 @@ LIFECYCLE: Final = "lifecycle"
 RECORD: Final = "record"
 ANSWERED: Final = "answered"
 
-#: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
-ROW_TYPES: Final[Mapping[str, str]] = {
-    "time_us": "long",
-    "broker_id": "int",
-    "file_id": "string",
-    "byte_offset": "long",
-    "line_no": "long",
-    "topic": "string",
-    "partition": "int",
-    "from_state": "string",
-    "to_state": "string",
-    "succeeded": "boolean",
-    "controller_epoch": "int",
-    "replica_id": "int",
-    "leader": "int",
-    "leader_epoch": "int",
-    "isr": "array<int>",
-    "partition_epoch": "int",
-    "role": "string",
-    "topic_id": "string",
-    "replicas": "array<int>",
-    "adding_replicas": "array<int>",
-    "removing_replicas": "array<int>",
-    "controller_id": "int",
-    "previous_leader": "int",
-    "event": "string",
-    "subject_broker_id": "int",
-    "brokers": "array<int>",
-    "detail": "string",
-    "offset": "long",
-    "elr": "array<int>",
-    "last_known_elr": "array<int>",
-    "recovering": "boolean",
-    "committed": "boolean",
-    "error_code": "int",
-    "second": "long",
-    "requests": "long",
-}
-
 
 class Answered(NamedTuple):
     """What a leader answered of a partition to produces or fetches, by leader epoch and error: no row per request.
@@ -64,13 +26,13 @@ class Answered(NamedTuple):
     `second` is that of the answers, and null where it does not matter: of those without error the first one counts.
     """
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
-    leader_epoch: int | None
-    error_code: int
-    second: int | None
-    requests: int
+    leader_epoch: Int | None
+    error_code: Int
+    second: Long | None
+    requests: Long
 
 
 Row = StateRow | LeadershipRow | EventRow | RecordRow | Answered
@@ -86,10 +48,13 @@ KINDS: Final[Mapping[str, type[Row]]] = {
     RECORD: RecordRow,
     ANSWERED: Answered,
 }
+#: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
+ROW_TYPES: Final[Mapping[str, str]] = {
+    name: type_ for row in dict.fromkeys(KINDS.values()) for name, type_ in spark_types(row).items()
+}
 _AT: Final = {name: at for at, name in enumerate(ROW_TYPES)}
 #: Rows begin with instant, broker and place.
 _FIELDS: Final = {kind: [_AT[name] for name in row._fields[3:]] for kind, row in KINDS.items()}
-_NOWHERE: Final = Ref("", 0, 0)
 
 
 def columns_of(kind: str) -> tuple[str, ...]:
@@ -111,7 +76,7 @@ def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
     """
     alike: dict[_AnyRow, dict[str, list[_AnyRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        alike[row._replace(ref=_NOWHERE)][row.ref.file_id].append(row)
+        alike[row._replace(ref=NOWHERE)][row.ref.file_id].append(row)
     kept = [
         row for by_file in alike.values() for row in min(by_file.items(), key=lambda item: (-len(item[1]), item[0]))[1]
     ]

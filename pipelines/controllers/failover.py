@@ -35,7 +35,7 @@ from pipelines.controllers.failover_causes import (
     topic_deleted_us,
 )
 from pipelines.controllers.leaderships import Leadership, Mark, leaderships, since_us
-from pipelines.controllers.rows import NO_LEADER, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.controllers.rows import NO_LEADER, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 
 COMPLETED: Final = "completed"
 OFFLINE_REPORTED: Final = "offline_reported"
@@ -188,7 +188,7 @@ def _row(
         elected, sent, received, taken_up = new.elected, new.sent, new.received, new.taken_up
         served_us = serving.get((new.leader, new.leader_epoch))
         if served_us is not None:
-            served = Mark(served_us, new.leader, Ref("", 0, 0))
+            served = Mark(served_us, new.leader, NOWHERE)
     down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
     evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)

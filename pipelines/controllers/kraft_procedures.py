@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from pipelines.controllers.leaderships import mark_of
 from pipelines.controllers.procedure_steps import (
     BROKER_FAILURE,
     BROKER_STARTUP,
@@ -19,7 +20,6 @@ from pipelines.controllers.procedure_steps import (
     TOPIC_DELETION,
     ProcedureStep,
     Step,
-    mark_of,
     procedure,
     step_of,
 )

@@ -78,7 +78,7 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> Partit
     handled = plan.handled.get(cluster_id, ())
     seen = [*controllers_sightings(leadership), *(one for copy in copies.values() for one in records_sightings(copy))]
     # Every copy of the metadata log shows the same record, at the same instant.
-    unhandled = sorted(unhandled_failures(handled, seen).findings, key=lambda one: (one.time_us, one.brokers))
+    unhandled = sorted(unhandled_failures(handled, seen), key=lambda one: (one.time_us, one.brokers))
     findings += {(one.leader_epoch, one.time_us): one for one in reversed(unhandled)}.values()
     chain = [_plausible(one) for one in failovers(leadership, states, events, records, _serving(answered))]
     windows = availability(
@@ -163,7 +163,7 @@ def _replayed(
         transitions += _by_incarnation(shown.transitions)
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        findings += decided_twice(leadership, {state.ref for state in states}).findings
+        findings += decided_twice(leadership, {state.ref for state in states})
         findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, findings, checked

@@ -17,11 +17,12 @@ from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.partition_work import PartitionFound, of_partition
 from pipelines.controllers.plan import Plan
 from pipelines.controllers.procedure_steps import ProcedureStep
-from pipelines.controllers.procedures import elections, zk_procedures
+from pipelines.controllers.procedures import zk_procedures
 from pipelines.controllers.rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
 from pipelines.groups import Columns, groups
 from pipelines.rules.cases import CASE
 from schemas import controllers as c
+from schemas.fields import spark_types
 from schemas.table import INT, LONG, STRING, column, structs
 
 #: Topic and partition of a cluster's own group.
@@ -43,25 +44,11 @@ _ELECTION_KEY: Final = {
     "cause": "long",
 }
 _STEP: Final = {"step": STRING, "time_us": LONG, "clock": INT, "partitions": LONG}
-_PROCEDURE: Final = {
-    "cluster_id": "string",
-    "procedure": "string",
-    "subject_broker_id": "int",
-    "topic": "string",
-    "controller": "int",
-    "started_time_us": "long",
-    "step": "string",
-    "step_no": "int",
-    "seen": "string",
-    "time_us": "long",
-    "clock": "int",
-    "partitions": "long",
-}
 #: What a worker gives: tables of gold, and small ones that the driver puts together.
 SMALL: Final = {
     CASES: CASE,
     ELECTIONS: shape(_ELECTION_KEY).add("steps", structs(*[column(n, type_, "") for n, type_ in _STEP.items()])),
-    PROCEDURES: shape(_PROCEDURE),
+    PROCEDURES: shape({"cluster_id": "string"} | spark_types(ProcedureStep)),
     COUNTS: shape({"rule_id": "string", "checked": "long"}),
     ERRORS: shape({"rule_id": "string", "error": "string"}),
 }
@@ -88,15 +75,12 @@ class _Output:
 
     def _election(self, cluster_id: str, one: Failover) -> None:
         """Partitions whose leaders one controller elected out of one cause are one procedure: only counts are kept."""
-        steps = elections([one])
-        if not steps:
+        if one.strategy is None or one.elected_time_us is None or one.elected_clock is None:
             return
-        assert one.elected_time_us is not None
         cause = one.detected_time_us or one.elected_time_us // 1_000_000
         key = (cluster_id, one.elected_clock, one.strategy, one.failed_broker_id, cause)
-        known = self._elections.get(key)
-        told = [{"step": s.step, "time_us": s.time_us, "clock": s.clock, "partitions": s.partitions} for s in steps]
-        self._elections[key] = told if known is None else merged_steps(known, told)
+        known, steps = self._elections.get(key), election_steps(one)
+        self._elections[key] = steps if known is None else merged_steps(known, steps)
 
     def rest(self) -> Batches:
         """All that is left."""
@@ -105,6 +89,23 @@ class _Output:
         for count in self._checked.items():
             self.tables.add(COUNTS, count)
         yield from self.tables.rest()
+
+
+def election_steps(one: Failover) -> list[dict[str, Any]]:
+    """Steps of the election that a handover shows, in order; what the new leader does is on its own clock."""
+    instants = (
+        ("elected", one.elected_time_us, one.elected_clock),
+        ("sent", one.sent_time_us, one.elected_clock),
+        ("received", one.received_time_us, one.new_leader),
+        ("taken_up", one.taken_up_time_us, one.new_leader),
+        ("serving", one.serving_time_us, one.new_leader),
+    )
+    return [
+        {"step": step, "time_us": time_us, "clock": clock, "partitions": 1}
+        if None not in (time_us, clock) and one.refs
+        else {"step": step, "time_us": None, "clock": None, "partitions": 0}
+        for step, time_us, clock in instants
+    ]
 
 
 def merged_steps(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipelines.controllers.failover import failovers
 from pipelines.controllers.kraft_partition import replay_records
 from pipelines.controllers.kraft_procedures import kraft_procedures
-from pipelines.controllers.procedures import elections, topic_deletions, zk_procedures
+from pipelines.controllers.procedures import topic_deletions, zk_procedures
 from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, StateRow
 from pipelines.controllers.unhandled import (
     controllers_sightings,
@@ -20,6 +20,7 @@ from pipelines.controllers.unhandled import (
     records_sightings,
     unhandled_failures,
 )
+from pipelines.controllers.worker import election_steps
 from schemas.controllers import OUTCOMES
 from tests.unit.controllers.build import SECOND, event, line, only, record, ref, registration, state
 from tests.unit.controllers.histories import kraft_records
@@ -209,23 +210,23 @@ def test_a_dead_broker_that_still_leads_after_its_failure_was_handled():
     dead = {"leader": 2, "leader_epoch": 0, "controller_epoch": 1}
     rows = [line(1001, "controller", topic_id="a", **dead), line(30_000, "controller", topic_id="a", **dead)]
     handled = failures_handled(events)
-    found = only(unhandled_failures(handled, controllers_sightings(rows)).findings)
+    found = only(unhandled_failures(handled, controllers_sightings(rows)))
     assert found.rule_id == "failover-not-completed"
     assert (found.refs[0], found.refs[-1]) == (rows[0].ref, rows[1].ref)
     early = rows[1]._replace(time_us=15_000)
     later = rows[1]._replace(leader_epoch=2)
     anew = rows[1]._replace(topic_id="b")
     for harmless in (early, later, anew):
-        assert unhandled_failures(handled, controllers_sightings([rows[0], harmless])) == ((), ())
+        assert unhandled_failures(handled, controllers_sightings([rows[0], harmless])) == ()
     nameless = [row._replace(topic_id=None) for row in rows]
-    assert only(unhandled_failures(handled, controllers_sightings(nameless)).suspects)
+    assert unhandled_failures(handled, controllers_sightings(nameless)) == ()
 
 
 def test_records_show_a_fenced_broker_as_leader():
     rows = [record(1, 2, 0, 0), record(9, 2, 0, 1)]
     fence = fences_handled([registration(5, 2, "fenced")])
-    assert only(unhandled_failures(fence, records_sightings(rows)).findings)
-    assert unhandled_failures(fence, records_sightings([rows[0], record(9, 2, 1, 1)])) == ((), ())
+    assert only(unhandled_failures(fence, records_sightings(rows)))
+    assert unhandled_failures(fence, records_sightings([rows[0], record(9, 2, 1, 1)])) == ()
 
 
 @given(kraft_records(), st.data())
@@ -237,7 +238,7 @@ def test_deleting_records_leaves_every_failure_handled(rows: list[RecordRow], da
         if before.topic_id == row.topic_id and row.leader_epoch > before.leader_epoch and before.leader >= 0
     ]
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
-    assert unhandled_failures(fences_handled(fences), records_sightings(kept)).findings == ()
+    assert unhandled_failures(fences_handled(fences), records_sightings(kept)) == ()
 
 
 def test_steps_of_a_failure():
@@ -301,7 +302,12 @@ def test_steps_of_a_fencing():
     ]
 
 
-def test_elections_are_grouped_by_cause():
-    steps = elections(failovers(*zk_failure()))
-    assert {one.procedure for one in steps} == {"election_offline"}
-    assert [one.partitions for one in steps] == [1, 1, 1, 1, 0]
+def test_an_election_has_the_steps_of_its_handover():
+    steps = election_steps(only(failovers(*zk_failure())))
+    assert [(one["step"], one["partitions"]) for one in steps] == [
+        ("elected", 1),
+        ("sent", 1),
+        ("received", 1),
+        ("taken_up", 1),
+        ("serving", 0),
+    ]
