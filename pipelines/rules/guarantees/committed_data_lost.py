@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pipelines.rules.history import Epoch, PartitionHistory
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, witnesses_of
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -65,11 +65,9 @@ class _Loss:
             self.committed = fact
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
-        self._settings = settings
+        super().__init__(history, settings)
         #: By incarnation and number of the epoch that lost them.
         self._losses: dict[tuple[int, int], _Loss] = {}
         self._open: dict[tuple[int, int], _Loss] = {}
@@ -258,6 +256,4 @@ RULE = Rule(
         (VIOLATION, "a range of committed offsets that a later leader epoch does not have, with its cause"),
         (OPEN, "the same, where missing lines leave the epoch of the answers open"),
     ),
-    example="kip101: ledger-0, offset 118; unclean28: sessions-1 and sessions-2",
-    known_bugs=("KAFKA-1211",),
 )

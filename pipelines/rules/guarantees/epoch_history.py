@@ -80,5 +80,4 @@ RULE = Rule(
         (VIOLATION, "one epoch with two start offsets, in a log that is not compacted"),
         (OPEN, "the same, where no line tells the topic's cleanup.policy"),
     ),
-    known_bugs=("KAFKA-6361",),
 )

@@ -15,7 +15,7 @@ from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain, written_before
 from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -33,9 +33,9 @@ class _Candidate:
     proof: tuple[Fact, ...]
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._skew_us = settings.skew_max_us
         self._lives = Lives(history, settings)
         self._chain = FetchChain()
@@ -153,5 +153,4 @@ RULE = Rule(
         (VIOLATION, "a follower's high watermark above its leader's, or above its own log end"),
         (OPEN, "the same, where its log may have started there, or the topic may have been created anew"),
     ),
-    known_bugs=(),
 )

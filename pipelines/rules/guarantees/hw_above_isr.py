@@ -15,7 +15,7 @@ from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.fetch_samples import Stretch, Stretches
 from pipelines.rules.proofs.isr_spans import IsrSpans
 from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -34,9 +34,9 @@ class _Found:
     times: int = 1
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._spans = IsrSpans(history, settings)
         self._lives = Lives(history, settings)
         self._chain = FetchChain()

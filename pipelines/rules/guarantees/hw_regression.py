@@ -16,17 +16,16 @@ from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "hw-regression"
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
         self._chain = FetchChain()
@@ -42,9 +41,6 @@ class _Checker:
         if fact.name == "non_monotonic":
             return self._stepped_back(fact)
         return self._updated(fact) if fact.name == "updated" else ()
-
-    def finish(self) -> Iterable[Case]:
-        return ()
 
     # ----------------------------------------------------------------- fetches
 
@@ -188,5 +184,4 @@ RULE = Rule(
         (OPEN, "the same, where the topic may have been created anew between"),
         (OBSERVATION, "a replica's high watermark that stepped back, as a broker warns: legal at a failover"),
     ),
-    example="kraft39-faults, zk28-faults: steps back at failovers, of a few offsets; unclean28: 341 to 115, with loss",
 )

@@ -18,7 +18,7 @@ from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.isr_spans import IsrSpans
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import starts_once
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -47,10 +47,9 @@ class _Join:
     tries: int = 0
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._spans = IsrSpans(history, settings)
         self._lives = Lives(history, settings)
         self._chain = FetchChain()
@@ -220,5 +219,4 @@ RULE = Rule(
         ),
         (OPEN, "the same, where the topic may have been created anew between"),
     ),
-    known_bugs=("KAFKA-7128",),
 )

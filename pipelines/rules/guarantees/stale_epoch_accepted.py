@@ -14,7 +14,7 @@ from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -31,9 +31,9 @@ class _Found:
     times: int = 1
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
         self._chain = FetchChain()
@@ -125,5 +125,4 @@ RULE = Rule(
         (VIOLATION, "a fetch of a stale or unknown leader epoch that was answered without error"),
         (OPEN, "the same, where the topic may have been created anew between"),
     ),
-    known_bugs=("KAFKA-6880",),
 )

@@ -101,5 +101,4 @@ RULE = Rule(
         (VIOLATION, "a truncation below the high watermark by a version whose high watermarks can be trusted there"),
         (OBSERVATION, "the same by a version with KAFKA-14704, whose followers raise it too far"),
     ),
-    known_bugs=(KAFKA_14704,),
 )

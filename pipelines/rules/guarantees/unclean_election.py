@@ -52,5 +52,4 @@ RULE = Rule(
     kinds=frozenset(),
     make=of_history(_judge),
     shows=((OBSERVATION, "an election from outside the ISR; what it cost is committed-data-lost"),),
-    example="kraft40-elr: events-0, asked for by a tool; unclean28: both rounds, sessions-1 epoch 3 and 4",
 )

@@ -66,7 +66,8 @@ def test_no_property_is_listed_twice():
 
 
 def test_every_module_is_of_a_repository_that_is_listed():
-    repositories = set(re.findall(r"^\| \[([^]]+)\]\(https://github.com/\1\) \| [0-9a-f]{12} \|", DOCUMENT, re.MULTILINE))
+    listed = re.compile(r"^\| \[([^]]+)\]\(https://github.com/\1\) \| [0-9a-f]{12} \|", re.MULTILINE)
+    repositories = set(listed.findall(DOCUMENT))
     assert {safety.module.partition(":")[0] for safety in PROPERTIES} == repositories
 
 
