@@ -198,11 +198,9 @@ def _refused(answered: Iterable[Answered]) -> dict[int, int]:
 
 def _plausible(one: Failover) -> Failover:
     """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew."""
-    if one.serving_time_us is None or one.taken_up_time_us is None:
+    if one.serving is None or one.taken_up is None or one.serving.time_us >= one.taken_up.time_us - _TICK_US:
         return one
-    if one.serving_time_us >= one.taken_up_time_us - _TICK_US:
-        return one
-    return one._replace(serving_time_us=None, taken_up_to_serving_us=None, detected_to_serving_us=None)
+    return one._replace(serving=None)
 
 
 def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tuple[int, int]]) -> list[dict[str, Any]]:
@@ -241,13 +239,11 @@ def transition_rows(cluster_id: str, transitions: Iterable[Transition]) -> list[
 
 
 def _failover(cluster_id: str, sequence: int, one: Failover) -> dict[str, Any]:
-    values = {"cluster_id": cluster_id, "sequence": sequence}
-    for name, value in one._asdict().items():
-        if "_to_" in name:
-            values[name.removesuffix("_us") + "_ms"] = None if value is None else value / 1000
-        elif name != "refs":
-            values[name.removesuffix("_us")] = value
-    return values
+    values = {**one._asdict(), "cluster_id": cluster_id, "sequence": sequence, "failed_broker_id": one.old_leader}
+    for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
+        mark = values.pop(name)
+        values |= {f"{name}_time": mark and mark.time_us, f"{name}_clock": mark and mark.broker_id}
+    return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in one.spans_us().items()}
 
 
 def _window(cluster_id: str, sequence: int, one: Window) -> dict[str, Any]:

@@ -38,8 +38,6 @@ from schemas.table import TableSpec
 
 _KEY_TYPES = {"key_topic": "string", "key_partition": "int"}
 _PARTITION_RECORDS = ("PartitionRecord", "PartitionChangeRecord")
-#: Steps of an election that the controller takes; brokers take the others.
-_CONTROLLERS_STEPS = ("elected", "sent")
 
 
 class Controllers(NamedTuple):
@@ -133,7 +131,7 @@ def _procedures(told: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str
 
 def _step(part: Mapping[str, Any]) -> Step:
     mark = None if part["time_us"] is None else Mark(part["time_us"], part["clock"], NOWHERE)
-    return Step(part["step"], mark, part["partitions"], answer=part["step"] not in _CONTROLLERS_STEPS)
+    return Step(part["step"], mark, part["partitions"], answer=part["step"] not in w.CONTROLLERS_STEPS)
 
 
 def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:

@@ -44,6 +44,8 @@ _ELECTION_KEY: Final = {
     "cause": "long",
 }
 _STEP: Final = {"step": STRING, "time_us": LONG, "clock": INT, "partitions": LONG}
+#: Steps of an election that the controller takes; brokers take the others.
+CONTROLLERS_STEPS: Final = ("elected", "sent")
 #: What a worker gives: tables of gold, and small ones that the driver puts together.
 SMALL: Final = {
     CASES: CASE,
@@ -75,11 +77,11 @@ class _Output:
 
     def _election(self, cluster_id: str, one: Failover) -> None:
         """Partitions whose leaders one controller elected out of one cause are one procedure: only counts are kept."""
-        if one.strategy is None or one.elected_time_us is None or one.elected_clock is None:
+        if one.strategy is None or one.elected is None:
             return
-        cause = one.detected_time_us or one.elected_time_us // 1_000_000
-        key = (cluster_id, one.elected_clock, one.strategy, one.failed_broker_id, cause)
-        known, steps = self._elections.get(key), election_steps(one)
+        cause = one.elected.time_us // 1_000_000 if one.detected is None else one.detected.time_us
+        key = (cluster_id, one.elected.broker_id, one.strategy, one.old_leader, cause)
+        known, steps = self._elections.get(key), election_steps(one, one.elected.broker_id)
         self._elections[key] = steps if known is None else merged_steps(known, steps)
 
     def rest(self) -> Batches:
@@ -91,21 +93,16 @@ class _Output:
         yield from self.tables.rest()
 
 
-def election_steps(one: Failover) -> list[dict[str, Any]]:
+def election_steps(one: Failover, controller: int) -> list[dict[str, Any]]:
     """Steps of the election that a handover shows, in order; what the new leader does is on its own clock."""
-    instants = (
-        ("elected", one.elected_time_us, one.elected_clock),
-        ("sent", one.sent_time_us, one.elected_clock),
-        ("received", one.received_time_us, one.new_leader),
-        ("taken_up", one.taken_up_time_us, one.new_leader),
-        ("serving", one.serving_time_us, one.new_leader),
-    )
-    return [
-        {"step": step, "time_us": time_us, "clock": clock, "partitions": 1}
-        if None not in (time_us, clock) and one.refs
-        else {"step": step, "time_us": None, "clock": None, "partitions": 0}
-        for step, time_us, clock in instants
-    ]
+    steps = []
+    for name in ("elected", "sent", "received", "taken_up", "serving"):
+        mark = getattr(one, name)
+        clock = controller if name in CONTROLLERS_STEPS else one.new_leader
+        known = mark is not None and clock is not None and bool(one.refs)
+        place = (mark.time_us, clock) if known else (None, None)
+        steps.append({"step": name, "time_us": place[0], "clock": place[1], "partitions": int(known)})
+    return steps
 
 
 def merged_steps(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
