@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config import Config
 from pipelines.errors import InputError
@@ -134,15 +134,11 @@ def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Row
     def collect() -> Rows:
         spark.sparkContext.setJobDescription(f"report: {name}")
         try:
-            return [_plain(row) for row in query.collect()]
+            return [row.asDict(recursive=True) for row in query.collect()]
         finally:
             spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
 
     return collect
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    return row.asDict(recursive=True)
 
 
 def _micros(time: datetime | None) -> int | None:
