@@ -36,6 +36,8 @@ class Answered(NamedTuple):
 
 
 Row = StateRow | LeadershipRow | EventRow | RecordRow | Answered
+#: Rows of a group by kind.
+Group = defaultdict[str, list[Any]]
 _AnyRow = TypeVar("_AnyRow", StateRow, LeadershipRow, EventRow, RecordRow, Answered)
 
 KINDS: Final[Mapping[str, type[Row]]] = {
@@ -81,31 +83,3 @@ def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
         row for by_file in alike.values() for row in min(by_file.items(), key=lambda item: (-len(item[1]), item[0]))[1]
     ]
     return sorted(kept, key=lambda row: (row.time_us, row.broker_id, row.ref))
-
-
-class Grouped:
-    """Rows of a group by kind, each kind in the order of time, and each line once."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, list[Row]] = defaultdict(list)
-
-    def add(self, kind: str, row: Row) -> None:
-        self._rows[kind].append(row)
-
-    def _of(self, kind: str) -> Any:
-        return once(cast(Any, self._rows[kind]))
-
-    def states(self, kind: str = PARTITION_STATE) -> list[StateRow]:
-        return cast("list[StateRow]", self._of(kind))
-
-    def leadership(self, kind: str = LEADERSHIP) -> list[LeadershipRow]:
-        return cast("list[LeadershipRow]", self._of(kind))
-
-    def events(self, kind: str = EVENT) -> list[EventRow]:
-        return cast("list[EventRow]", self._of(kind))
-
-    def records(self) -> list[RecordRow]:
-        return cast("list[RecordRow]", self._of(RECORD))
-
-    def answered(self) -> list[Answered]:
-        return cast("list[Answered]", self._rows[ANSWERED])

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pipelines.controllers import decode as d
 from pipelines.controllers.availability import Window, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
-from pipelines.controllers.decode import EVENT, ISR_CHANGE, REPLICA_STATE, Answered, Grouped
 from pipelines.controllers.failover import Failover, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
 from pipelines.controllers.partition_machine import replay_partition_states
@@ -60,7 +60,7 @@ class PartitionFound:
     failovers: list[Failover] = field(default_factory=list)
 
 
-def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> PartitionFound:
+def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:
     """Replay a partition.
 
     Args:
@@ -68,12 +68,12 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> Partit
         rows: of the partition; what is of the whole cluster is in the plan.
     """
     cluster_id, topic, _ = key
-    states, replicas, leadership = rows.states(), rows.states(REPLICA_STATE), rows.leadership()
-    copies = _copies(rows.records())
+    states, replicas, leadership = (d.once(rows[kind]) for kind in (d.PARTITION_STATE, d.REPLICA_STATE, d.LEADERSHIP))
+    copies = _copies(d.once(rows[d.RECORD]))
     records = max(copies.values(), key=lambda copy: (len(copy), -copy[0].broker_id), default=[])
-    events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *rows.events(EVENT)]
+    events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *d.once(rows[d.EVENT])]
     events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
-    answered = rows.answered()
+    answered = rows[d.ANSWERED]
     transitions, findings, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
     handled = plan.handled.get(cluster_id, ())
     seen = [*controllers_sightings(leadership), *(one for copy in copies.values() for one in records_sightings(copy))]
@@ -82,7 +82,7 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> Partit
     findings += {(one.leader_epoch, one.time_us): one for one in reversed(unhandled)}.values()
     chain = [_plausible(one) for one in failovers(leadership, states, events, records, _serving(answered))]
     windows = availability(
-        [*leadership, *rows.leadership(ISR_CHANGE)],
+        [*leadership, *d.once(rows[d.ISR_CHANGE])],
         states,
         records,
         lambda broker_id, time_us, count: plan.min_isr(cluster_id, topic, broker_id, time_us, count),
@@ -179,7 +179,7 @@ def _by_incarnation(transitions: Iterable[Transition]) -> list[Transition]:
     return [one for part in sorted(parts, key=lambda part: part[0].time_us) for one in part]
 
 
-def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
+def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:
     first: dict[tuple[int, int], int] = {}
     for one in answered:
         if one.error_code == 0 and one.leader_epoch is not None:
@@ -188,7 +188,7 @@ def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
     return first
 
 
-def _refused(answered: Iterable[Answered]) -> dict[int, int]:
+def _refused(answered: Iterable[d.Answered]) -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
     for one in answered:
         if one.error_code in REFUSED and one.second is not None:

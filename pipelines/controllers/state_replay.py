@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pipelines.controllers.rows import (
-    NOWHERE,
     Finding,
     Replayed,
     StateRow,
@@ -46,10 +45,7 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
     findings: list[Finding] = []
-    lines: dict[StateRow, str] = {}
     for row in in_order(rows):
-        if lines.setdefault(row._replace(ref=NOWHERE), row.ref.file_id) != row.ref.file_id:
-            continue  # the same line in two files
         key = (row.broker_id, row.controller_epoch, row.replica_id)
         before = known.get(key)
         legal = is_legal(table, row.from_state, row.to_state)

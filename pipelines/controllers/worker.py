@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pipelines.blobs import Batches, Tables, shape
-from pipelines.controllers.decode import LIFECYCLE, REPLICA_STATE, Grouped, Row, decoded
+from pipelines.controllers import decode as d
 from pipelines.controllers.failover import Failover
 from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.partition_work import PartitionFound, of_partition
@@ -123,15 +123,15 @@ def replayer(plan: Plan) -> Callable[[Batches], Batches]:
         output = _Output()
         for key, rows in groups(batches, len(KEY), _rows):
             cluster_id, topic, partition = key
-            grouped = Grouped()
+            group: d.Group = defaultdict(list)
             for kind, row in rows:
-                grouped.add(kind, row)
+                group[kind].append(row)
             try:
                 if (topic, partition) == OF_CLUSTER:
-                    for step in _procedures(plan, cluster_id, grouped):
+                    for step in _procedures(plan, cluster_id, group):
                         output.tables.add_named(PROCEDURES, {"cluster_id": cluster_id, **step._asdict()})
                 else:
-                    output.take(cluster_id, of_partition(plan, key, grouped))
+                    output.take(cluster_id, of_partition(plan, key, group))
             except Exception as error:
                 # No rule goes without a verdict: what could not be judged makes it inconclusive.
                 text = f"{topic}-{partition}: {type(error).__name__}: {error}"
@@ -143,14 +143,14 @@ def replayer(plan: Plan) -> Callable[[Batches], Batches]:
     return replay
 
 
-def _rows(columns: Columns) -> Iterable[tuple[str, Row]]:
-    return ((kind, decoded(kind, values)) for kind, *values in zip(*columns, strict=True))
+def _rows(columns: Columns) -> Iterable[tuple[str, d.Row]]:
+    return ((kind, d.decoded(kind, values)) for kind, *values in zip(*columns, strict=True))
 
 
-def _procedures(plan: Plan, cluster_id: str, grouped: Grouped) -> list[ProcedureStep]:
+def _procedures(plan: Plan, cluster_id: str, group: d.Group) -> list[ProcedureStep]:
     """Procedures but for elections, which are made of all partitions' failovers."""
-    events, leadership, lifecycle = grouped.events(), grouped.leadership(), grouped.events(LIFECYCLE)
+    events, leadership, lifecycle = (d.once(group[kind]) for kind in (d.EVENT, d.LEADERSHIP, d.LIFECYCLE))
     if plan.kraft.get(cluster_id):
         return kraft_procedures(events, leadership, lifecycle)
-    states, replicas = grouped.states(), grouped.states(REPLICA_STATE)
+    states, replicas = d.once(group[d.PARTITION_STATE]), d.once(group[d.REPLICA_STATE])
     return zk_procedures(events, states, replicas, leadership, lifecycle, plan.version(cluster_id))

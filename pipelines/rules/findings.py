@@ -112,18 +112,8 @@ def findings_of(
 
 
 _COPIED = (
-    "rule_id",
-    "cluster_id",
-    "topic",
-    "partition",
-    "leader_epoch",
-    "offset_start",
-    "offset_end",
-    "time_us",
-    "cause",
-    "known_bug",
-    "records",
-    "message",
+    *("rule_id", "cluster_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time_us"),
+    *("cause", "known_bug", "records", "message"),
 )
 
 

@@ -74,7 +74,6 @@ RULE = Rule(
         "since it moves with the start of the log, and compacted topics are, since an epoch's first records may have "
         "been cleaned away before a replica noted it; so is a broker that has two files of the partition."
     ),
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=(
         (VIOLATION, "one epoch with two start offsets, in a log that is not compacted"),

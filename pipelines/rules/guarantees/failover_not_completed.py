@@ -27,7 +27,6 @@ RULE = Rule(
         "metadata log or of one controller's thread: either way on, the epoch grows, and a leader that came back and "
         "was elected again leads a later one."
     ),
-    kinds=frozenset(),
     make=of_history(judged_elsewhere),
     shows=((VIOLATION, "a partition whose leader failed, was dealt with, and leads on in the same epoch"),),
 )

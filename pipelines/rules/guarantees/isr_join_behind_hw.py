@@ -16,7 +16,7 @@ from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.isr_spans import IsrSpans
-from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.lives import Lives, unless_anew
 from pipelines.rules.proofs.own_epochs import starts_once
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -124,26 +124,25 @@ class _Checker(Checker):
             limits.append((_hw(told), told, "the high watermark, already"))
         if start is not None and start.offset is not None:
             limits.append((start.offset, start, "the start of the leader's epoch,"))
-        for limit, fact, what in sorted(limits, key=lambda found: -found[0])[:1]:
-            if position >= limit:
-                return
-            evidence = (fact, join.before, join.after, *join.low)
-            severity = self._lives.severity(*evidence)
-            if severity is None:
-                return
-            unless = "; open, as no topic id shows that the topic was not created anew between"
-            yield Case(
-                RULE_ID,
-                severity,
-                f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
-                f"at most {position}, below {what} {limit}{unless if severity == OPEN else ''}.",
-                tuple(Ref.of(found) for found in evidence),
-                leader_epoch=epoch,
-                offset_start=position,
-                offset_end=limit,
-                time_us=join.after.time_us,
-                brokers=(leader, join.replica),
-            )
+        if not limits:
+            return
+        limit, fact, what = max(limits, key=lambda known: known[0])
+        evidence = (fact, join.before, join.after, *join.low)
+        severity = self._lives.severity(*evidence) if position < limit else None
+        if severity is None:
+            return
+        yield Case(
+            RULE_ID,
+            severity,
+            f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
+            f"at most {position}, below {what} {limit}{unless_anew(severity)}.",
+            tuple(Ref.of(line) for line in evidence),
+            leader_epoch=epoch,
+            offset_start=position,
+            offset_end=limit,
+            time_us=join.after.time_us,
+            brokers=(leader, join.replica),
+        )
 
 
 def _hw(fact: Fact) -> int:

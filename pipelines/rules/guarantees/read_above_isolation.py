@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
+from pipelines.rules.proofs.lives import unless_anew
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -69,12 +70,10 @@ def _case(broker_id: int, epoch: int, isolation: str, found: _Found) -> Case:
     )
     if found.times > 1:
         message += f"; {found.times} such answers"
-    if severity == OPEN:
-        message += "; open, as no topic id shows that the topic was not created anew between"
     return Case(
         RULE_ID,
         severity,
-        f"{message}.",
+        f"{message}{unless_anew(severity)}.",
         tuple(Ref.of(one) for one in found.facts),
         leader_epoch=epoch,
         offset_start=found.limit,

@@ -8,27 +8,17 @@ it names must be refused (UNKNOWN_LEADER_EPOCH, 75).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.proofs.repeated import Repeated
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "stale-epoch-accepted"
-
-
-@dataclass
-class _Found:
-    """The first such fetch of a follower at one pair of epochs, and how many."""
-
-    severity: Severity
-    fact: Fact
-    evidence: tuple[Fact, ...]
-    times: int = 1
 
 
 class _Checker(Checker):
@@ -37,7 +27,7 @@ class _Checker(Checker):
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
         self._chain = FetchChain()
-        self._found: dict[tuple[int, int, int, int, Severity], _Found] = {}
+        self._cases = Repeated("{} such fetches")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._chain
@@ -57,8 +47,7 @@ class _Checker(Checker):
         return ()
 
     def finish(self) -> Iterable[Case]:
-        for (leader, replica, named, own, _), found in sorted(self._found.items()):
-            yield _case(leader, replica, named, own, found)
+        return self._cases.cases()
 
     def _judge(self, fact: Fact, line: Fact, between: tuple[Fact, ...], *, one_run: bool) -> None:
         assert fact.broker_id is not None
@@ -66,41 +55,28 @@ class _Checker(Checker):
         severity = self._lives.severity(fact, line, one_run=one_run)
         if severity is None:
             return
+        leader, named, entered = fact.broker_id, fact.leader_epoch, _epoch(line)
         replica = fact.replica_id if fact.replica_id is not None else -1
-        key = (fact.broker_id, replica, fact.leader_epoch, _epoch(line), severity)
-        if key in self._found:
-            self._found[key].times += 1
-        else:
-            self._found[key] = _Found(severity, fact, (line, *between, fact))
+        where, error = ("after", "FENCED") if named < entered else ("before", "UNKNOWN")
+        self._cases.add(
+            (leader, replica, named, entered, severity),
+            lambda: Case(
+                RULE_ID,
+                severity,
+                f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, "
+                f"{where} it had entered epoch {entered} by its own line; {error}_LEADER_EPOCH was due",
+                tuple(Ref.of(one) for one in (line, *between, fact)),
+                leader_epoch=entered,
+                offset_start=fact.offset,
+                time_us=fact.time_us,
+                brokers=(leader, replica),
+            ),
+        )
 
 
 def _epoch(fact: Fact) -> int:
     assert fact.leader_epoch is not None
     return fact.leader_epoch
-
-
-def _case(leader: int, replica: int, named: int, own: int, found: _Found) -> Case:
-    error = "FENCED_LEADER_EPOCH" if named < own else "UNKNOWN_LEADER_EPOCH"
-    where = "after" if named < own else "before"
-    message = (
-        f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, {where} "
-        f"it had entered epoch {own} by its own line; {error} was due"
-    )
-    if found.times > 1:
-        message += f"; {found.times} such fetches"
-    if found.severity == OPEN:
-        message += "; open, as no topic id shows that the topic was not created anew between"
-    return Case(
-        RULE_ID,
-        found.severity,
-        f"{message}.",
-        tuple(Ref.of(fact) for fact in found.evidence),
-        leader_epoch=own,
-        offset_start=found.fact.offset,
-        time_us=found.fact.time_us,
-        brokers=(leader, replica),
-        records=found.times,
-    )
 
 
 RULE = Rule(

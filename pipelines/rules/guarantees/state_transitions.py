@@ -37,7 +37,6 @@ RULE = Rule(
         "of one topic id, or two records of one copy of the metadata log contradict each other whatever stood between "
         "them. A state that does not follow from the line before it is a gap, and no case."
     ),
-    kinds=frozenset(),
     make=of_history(judged_elsewhere),
     shows=(
         (

@@ -49,7 +49,6 @@ RULE = Rule(
         "or the controller itself marks the election. An empty ISR alone is left aside, since a leader may come from "
         "the eligible leader replicas (KIP-966)."
     ),
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=((OBSERVATION, "an election from outside the ISR; what it cost is committed-data-lost"),),
 )

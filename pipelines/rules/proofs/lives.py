@@ -65,3 +65,8 @@ class Lives:
         first_us = min(fact.time_us for fact in facts) - self._skew_us
         last_us = max(fact.time_us for fact in facts) + self._skew_us
         return None if any(first_us <= born_us <= last_us for born_us in self._history.births_us) else OPEN
+
+
+def unless_anew(severity: Severity) -> str:
+    """What a case's message says beside, where no id shows one life."""
+    return "; open, as no topic id shows that the topic was not created anew between" if severity == OPEN else ""

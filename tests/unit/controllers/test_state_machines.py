@@ -12,7 +12,7 @@ from pipelines.controllers.partition_machine import replay_partition_states
 from pipelines.controllers.replica_machine import replay_replica_states, replica_table
 from pipelines.controllers.rows import ILLEGAL_STATE_TRANSITION, StateRow
 from pipelines.controllers.state_replay import is_legal
-from tests.unit.controllers.build import only, ref, state
+from tests.unit.controllers.build import only, state
 from tests.unit.controllers.histories import machine_rows
 
 PARTITION_LEGAL = {
@@ -91,16 +91,6 @@ def test_a_failed_election_leaves_the_state():
     ]
     whys = [one.why for one in replay_partition_states(rows).transitions]
     assert whys == ["first_of_controller", "failed", "allowed"]
-
-
-def test_the_same_line_in_two_files_is_one():
-    rows = [
-        state(1, p.ONLINE, p.OFFLINE),
-        state(1, p.ONLINE, p.OFFLINE, ref=ref(4, "copy")),
-        state(2, p.OFFLINE, p.ONLINE),
-    ]
-    replayed = replay_partition_states(rows)
-    assert [one.why for one in replayed.transitions] == ["first_of_controller", "allowed"]
 
 
 def test_a_new_controller_starts_with_its_own_states():
