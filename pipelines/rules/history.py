@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from pipelines.rules.epoch_files import contradicting
+from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.fetch_samples import Stretches
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -130,6 +132,9 @@ class PartitionHistory:
     topic: str
     partition: int
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    #: Followers' fetches as they stream by, for all rules; the one that was taken last is `chain.fact`.
+    chain: FetchChain = field(default_factory=FetchChain)
+    stretches: Stretches = field(default_factory=Stretches)
     #: Of `pipelines.rules.proofs.completeness`: a broker's lines that name a partition epoch, with their times.
     own_versions: dict[int, tuple[list[int], list[Fact]]] = field(default_factory=dict)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
@@ -251,6 +256,8 @@ class PartitionHistory:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
                 self._answers(fact)
             self._last_fetch = fact
+            if self.chain.follow(fact):
+                self.stretches.add(self.chain)
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:

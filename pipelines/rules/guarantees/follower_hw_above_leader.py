@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain, written_before
-from pipelines.rules.proofs.fetch_samples import Stretches
+from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
@@ -38,16 +37,13 @@ class _Checker(Checker):
         super().__init__(history, settings)
         self._skew_us = settings.skew_max_us
         self._lives = Lives(history, settings)
-        self._chain = FetchChain()
-        self._stretches = Stretches()
         self._pending: dict[int, list[_Candidate]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.FETCH:
-            if self._chain.follow(fact):
-                self._stretches.add(self._chain)
-                if self._chain.answered:
-                    self._lives.fetched(fact, self._chain.before)
+            chain = self._history.chain
+            if chain.fact is fact and chain.answered:
+                self._lives.fetched(fact, chain.before)
         elif fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
             yield from self._lower(fact, fact.broker_id)
             yield from self._took(fact, fact.broker_id, fact.high_watermark)
@@ -61,7 +57,7 @@ class _Checker(Checker):
 
     def _took(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
         judged = fact.offset is not None
-        for stretch in self._stretches.known:
+        for stretch in self._history.stretches.known:
             if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._skew_us):
                 continue
             later = stretch.sent_after(fact.time_us + self._skew_us)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
-from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_spans import IsrSpans
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.repeated import Repeated
@@ -27,8 +25,6 @@ class _Checker(Checker):
         super().__init__(history, settings)
         self._spans = IsrSpans(history, settings)
         self._lives = Lives(history, settings)
-        self._chain = FetchChain()
-        self._stretches = Stretches()
         self._cases = Repeated("{} times in this epoch")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -44,12 +40,11 @@ class _Checker(Checker):
     # ------------------------------------------------------------------ proofs
 
     def _fetched(self, fact: Fact) -> None:
-        chain = self._chain
-        if not chain.follow(fact):
+        chain = self._history.chain
+        if chain.fact is not fact:
             return
         if chain.answered:
             self._lives.fetched(fact, chain.before)
-        self._stretches.add(chain)
         if chain.before is None or chain.epoch is None or not chain.accepted or fact.leader_epoch is None:
             return
         assert fact.offset is not None
@@ -63,7 +58,7 @@ class _Checker(Checker):
     def _updated(self, fact: Fact) -> None:
         if fact.high_watermark is None or fact.broker_id is None:
             return
-        for stretch in self._stretches.known:
+        for stretch in self._history.stretches.known:
             if stretch.first.broker_id != fact.broker_id or not stretch.begun(fact.time_us):
                 continue
             after = stretch.handled_after(fact.time_us)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
@@ -28,7 +27,6 @@ class _Checker(Checker):
         super().__init__(history, settings)
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
-        self._chain = FetchChain()
         self._highest: tuple[int, Fact] | None = None
         self._highest_of_run: tuple[int, Fact] | None = None
         self._passed: dict[tuple[int, int, int], PassedOffsets] = {}
@@ -45,8 +43,8 @@ class _Checker(Checker):
     # ----------------------------------------------------------------- fetches
 
     def _fetched(self, fact: Fact) -> Iterable[Case]:
-        chain = self._chain
-        if not chain.follow(fact):
+        chain = self._history.chain
+        if chain.fact is not fact:
             return
         if chain.before is None:
             self._highest = None

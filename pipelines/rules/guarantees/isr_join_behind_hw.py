@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.isr_spans import IsrSpans
 from pipelines.rules.proofs.lives import Lives, unless_anew
 from pipelines.rules.proofs.own_epochs import starts_once
@@ -52,7 +51,6 @@ class _Checker(Checker):
         super().__init__(history, settings)
         self._spans = IsrSpans(history, settings)
         self._lives = Lives(history, settings)
-        self._chain = FetchChain()
         self._starts = _epoch_starts(history, settings)
         self._joins = _joins(history)
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
@@ -65,8 +63,8 @@ class _Checker(Checker):
         self._afters = {key: [join.after.time_us for join in joins] for key, joins in self._of.items()}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
-        chain = self._chain
-        if not self._joins or not chain.follow(fact) or not chain.answered:
+        chain = self._history.chain
+        if not self._joins or chain.fact is not fact or not chain.answered:
             return ()
         self._lives.fetched(fact, chain.before)
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
@@ -96,7 +94,7 @@ class _Checker(Checker):
         if not lower or join.tries >= TRIES_MAX:
             return
         join.tries += 1
-        since = self._chain.since
+        since = self._history.chain.since
         if since is not None and since.time_us < join.before.time_us:
             join.low = (fact, before, since)
             return

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs
 from pipelines.rules.proofs.repeated import Repeated
@@ -26,12 +25,11 @@ class _Checker(Checker):
         super().__init__(history, settings)
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
-        self._chain = FetchChain()
         self._cases = Repeated("{} such fetches")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
-        chain = self._chain
-        if not chain.follow(fact) or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
+        chain = self._history.chain
+        if chain.fact is not fact or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
             return ()
         self._lives.fetched(fact, chain.before)
         self.checked += 1
