@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pipelines.controllers import decode as d
 from pipelines.controllers.availability import Window, availability
@@ -43,8 +42,7 @@ _TICK_US: Final = 1_000
 Rows = dict[str, list[dict[str, Any]]]
 
 
-@dataclass
-class PartitionFound:
+class PartitionFound(NamedTuple):
     """What there is to say of one partition.
 
     Attributes:
@@ -54,10 +52,10 @@ class PartitionFound:
         failovers: those of `rows`.
     """
 
-    rows: Rows = field(default_factory=dict)
-    cases: list[dict[str, Any]] = field(default_factory=list)
-    checked: dict[str, int] = field(default_factory=dict)
-    failovers: list[Failover] = field(default_factory=list)
+    rows: Rows
+    cases: list[dict[str, Any]]
+    checked: dict[str, int]
+    failovers: Sequence[Failover] = ()
 
 
 def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:
@@ -96,18 +94,14 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
         places = {ref: (one.time_us, one.by) for one in handled for ref in one.refs}
         for line in (*states, *replicas, *leadership, *events, *of_copies):
             places[line.ref] = (line.time_us, line.broker_id)
-    found = PartitionFound(failovers=chain)
-    found.cases = cases_of(cluster_id, findings, places)
-    found.rows = {
+    gold = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
         c.FAILOVERS.name: [_failover(cluster_id, at, one) for at, one in enumerate(chain)],
         c.AVAILABILITY.name: [_window(cluster_id, at, one) for at, one in enumerate(windows)],
     }
-    found.checked = {
-        ILLEGAL_STATE_TRANSITION: checked,
-        FAILOVER_NOT_COMPLETED: sum(one.reason in _FAILURES for one in chain),
-    }
-    return found
+    failures = sum(one.reason in _FAILURES for one in chain)
+    judged = {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures}
+    return PartitionFound(gold, cases_of(cluster_id, findings, places), judged, chain)
 
 
 def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
@@ -122,13 +116,11 @@ def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
             counts[row.broker_id] += 1
         copy = min(counts, key=lambda broker_id: (-counts[broker_id], broker_id))
         shown = tuple(one for one in shown if one.controller == copy)
-    found = PartitionFound()
     # Brokers of several clusters may go by one id there.
     findings = () if cluster_id == UNKNOWN_CLUSTER else replayed.findings
-    found.cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
-    found.rows = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
-    found.checked = {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)}
-    return found
+    cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
+    gold = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
+    return PartitionFound(gold, cases, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
 
 def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:

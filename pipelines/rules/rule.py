@@ -194,8 +194,8 @@ class Rule:
         tier: evidence that it needs at least.
         needs: in words, what has to be in the logs.
         proof: why a case cannot be an effect of missing lines.
-        make: a checker for one partition.
         shows: what its cases are, by severity.
+        make: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere.
         kinds: kinds of streaming facts that it looks at; the history is given to every rule.
         suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
         one_suffices: why one witness makes a violation; None: it takes `WITNESSES_MIN`.
@@ -208,8 +208,8 @@ class Rule:
     tier: Tier
     needs: str
     proof: str
-    make: Callable[[PartitionHistory, Settings], Checker]
     shows: tuple[tuple[Severity, str], ...]
+    make: Callable[[PartitionHistory, Settings], Checker] = Checker
     kinds: frozenset[str] = frozenset()
     suspects_only: bool = False
     one_suffices: str | None = None
