@@ -94,8 +94,8 @@ class Epoch:
     @property
     def bound(self) -> tuple[int, Fact] | None:
         """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
-        known = [found for found in (self.start, self.rewritten) if found is not None]
-        return min(known, key=lambda found: found[0]) if known else None
+        known = [bound for bound in (self.start, self.rewritten) if bound is not None]
+        return min(known, key=lambda bound: bound[0], default=None)
 
     def is_anothers(self, broker_id: int) -> bool:
         """It is known who led, and it was not this broker; or that nobody did."""
@@ -305,15 +305,12 @@ class PartitionHistory:
         """Each broker's own lines about its role: their times, and they themselves."""
         lines: dict[int, list[Fact]] = defaultdict(list)
         for fact in self.facts[a.LEADERSHIP]:
-            if fact.broker_id is not None and fact.name in _OWN_ROLES:
-                if fact.name == "leader_update" and fact.leader_epoch is None:
-                    continue
+            of_role = fact.name in _OWN_ROLES and (fact.name != "leader_update" or fact.leader_epoch is not None)
+            if of_role and fact.broker_id is not None:
                 lines[fact.broker_id].append(fact)
-        kept = {}
-        for broker_id, facts in lines.items():
+        for facts in lines.values():
             facts.sort(key=lambda fact: (fact.time_us, fact.leader_epoch or 0))
-            kept[broker_id] = ([fact.time_us for fact in facts], facts)
-        return kept
+        return {broker_id: ([fact.time_us for fact in facts], facts) for broker_id, facts in lines.items()}
 
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
         """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not.
@@ -356,19 +353,19 @@ class PartitionHistory:
     @cached_property
     def states(self) -> dict[int, dict[int, list[State]]]:
         """States by incarnation and partition epoch; several where lines disagree."""
-        found: dict[int, dict[int, list[State]]] = defaultdict(lambda: defaultdict(list))
+        states: dict[int, dict[int, list[State]]] = defaultdict(lambda: defaultdict(list))
         for fact in (*_with_state(self.facts), *self._commits()):
             assert fact.partition_epoch is not None
             assert fact.leader_epoch is not None
             assert fact.isr is not None
             state = State(fact.partition_epoch, fact.leader_epoch, fact.leader, frozenset(fact.isr), fact)
-            known = found[self.incarnation(fact.time_us)][fact.partition_epoch]
+            known = states[self.incarnation(fact.time_us)][fact.partition_epoch]
             same = next((at for at, other in enumerate(known) if other[:4] == state[:4]), None)
             if same is None:
                 known.append(state)
             elif known[same].fact.replicas is None and fact.replicas is not None:
                 known[same] = state
-        return found
+        return states
 
     def _commits(self) -> Iterator[Fact]:
         """Commits of the ISR by a leader, in the epoch that it led in by its lines."""

@@ -1,8 +1,8 @@
 """What controllers promise: state transitions that Kafka allows, and another leader where a broker failed.
 
-The cases are those of `pipelines.controllers`, which also says how much was judged. State machines need rows that are no
-facts of a partition's audit (replicas' states, brokers' registrations), so they are replayed in a pass of their own, and
-the rules have nothing to look at here.
+The cases are those of `pipelines.controllers`, which also says how much was judged. State machines need rows that are
+no facts of a partition's audit (replicas' states, brokers' registrations), so they are replayed in a pass of their own,
+and the rules have nothing to look at here.
 """
 
 from __future__ import annotations
