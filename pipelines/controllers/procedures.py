@@ -252,14 +252,7 @@ def topic_deletions(
     partition_states: Iterable[StateRow], replica_states: Iterable[StateRow], version: str | None
 ) -> list[ProcedureStep]:
     """`TopicDeletionManager`: one procedure per controller and topic that had a partition deleted."""
-    replicas: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
-    partitions: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
-    for row in replica_states:
-        if row.succeeded:
-            replicas[row.broker_id, row.topic].append(row)
-    for row in partition_states:
-        if row.succeeded:
-            partitions[row.broker_id, row.topic].append(row)
+    replicas, partitions = _by_topic(replica_states), _by_topic(partition_states)
     rows: list[ProcedureStep] = []
     for key in sorted(replicas.keys() | partitions.keys()):
         deleted_us = [row.time_us for row in partitions[key] if row.to_state == p.NON_EXISTENT]
@@ -283,6 +276,15 @@ def topic_deletions(
         steps = [*of_partitions, *of_replicas] if first else [*of_replicas, *of_partitions]
         rows += procedure(TOPIC_DELETION, key[0], steps, topic=key[1])
     return rows
+
+
+def _by_topic(rows: Iterable[StateRow]) -> dict[tuple[int, str], list[StateRow]]:
+    """Transitions that were made, by controller and topic."""
+    made: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
+    for row in rows:
+        if row.succeeded:
+            made[row.broker_id, row.topic].append(row)
+    return made
 
 
 def _whole_deletions(rows: Iterable[StateRow]) -> list[int]:

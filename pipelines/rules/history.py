@@ -19,8 +19,10 @@ from pipelines.rules.proofs.fetch_samples import Stretches
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
+#: Roles of lines of what a broker itself did; a controller on it may be ahead of it.
+ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
 #: Roles under which a broker says what it is itself.
-_OWN_ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update", "request", "stopped"})
+OWN_ROLES: Final = ROLES | {"request", "stopped"}
 NO_LEADER: Final = -1
 NON_EXISTENT: Final = "NonExistentPartition"
 
@@ -240,11 +242,11 @@ class PartitionHistory:
 
     def stream(self, fact: Fact) -> None:
         """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""
-        if fact.kind == a.APPEND:
+        if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
             # In the epoch that its broker's lines tell, or in a later one of its own that they do not: never earlier.
             # Only of brokers that know no retries: the line is written for a duplicate, too.
-            tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
-            if tenure is not None and fact.offset is not None:
+            tenure = self.tenure(fact.broker_id, fact.time_us)
+            if tenure is not None:
                 self.epoch(tenure.epoch, fact.time_us).wrote(fact.offset, fact)
         elif fact.kind == a.BATCH:
             named = fact.leader_epoch is not None and fact.leader_epoch >= 0
@@ -305,7 +307,7 @@ class PartitionHistory:
         """Each broker's own lines about its role: their times, and they themselves."""
         lines: dict[int, list[Fact]] = defaultdict(list)
         for fact in self.facts[a.LEADERSHIP]:
-            of_role = fact.name in _OWN_ROLES and (fact.name != "leader_update" or fact.leader_epoch is not None)
+            of_role = fact.name in OWN_ROLES and (fact.name != "leader_update" or fact.leader_epoch is not None)
             if of_role and fact.broker_id is not None:
                 lines[fact.broker_id].append(fact)
         for facts in lines.values():
@@ -387,9 +389,8 @@ class PartitionHistory:
 
 
 def _leads(fact: Fact) -> bool:
-    if fact.name in ("leader_start", "leader_update"):
-        return True
-    return fact.name == "request" and fact.leader == fact.broker_id
+    is_told = fact.name == "request" and fact.leader == fact.broker_id
+    return is_told or fact.name in ("leader_start", "leader_update")
 
 
 def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.proofs.own_epochs import OwnEpochs
+from pipelines.rules.proofs.own_epochs import OwnEpochs, epoch_of
 from pipelines.rules.proofs.repeated import Repeated
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -35,12 +35,12 @@ class _Checker(Checker):
         self.checked += 1
         if chain.before is not None:
             entered = self._epochs.highest_before(fact.broker_id, chain.before.time_us)
-            if entered is not None and _epoch(entered) > fact.leader_epoch:
+            if entered is not None and epoch_of(entered) > fact.leader_epoch:
                 # A run that began before the line and goes on past it: one life of the topic.
                 one_run = chain.run is not None and chain.run.time_us < entered.time_us
                 self._judge(fact, entered, (chain.before,), one_run=one_run)
         lower = self._epochs.lowest_after(fact.broker_id, fact.time_us)
-        if lower is not None and _epoch(lower) < fact.leader_epoch:
+        if lower is not None and epoch_of(lower) < fact.leader_epoch:
             self._judge(fact, lower, (), one_run=False)
         return ()
 
@@ -53,7 +53,7 @@ class _Checker(Checker):
         severity = self._lives.severity(fact, line, one_run=one_run)
         if severity is None:
             return
-        leader, named, entered = fact.broker_id, fact.leader_epoch, _epoch(line)
+        leader, named, entered = fact.broker_id, fact.leader_epoch, epoch_of(line)
         replica = fact.replica_id if fact.replica_id is not None else -1
         where, error = ("after", "FENCED") if named < entered else ("before", "UNKNOWN")
         self._cases.add(
@@ -70,11 +70,6 @@ class _Checker(Checker):
                 brokers=(leader, replica),
             ),
         )
-
-
-def _epoch(fact: Fact) -> int:
-    assert fact.leader_epoch is not None
-    return fact.leader_epoch
 
 
 RULE = Rule(
