@@ -183,12 +183,11 @@ def _of_incarnation(topic: str, partition: int, states: Sequence[_State], min_is
     return windows
 
 
-def _machine_windows(states: Iterable[StateRow], rows: Iterable[LeadershipRow]) -> list[Window]:
+def _machine_windows(states: Iterable[StateRow], rows: Sequence[LeadershipRow]) -> list[Window]:
     """Times in which ZooKeeper controllers held the partition for offline.
 
     It ends as one of them elects. A new controller says nothing of a leader that it finds alive; that one's lines do.
     """
-    rows = list(rows)
     windows: list[Window] = []
     opened: StateRow | None = None
     last: StateRow | None = None
@@ -278,8 +277,8 @@ def availability(
     windows: list[Window] = []
     for at, found in enumerate(by_incarnation.values()):
         until_us = firsts[at + 1] if at + 1 < len(firsts) else None
-        for window in _of_incarnation(named.topic, named.partition, found, min_isr_of):
-            windows.append(_ended(window, until_us, deleted_us))
+        of_incarnation = _of_incarnation(named.topic, named.partition, found, min_isr_of)
+        windows += [_ended(window, until_us, deleted_us) for window in of_incarnation]
     offline = [one for one in windows if one.state == WITHOUT_LEADER]
     if not kraft:
         offline += [_ended(one, None, deleted_us) for one in _machine_windows(states, rows)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -145,8 +145,7 @@ def _micros(time: datetime | None) -> int | None:
     if time is None:
         return None
     aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    since_epoch = aware - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since_epoch.days * 86_400 + since_epoch.seconds) * 1_000_000 + since_epoch.microseconds
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def _most_blamed(groups: Rows) -> list[Node]:

@@ -88,7 +88,6 @@ def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None
 def _case(
     rule_id: str, severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None
 ) -> Case:
-    brokers = {fact.broker_id, fact.replica_id} - {None}
     return Case(
         rule_id,
         severity,
@@ -98,7 +97,7 @@ def _case(
         offset_start=fact.offset,
         offset_end=fact.end_offset,
         time_us=fact.time_us,
-        brokers=tuple(sorted(broker for broker in brokers if broker is not None)),
+        brokers=tuple(broker for broker in (fact.broker_id, fact.replica_id) if broker is not None),
         known_bug=bug,
     )
 

@@ -99,7 +99,7 @@ class _Checker(Checker):
         # What is derived counts in the epoch alone whose high watermark passed it.
         latest = tenure.latest if fact.derived is None or tenure.certain else None
         surely = self._losses if fact.derived is None else self._matched
-        for epoch, kept in ((latest, surely), (tenure.epoch, self._open)):
+        for epoch, losses in ((latest, surely), (tenure.epoch, self._open)):
             if epoch is None:
                 continue
             for later in self._history.later(epoch, fact.time_us):
@@ -107,7 +107,7 @@ class _Checker(Checker):
                 if bound is None or bound[0] >= end:
                     continue
                 key = (self._history.incarnation(fact.time_us), later.number)
-                loss = kept.setdefault(key, _Loss.by(later, bound))
+                loss = losses.setdefault(key, _Loss.by(later, bound))
                 loss.acknowledge(tenure.epoch, fact, end)
                 loss.stored = loss.stored or self._instead(fact, epoch)
                 return
@@ -117,15 +117,15 @@ class _Checker(Checker):
     def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
         """What segments hold at the offset of an answer instead of its batch: of a later epoch, or written later."""
         assert fact.offset is not None
-        found = []
+        instead = []
         for _, batch in sorted(self._stored.items()):
             if batch.offset is None or not batch.offset <= fact.offset < (batch.end_offset or 0):
                 continue
             later_epoch = batch.leader_epoch is not None and batch.leader_epoch > number
             written_us = batch.log_append_time_us if batch.leader_epoch is None else None
             if later_epoch or (written_us is not None and written_us > fact.time_us + self._settings.skew_max_us):
-                found.append(batch)
-        return tuple(found)
+                instead.append(batch)
+        return tuple(instead)
 
     def _committed(self, number: int, fact: Fact, end: int) -> bool:
         """Where the log has no responses: the leader's high watermark passed the batch, by its own lines."""
@@ -145,13 +145,11 @@ class _Checker(Checker):
             if known is None:
                 yield _undecided(loss)
             elif known:
-                yield _case(loss, self._cause(loss))
+                lost = (loss.lost_by, loss.offset_start, loss.offset_end)
+                yield _case(loss, cause_of(self._history, self._settings, *lost))
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
-
-    def _cause(self, loss: _Loss) -> Cause:
-        return cause_of(self._history, self._settings, loss.lost_by, loss.offset_start, loss.offset_end)
 
     def _add_committed(self) -> None:
         """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""

@@ -53,8 +53,8 @@ class _Checker(Checker):
         """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
         it."""
         assert fact.offset is not None
-        later = [epoch for epoch in self._history.later(number, fact.time_us) if epoch.bound is not None]
-        if any(epoch.bound is not None and epoch.bound[0] <= fact.offset for epoch in later):
+        later = self._history.later(number, fact.time_us)
+        if any(bound[0] <= fact.offset for epoch in later if (bound := epoch.bound) is not None):
             return None
         known = self._history.epoch(number, fact.time_us).high_watermark
         if known is not None and known[0] > fact.offset:

@@ -71,7 +71,7 @@ class _Checker(Checker):
             if taken <= position:
                 self._wait(follower, _Candidate(fact, high_watermark, proof))
                 break
-            severity = self._severity(fact, *proof)
+            severity = self._lives.severity(fact, *proof)
             if severity is not None:
                 yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
             break
@@ -90,21 +90,17 @@ class _Checker(Checker):
         pending = self._pending.get(follower)
         if not pending:
             return
-        kept = []
+        waiting = []
         for candidate in pending:
-            if not written_before(candidate.fact, fact) or (fact.high_watermark or 0) >= (
-                candidate.fact.high_watermark or 0
-            ):
-                kept.append(candidate)
+            lower = (fact.high_watermark or 0) < (candidate.fact.high_watermark or 0)
+            if not lower or not written_before(candidate.fact, fact):
+                waiting.append(candidate)
                 continue
-            severity = self._severity(candidate.fact, fact, *candidate.proof)
+            severity = self._lives.severity(candidate.fact, fact, *candidate.proof)
             if severity is not None:
                 shown = _Candidate(candidate.fact, candidate.limit, (*candidate.proof, fact))
                 yield _case(severity, shown, candidate.limit, "the leader's high watermark")
-        self._pending[follower] = kept
-
-    def _severity(self, *facts: Fact) -> Severity | None:
-        return self._lives.severity(*facts)
+        self._pending[follower] = waiting
 
 
 def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> Case:

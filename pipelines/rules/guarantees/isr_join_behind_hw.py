@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
+from pipelines.rules.proofs.fetch_chain import high_watermark_of
 from pipelines.rules.proofs.isr_spans import IsrSpans
 from pipelines.rules.proofs.lives import Lives, unless_anew
 from pipelines.rules.proofs.own_epochs import starts_once
@@ -80,7 +81,7 @@ class _Checker(Checker):
         at = bisect_right(befores, fact.time_us) if befores else 0
         if befores and at < len(befores):
             join = self._joins[key][at]
-            if join.told is None or _hw(fact) > _hw(join.told):
+            if join.told is None or high_watermark_of(fact) > high_watermark_of(join.told):
                 join.told = fact
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
@@ -107,7 +108,7 @@ class _Checker(Checker):
         for (leader, epoch), joins in sorted(self._joins.items()):
             told: Fact | None = None
             for join in joins:
-                if join.told is not None and (told is None or _hw(join.told) > _hw(told)):
+                if join.told is not None and (told is None or high_watermark_of(join.told) > high_watermark_of(told)):
                     told = join.told
                 yield from self._judge(leader, epoch, join, told)
 
@@ -119,7 +120,7 @@ class _Checker(Checker):
         start = self._starts.get((leader, epoch))
         limits = []
         if told is not None:
-            limits.append((_hw(told), told, "the high watermark, already"))
+            limits.append((high_watermark_of(told), told, "the high watermark, already"))
         if start is not None and start.offset is not None:
             limits.append((start.offset, start, "the start of the leader's epoch,"))
         if not limits:
@@ -141,11 +142,6 @@ class _Checker(Checker):
             time_us=join.after.time_us,
             brokers=(leader, join.replica),
         )
-
-
-def _hw(fact: Fact) -> int:
-    assert fact.high_watermark is not None
-    return fact.high_watermark
 
 
 def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
