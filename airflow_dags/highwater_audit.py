@@ -9,10 +9,8 @@ Any interval of the past: `airflow backfill create --dag-id highwater_audit --fr
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain
-from highwater_tasks import DEFAULT_ARGS, GOLD_ASSETS, LAKE, REPORTS, LakeOperator, folder_param, highwater
+from highwater_tasks import GOLD_ASSETS, LAKE, REPORTS, SHARED, LakeOperator, folder_param, highwater, number_param
 
 #: Verdicts: the report of a broken guarantee has been written all the same. The gate judges.
 VERDICTS = (0, 1, 3)
@@ -23,11 +21,6 @@ with DAG(
     doc_md=__doc__,
     # Not a cron string: that gives an empty data interval.
     schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    default_args=DEFAULT_ARGS,
-    tags=["highwater"],
     params={
         "logs": folder_param("logs", "/var/log/kafka", "Folder of rotated logs, with a folder per broker."),
         "lake": LAKE,
@@ -39,15 +32,15 @@ with DAG(
             title="fail_on",
             description="The least verdict with which the gate fails.",
         ),
-        "lookback_hours": Param(
+        "lookback_hours": number_param(
+            "lookback_hours",
             1,
-            type="integer",
-            minimum=0,
-            maximum=168,
-            title="lookback_hours",
-            description="The gate judges so many hours before the interval, too: what files that came late show.",
+            0,
+            168,
+            "The gate judges so many hours before the interval, too: what files that came late show.",
         ),
     },
+    **SHARED,
 ) as dag:
     lake = '--lake "$HIGHWATER_LAKE"'
     # Of every task, so that a run without an interval fails before it has done anything.

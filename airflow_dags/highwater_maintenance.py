@@ -6,11 +6,9 @@ days, hence no more.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param
-from highwater_tasks import DEFAULT_ARGS, LAKE, REPORTS, LakeOperator, highwater
+from airflow.sdk import DAG, CronDataIntervalTimetable
+from highwater_tasks import LAKE, REPORTS, SHARED, LakeOperator, highwater, number_param
 
 #: Only folders that `highwater_audit` names: other things may lie beside them.
 _EXPIRE = """set -euo pipefail
@@ -25,31 +23,15 @@ with DAG(
     description="Keeps highwater's lake small and its reports few.",
     doc_md=__doc__,
     schedule=CronDataIntervalTimetable("30 3 * * *", timezone="UTC"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    default_args=DEFAULT_ARGS,
-    tags=["highwater"],
     params={
         "lake": LAKE,
         "reports": REPORTS,
-        "retention_hours": Param(
-            168,
-            type="integer",
-            minimum=24,
-            maximum=720,
-            title="retention_hours",
-            description="Files that no version younger than this needs are deleted.",
+        "retention_hours": number_param(
+            "retention_hours", 168, 24, 720, "Files that no version younger than this needs are deleted."
         ),
-        "reports_days": Param(
-            90,
-            type="integer",
-            minimum=1,
-            maximum=36_500,
-            title="reports_days",
-            description="Reports older than this are deleted.",
-        ),
+        "reports_days": number_param("reports_days", 90, 1, 36_500, "Reports older than this are deleted."),
     },
+    **SHARED,
 ) as dag:
     maintain = LakeOperator(
         task_id="maintain",

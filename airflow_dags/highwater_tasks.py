@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,20 @@ def folder_param(name: str, default: str, description: str) -> Param:
     return Param(value, type="string", pattern=r"^/[^\x00\n]*$", title=name, description=description)
 
 
+def number_param(name: str, default: int, minimum: int, maximum: int, description: str) -> Param:
+    """A whole number within bounds."""
+    bounds = {"minimum": minimum, "maximum": maximum}
+    return Param(default, type="integer", title=name, description=description, **bounds)
+
+
+#: What all DAGs are made with.
+SHARED = {
+    "start_date": datetime(2026, 1, 1, tzinfo=UTC),
+    "catchup": False,
+    "max_active_runs": 1,
+    "default_args": DEFAULT_ARGS,
+    "tags": ["highwater"],
+}
 LAKE = folder_param("lake", "/var/lib/highwater/lake", "Folder of the Delta tables.")
 REPORTS = folder_param("reports", "/var/lib/highwater/reports", "Folder that gets one folder per interval.")
 

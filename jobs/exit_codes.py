@@ -19,6 +19,9 @@ class ExitCode(IntEnum):
     BROKEN_PIPE = 141
 
 
+#: By the verdict of a report.
+OF_VERDICT = {"clean": ExitCode.CLEAN, "violated": ExitCode.VIOLATED, "inconclusive": ExitCode.INCONCLUSIVE}
+
 #: For ``--help``; the marker keeps click from joining the lines.
 EXIT_CODES_HELP = """\b
 Exit codes:

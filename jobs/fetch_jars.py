@@ -95,13 +95,9 @@ def _by_maven(scratch: Path) -> list[Path]:
     group, artifact, version = delta_package().split(":")
     pom = scratch / "pom.xml"
     pom.write_text(_POM.format(group=group, artifact=artifact, version=version), encoding="utf-8")
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={scratch}", f"-DincludeGroupIds={_joined()}"]
-    _output(["mvn", "-q", "-B", "-f", str(pom), *goal], scratch)
+    options = [f"-DoutputDirectory={scratch}", f"-DincludeGroupIds={','.join(WANTED_GROUPS)}"]
+    _output(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], scratch)
     return sorted(scratch.glob("*.jar"))
-
-
-def _joined() -> str:
-    return ",".join(WANTED_GROUPS)
 
 
 def _output(command: list[str], folder: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs.exit_codes import ExitCode
+from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.report.correctness import place_of
 from pipelines.report.model import INCONCLUSIVE, VIOLATED, Finding, Report
 from pipelines.report.plain import plain
@@ -17,7 +17,6 @@ _OUTDATED = (
     "the last audit was of other files, or had another configuration, than there are now: run `highwater parse` and "
     "`highwater replay`"
 )
-_CODES = {VIOLATED: ExitCode.VIOLATED, INCONCLUSIVE: ExitCode.INCONCLUSIVE}
 
 
 def outdated(report: Report) -> Report:
@@ -30,7 +29,7 @@ def gate_code(report: Report, fail_on: str) -> ExitCode:
     """The verdict as an exit code; an inconclusive one passes if only what is violated is to fail."""
     if report.verdict == INCONCLUSIVE and fail_on == VIOLATED:
         return ExitCode.CLEAN
-    return _CODES.get(report.verdict, ExitCode.CLEAN)
+    return OF_VERDICT[report.verdict]
 
 
 def gate_lines(report: Report, fail_on: str) -> Iterator[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.exit_codes import ExitCode
 from jobs.lake_upkeep import compact, remember_removed, vacuum
+from jobs.lakes import tables_in
 from pipelines.config import Config
 from pipelines.console import Console
-from pipelines.delta_log import find_tables, read_log
-from pipelines.errors import ConfigError, InputError
+from pipelines.delta_log import read_log
+from pipelines.errors import ConfigError
 from pipelines.lake import Lake
 from pipelines.lake_lock import one_writer
 from pipelines.maintenance import (
@@ -54,26 +55,24 @@ def maintain(
             f"is less than {RETENTION_HOURS_MIN}, which takes files from who reads or writes meanwhile; "
             "with --force if nobody does",
         )
-    paths = find_tables(root)
-    if not paths:
-        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
-
-    needs = [_examined(name, path, retention_hours) for name, path in paths.items()]
-    due = [table for table in needs if table.is_due]
+    paths = tables_in(root)
+    due = _due(paths, retention_hours)
     if not due:
-        console.note(f"  nothing to do: {len(needs)} tables are in order")
+        console.note(f"  nothing to do: {len(paths)} tables are in order")
         return ExitCode.CLEAN
     if dry_run:
         console.table(("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _planned(due))
         return ExitCode.CLEAN
     with one_writer(root, "maintain", config.session.lock_wait_s, console.note) as jvm_lock:
         # What was due may have been looked after while this run waited.
-        due = [
-            table for table in (_examined(name, path, retention_hours) for name, path in paths.items()) if table.is_due
-        ]
-        rows = _upkept(config, console, root, due, retention_hours, jvm_lock)
+        rows = _upkept(config, console, root, _due(paths, retention_hours), retention_hours, jvm_lock)
     console.table(("table", "files before", "after", "removed", "freed"), rows)
     return ExitCode.CLEAN
+
+
+def _due(paths: Mapping[str, Path], retention_hours: int) -> list[Upkeep]:
+    examined = (_examined(name, path, retention_hours) for name, path in paths.items())
+    return [table for table in examined if table.is_due]
 
 
 def _examined(name: str, path: Path, retention_hours: int) -> Upkeep:

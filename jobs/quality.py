@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 from jobs.exit_codes import ExitCode
-from jobs.steps import Run, check_quality, written
+from jobs.lakes import no_lake
+from jobs.steps import Run, check_quality, new_id, written
 from pipelines.console import Console
-from pipelines.errors import InputError
 from pipelines.quality.document import suites_markdown
 from pipelines.quality.quarantine import quarantined, release
 from pipelines.quality.stage import write_docs
@@ -25,12 +23,11 @@ def quality(run: Run, docs: Path | None, released: Sequence[str]) -> ExitCode:
         QualityError: a critical expectation failed.
     """
     if not any(run.lake.glob("*/*/_delta_log")):
-        raise InputError(run.lake, "is no lake", "ingest logs first, or name the lake with --lake")
+        raise no_lake(run.lake)
     with written(run, "quality") as lake:
         lake.create(TABLES)
         if released:
-            paths = release(lake, released, f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{uuid4().hex[:8]}")
-            for path in paths:
+            for path in release(lake, released, new_id()):
                 run.console.result(f"released, to be read again by the next audit: {path}")
         else:
             check_quality(run, lake)

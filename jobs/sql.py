@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobs.exit_codes import ExitCode
+from jobs.lakes import tables_in
 from pipelines.answers import as_columns, as_csv, as_json
 from pipelines.config import Config
 from pipelines.console import Console
-from pipelines.delta_log import find_tables
 from pipelines.duckdb_views import duckdb_script
-from pipelines.errors import InputError
 from pipelines.session import build_session
 from pipelines.views import query, register, views_over
 from schemas.views import table_alias
@@ -21,7 +20,7 @@ ROWS_SHOWN_MAX = 1000
 
 def show_names(console: Console, root: Path) -> ExitCode:
     """List what a query can read. Without Spark."""
-    tables = _tables(root)
+    tables = tables_in(root)
     console.table(
         ("name", "what"),
         [
@@ -34,7 +33,7 @@ def show_names(console: Console, root: Path) -> ExitCode:
 
 def show_duckdb_views(console: Console, root: Path, registered: bool) -> ExitCode:
     """Print the statements that make the same views in DuckDB."""
-    console.result(duckdb_script(None if registered else _tables(root)).rstrip("\n"))
+    console.result(duckdb_script(None if registered else tables_in(root)).rstrip("\n"))
     return ExitCode.CLEAN
 
 
@@ -47,7 +46,7 @@ def answer(config: Config, console: Console, root: Path, statement: str, form: s
     Raises:
         InputError: there is no lake, or the statement is no query that can be answered.
     """
-    _tables(root)
+    tables_in(root)
     with console.stage("start Spark"):
         spark = build_session(config, "highwater sql")
     try:
@@ -61,10 +60,3 @@ def answer(config: Config, console: Console, root: Path, statement: str, form: s
         rows = rows.slice(0, ROWS_SHOWN_MAX)
     console.result({"text": as_columns, "csv": as_csv, "json": as_json}[form](rows))
     return ExitCode.CLEAN
-
-
-def _tables(root: Path) -> dict[str, Path]:
-    tables = find_tables(root)
-    if not tables:
-        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
-    return tables

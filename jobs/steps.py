@@ -12,8 +12,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from jobs.exit_codes import ExitCode
+from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
+from jobs.lakes import no_lake
 from pipelines import fingerprint, gold
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
@@ -38,8 +39,6 @@ from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 from schemas.data_files import DATA_FILES
 from schemas.gold import RUNS
-
-_VERDICTS = {"clean": ExitCode.CLEAN, "violated": ExitCode.VIOLATED, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
         run_id = _replay(run, lake)
         report = _report(run, lake, run_id, problems)
         _note_run(lake, run, report, run_id, started)
-    return _VERDICTS[report.verdict]
+    return OF_VERDICT[report.verdict]
 
 
 def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
@@ -106,7 +105,7 @@ def report(run: Run) -> ExitCode:
     make_report_folder(run.out)
     with lake_of(run) as lake:
         made = _report(run, lake, _run_id(run, lake), ())
-    return _VERDICTS[made.verdict]
+    return OF_VERDICT[made.verdict]
 
 
 def gate(run: Run, fail_on: str) -> ExitCode:
@@ -137,7 +136,7 @@ def _look(run: Run, logs: Sequence[Path]) -> None:
 def written(run: Run, verb: str) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts."""
     if not run.lake.is_dir():
-        raise InputError(run.lake, "is no lake", "ingest logs first, or name the lake with --lake")
+        raise no_lake(run.lake)
     with (
         one_writer(run.lake, verb, run.config.session.lock_wait_s, run.console.note) as jvm_lock,
         lake_of(run) as lake,
@@ -162,7 +161,7 @@ def lake_of(run: Run) -> Iterator[Lake]:
 
 def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> tuple[tuple[str, str], ...]:
     """Logs first: they tell whose the data directories are that do not say it themselves. Gives the problems."""
-    ingest_id = _ingest_id()
+    ingest_id = new_id()
     with run.console.stage("ingest"):
         lake.create(TABLES)
         summary = ingest_files(lake.spark, lake, logs, run.config.ingest, ingest_id)
@@ -177,8 +176,8 @@ def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> tuple[tuple[str, str]
     return problems
 
 
-def _ingest_id() -> str:
-    """Ingests are parsed in the order of their ids."""
+def new_id() -> str:
+    """An id of what is done now. Ingests are parsed in the order of theirs."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{uuid4().hex[:8]}"
 
 
@@ -237,12 +236,8 @@ def _run_id(run: Run, lake: Lake) -> str:
     return fingerprint.run_id(ids, run.config.config_hash)
 
 
-def _noted(lake: Lake, run_id: str) -> bool:
-    return run_id in lake.rows(RUNS, "run_id")["run_id"].to_pylist()
-
-
 def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: datetime) -> None:
-    if _noted(lake, run_id):
+    if run_id in lake.rows(RUNS, "run_id")["run_id"].to_pylist():
         return
     row = {
         "run_id": run_id,

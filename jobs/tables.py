@@ -7,9 +7,10 @@ from pathlib import Path
 import orjson
 
 from jobs.exit_codes import ExitCode
+from jobs.lakes import tables_in
 from jobs.state import carried_summary, last_seals
 from pipelines.console import Console
-from pipelines.delta_log import TableLog, find_tables, read_log, type_name
+from pipelines.delta_log import TableLog, read_log, type_name
 from pipelines.errors import InputError
 from pipelines.report.plain import byte_size
 from pipelines.report.values import iso_utc
@@ -26,9 +27,7 @@ def show_tables(console: Console, root: Path, name: str | None, as_json: bool) -
     Raises:
         InputError: there is no lake, or no such table in it.
     """
-    paths = find_tables(root)
-    if not paths:
-        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+    paths = tables_in(root)
     if name == "state":
         _list_state(console, paths, as_json)
         return ExitCode.CLEAN

@@ -54,14 +54,14 @@ class Window(NamedTuple):
     topic: str
     partition: int
     state: str
-    leader_epoch: int | None
     started_time_us: int
     started_clock: int
     ended_time_us: int | None
     ended_clock: int | None
-    isr: tuple[int, ...] | None
-    min_insync_replicas: int | None
-    states_missing: int
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    min_insync_replicas: int | None = None
+    states_missing: int = 0
     produces_refused: int | None = None
 
 
@@ -136,11 +136,11 @@ class _Open(NamedTuple):
             topic=topic,
             partition=partition,
             state=self.kind,
-            leader_epoch=self.state.leader_epoch,
             started_time_us=self.state.time_us,
             started_clock=self.state.clock,
             ended_time_us=time_us,
             ended_clock=clock,
+            leader_epoch=self.state.leader_epoch,
             isr=self.state.isr,
             min_insync_replicas=self.min_isr,
             states_missing=self.missing,
@@ -183,12 +183,11 @@ def _of_incarnation(topic: str, partition: int, states: Sequence[_State], min_is
     return windows
 
 
-def _machine_windows(states: Iterable[StateRow], rows: Iterable[LeadershipRow]) -> list[Window]:
+def _machine_windows(states: Iterable[StateRow], rows: Sequence[LeadershipRow]) -> list[Window]:
     """Times in which ZooKeeper controllers held the partition for offline.
 
     It ends as one of them elects. A new controller says nothing of a leader that it finds alive; that one's lines do.
     """
-    rows = list(rows)
     windows: list[Window] = []
     opened: StateRow | None = None
     last: StateRow | None = None
@@ -226,19 +225,7 @@ def _later(row: LeadershipRow, opened: StateRow, last: StateRow) -> bool:
 def _offline(row: StateRow, up: tuple[int, int] | None, online: StateRow | None) -> Window:
     ends = [end for end in (up, None if online is None else (online.time_us, online.broker_id)) if end is not None]
     until_us, clock = min(ends, default=(None, None), key=lambda end: end[0])
-    return Window(
-        topic=row.topic,
-        partition=row.partition,
-        state=WITHOUT_LEADER,
-        leader_epoch=None,
-        started_time_us=row.time_us,
-        started_clock=row.broker_id,
-        ended_time_us=until_us,
-        ended_clock=clock,
-        isr=None,
-        min_insync_replicas=None,
-        states_missing=0,
-    )
+    return Window(row.topic, row.partition, WITHOUT_LEADER, row.time_us, row.broker_id, until_us, clock)
 
 
 def _joined(windows: Iterable[Window]) -> list[Window]:
@@ -290,8 +277,8 @@ def availability(
     windows: list[Window] = []
     for at, found in enumerate(by_incarnation.values()):
         until_us = firsts[at + 1] if at + 1 < len(firsts) else None
-        for window in _of_incarnation(named.topic, named.partition, found, min_isr_of):
-            windows.append(_ended(window, until_us, deleted_us))
+        of_incarnation = _of_incarnation(named.topic, named.partition, found, min_isr_of)
+        windows += [_ended(window, until_us, deleted_us) for window in of_incarnation]
     offline = [one for one in windows if one.state == WITHOUT_LEADER]
     if not kraft:
         offline += [_ended(one, None, deleted_us) for one in _machine_windows(states, rows)]

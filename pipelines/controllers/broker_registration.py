@@ -62,16 +62,8 @@ def registrations(events: Iterable[EventRow]) -> list[RegistrationRow]:
         change = _CHANGES.get(event.event)
         replayed = (event.detail or "").startswith(("Replayed ", "Registered new broker", "Re-registered"))
         if change is not None and event.subject_broker_id is not None and replayed:
-            rows.append(
-                RegistrationRow(
-                    time_us=event.time_us,
-                    broker_id=event.broker_id,
-                    ref=event.ref,
-                    subject_broker_id=event.subject_broker_id,
-                    change=change,
-                    broker_epoch=broker_epoch(event),
-                )
-            )
+            place = (event.time_us, event.broker_id, event.ref)
+            rows.append(RegistrationRow(*place, event.subject_broker_id, change, broker_epoch(event)))
     return rows
 
 
@@ -104,7 +96,6 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
         histories[row.broker_id, row.subject_broker_id, row.offset is None].append(row)
     transitions: list[Transition] = []
     findings: list[Finding] = []
-    gaps = 0
     for history in histories.values():
         history.sort(key=_order)
         before: RegistrationRow | None = None
@@ -115,13 +106,12 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
             if found is not None:
                 findings.append(found)
             repeated = before is not None and not fits and state == AFTER[row.change]
-            gaps += not fits and not repeated
             why = "first_of_controller" if before is None else "allowed" if fits else "after_gap"
             why = "contradicts" if found is not None else "repeated" if repeated else why
             transitions.append(_transition(row, state, found is None, why))
             before = row
     transitions.sort(key=lambda one: (one.time_us, one.ref))
-    return Replayed(tuple(transitions), tuple(findings), gaps)
+    return Replayed(tuple(transitions), tuple(findings))
 
 
 def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:
@@ -131,14 +121,9 @@ def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Tran
         replica_id=row.subject_broker_id,
         machine=MACHINE,
         controller=row.broker_id,
-        controller_epoch=None,
         time_us=row.time_us,
         from_state=state,
         to_state=AFTER[row.change],
-        succeeded=True,
-        leader=None,
-        leader_epoch=None,
-        isr=None,
         legal=legal,
         why=why,
         ref=row.ref,

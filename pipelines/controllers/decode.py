@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.controllers.rows import NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from schemas.fields import Int, Long, spark_types
 
 PARTITION_STATE: Final = "partition_state"
 REPLICA_STATE: Final = "replica_state"
@@ -18,45 +19,6 @@ LIFECYCLE: Final = "lifecycle"
 RECORD: Final = "record"
 ANSWERED: Final = "answered"
 
-#: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
-ROW_TYPES: Final[Mapping[str, str]] = {
-    "time_us": "long",
-    "broker_id": "int",
-    "file_id": "string",
-    "byte_offset": "long",
-    "line_no": "long",
-    "topic": "string",
-    "partition": "int",
-    "from_state": "string",
-    "to_state": "string",
-    "succeeded": "boolean",
-    "controller_epoch": "int",
-    "replica_id": "int",
-    "leader": "int",
-    "leader_epoch": "int",
-    "isr": "array<int>",
-    "partition_epoch": "int",
-    "role": "string",
-    "topic_id": "string",
-    "replicas": "array<int>",
-    "adding_replicas": "array<int>",
-    "removing_replicas": "array<int>",
-    "controller_id": "int",
-    "previous_leader": "int",
-    "event": "string",
-    "subject_broker_id": "int",
-    "brokers": "array<int>",
-    "detail": "string",
-    "offset": "long",
-    "elr": "array<int>",
-    "last_known_elr": "array<int>",
-    "recovering": "boolean",
-    "committed": "boolean",
-    "error_code": "int",
-    "second": "long",
-    "requests": "long",
-}
-
 
 class Answered(NamedTuple):
     """What a leader answered of a partition to produces or fetches, by leader epoch and error: no row per request.
@@ -64,16 +26,18 @@ class Answered(NamedTuple):
     `second` is that of the answers, and null where it does not matter: of those without error the first one counts.
     """
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
-    leader_epoch: int | None
-    error_code: int
-    second: int | None
-    requests: int
+    leader_epoch: Int | None
+    error_code: Int
+    second: Long | None
+    requests: Long
 
 
 Row = StateRow | LeadershipRow | EventRow | RecordRow | Answered
+#: Rows of a group by kind.
+Group = defaultdict[str, list[Any]]
 _AnyRow = TypeVar("_AnyRow", StateRow, LeadershipRow, EventRow, RecordRow, Answered)
 
 KINDS: Final[Mapping[str, type[Row]]] = {
@@ -86,10 +50,13 @@ KINDS: Final[Mapping[str, type[Row]]] = {
     RECORD: RecordRow,
     ANSWERED: Answered,
 }
+#: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
+ROW_TYPES: Final[Mapping[str, str]] = {
+    name: type_ for row in dict.fromkeys(KINDS.values()) for name, type_ in spark_types(row).items()
+}
 _AT: Final = {name: at for at, name in enumerate(ROW_TYPES)}
 #: Rows begin with instant, broker and place.
 _FIELDS: Final = {kind: [_AT[name] for name in row._fields[3:]] for kind, row in KINDS.items()}
-_NOWHERE: Final = Ref("", 0, 0)
 
 
 def columns_of(kind: str) -> tuple[str, ...]:
@@ -111,36 +78,8 @@ def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
     """
     alike: dict[_AnyRow, dict[str, list[_AnyRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        alike[row._replace(ref=_NOWHERE)][row.ref.file_id].append(row)
+        alike[row._replace(ref=NOWHERE)][row.ref.file_id].append(row)
     kept = [
         row for by_file in alike.values() for row in min(by_file.items(), key=lambda item: (-len(item[1]), item[0]))[1]
     ]
     return sorted(kept, key=lambda row: (row.time_us, row.broker_id, row.ref))
-
-
-class Grouped:
-    """Rows of a group by kind, each kind in the order of time, and each line once."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, list[Row]] = defaultdict(list)
-
-    def add(self, kind: str, row: Row) -> None:
-        self._rows[kind].append(row)
-
-    def _of(self, kind: str) -> Any:
-        return once(cast(Any, self._rows[kind]))
-
-    def states(self, kind: str = PARTITION_STATE) -> list[StateRow]:
-        return cast("list[StateRow]", self._of(kind))
-
-    def leadership(self, kind: str = LEADERSHIP) -> list[LeadershipRow]:
-        return cast("list[LeadershipRow]", self._of(kind))
-
-    def events(self, kind: str = EVENT) -> list[EventRow]:
-        return cast("list[EventRow]", self._of(kind))
-
-    def records(self) -> list[RecordRow]:
-        return cast("list[RecordRow]", self._of(RECORD))
-
-    def answered(self) -> list[Answered]:
-        return cast("list[Answered]", self._rows[ANSWERED])

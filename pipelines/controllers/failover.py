@@ -35,7 +35,7 @@ from pipelines.controllers.failover_causes import (
     topic_deleted_us,
 )
 from pipelines.controllers.leaderships import Leadership, Mark, leaderships, since_us
-from pipelines.controllers.rows import NO_LEADER, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.controllers.rows import NO_LEADER, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 
 COMPLETED: Final = "completed"
 OFFLINE_REPORTED: Final = "offline_reported"
@@ -44,42 +44,60 @@ NOT_OBSERVED: Final = "not_observed"
 UNFINISHED: Final = "unfinished"
 
 
+#: Instants whose distance is told, and whether only on one clock. There it is none if it is negative: a metadata record
+#: bears the time at which its batch was begun.
+_SPANS: Final = {
+    "detected_to_elected": True,
+    "elected_to_sent": True,
+    "received_to_taken_up": True,
+    "taken_up_to_serving": True,
+    "detected_to_taken_up": False,
+    "detected_to_serving": False,
+    "elected_to_stepped_down": False,
+}
+
+
 class Failover(NamedTuple):
-    """A row of gold `failovers`; the shell adds the cluster. Times in microseconds; a clock is a broker's id.
+    """A row of gold `failovers`, whose instants are times and clocks there; a clock is a broker's id.
 
     Received, taken up and serving are on the new leader's clock, sent on the one that elected.
     """
 
     topic: str
     partition: int
-    failed_broker_id: int
     reason: str
     old_leader_epoch: int
     new_leader_epoch: int | None
     old_leader: int
     new_leader: int | None
     strategy: str | None
-    detected_time_us: int | None
-    detected_clock: int | None
-    elected_time_us: int | None
-    elected_clock: int | None
-    sent_time_us: int | None
-    received_time_us: int | None
-    taken_up_time_us: int | None
-    serving_time_us: int | None
-    stepped_down_time_us: int | None
+    detected: Mark | None
+    elected: Mark | None
+    sent: Mark | None
+    received: Mark | None
+    taken_up: Mark | None
+    serving: Mark | None
+    stepped_down: Mark | None
     ended_offline: bool
     isr_before: tuple[int, ...] | None
     outcome: str
-    detected_to_elected_us: int | None
-    elected_to_sent_us: int | None
-    received_to_taken_up_us: int | None
-    taken_up_to_serving_us: int | None
-    detected_to_taken_up_us: int | None
-    detected_to_serving_us: int | None
-    elected_to_stepped_down_us: int | None
     approximate: bool
     refs: tuple[Ref, ...]
+
+    def spans_us(self) -> dict[str, int | None]:
+        """How long it took from one instant to another, by column of gold without its unit."""
+        spans = {}
+        for name, one_clock in _SPANS.items():
+            begin, end = name.split("_to_")
+            spans[name] = _span_us(getattr(self, begin), getattr(self, end), one_clock)
+        return spans
+
+
+def _span_us(begin: Mark | None, end: Mark | None, one_clock: bool) -> int | None:
+    if begin is None or end is None or (one_clock and begin.broker_id != end.broker_id):
+        return None
+    span_us = end.time_us - begin.time_us
+    return None if one_clock and span_us < 0 else span_us
 
 
 def failovers(
@@ -147,14 +165,6 @@ class _Change(NamedTuple):
         return bool(offline_marks(states, (), self.old.begun_us(), changed_at(self.new)))
 
 
-def _span(one: Mark | None, other: Mark | None, one_clock: bool = True) -> int | None:
-    """Null if it is negative on one clock: a metadata record bears the time at which its batch was begun."""
-    if one is None or other is None or (one_clock and one.broker_id != other.broker_id):
-        return None
-    span = other.time_us - one.time_us
-    return None if one_clock and span < 0 else span
-
-
 def _outcome(change: _Change, offline: Sequence[Mark], refused: Sequence[Mark], ended: bool, served: bool) -> str:
     new = change.new
     if new is None:
@@ -188,39 +198,29 @@ def _row(
         elected, sent, received, taken_up = new.elected, new.sent, new.received, new.taken_up
         served_us = serving.get((new.leader, new.leader_epoch))
         if served_us is not None:
-            served = Mark(served_us, new.leader, Ref("", 0, 0))
+            served = Mark(served_us, new.leader, NOWHERE)
     down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
     evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)
     return Failover(
         topic=topic,
         partition=partition,
-        failed_broker_id=old.leader,
         reason=reason,
         old_leader_epoch=old.leader_epoch,
         new_leader_epoch=None if new is None else new.leader_epoch,
         old_leader=old.leader,
         new_leader=None if new is None else new.leader,
         strategy=strategy_of(new, reason, unclean),
-        detected_time_us=None if detected is None else detected.time_us,
-        detected_clock=None if detected is None else detected.broker_id,
-        elected_time_us=None if elected is None else elected.time_us,
-        elected_clock=None if elected is None else elected.broker_id,
-        sent_time_us=None if sent is None else sent.time_us,
-        received_time_us=None if received is None else received.time_us,
-        taken_up_time_us=None if taken_up is None else taken_up.time_us,
-        serving_time_us=None if served is None else served.time_us,
-        stepped_down_time_us=None if down is None else down.time_us,
+        detected=detected,
+        elected=elected,
+        sent=sent,
+        received=received,
+        taken_up=taken_up,
+        serving=served,
+        stepped_down=down,
         ended_offline=ended,
         isr_before=old.last_isr,
         outcome=_outcome(change, offline, refused, ended, served is not None),
-        detected_to_elected_us=_span(detected, elected),
-        elected_to_sent_us=_span(elected, sent),
-        received_to_taken_up_us=_span(received, taken_up),
-        taken_up_to_serving_us=_span(taken_up, served),
-        detected_to_taken_up_us=_span(detected, taken_up, one_clock=False),
-        detected_to_serving_us=_span(detected, served, one_clock=False),
-        elected_to_stepped_down_us=_span(elected, down, one_clock=False),
         approximate=detected is not None and new is not None and detected.broker_id != new.leader,
         refs=tuple(dict.fromkeys(mark.ref for mark in evidence if mark is not None)),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.controllers.leaderships import Leadership, Mark
+from pipelines.controllers.leaderships import Leadership, Mark, mark_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
 
@@ -68,11 +68,7 @@ class Failure(NamedTuple):
 def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
     """In the order of time."""
     found = [
-        Failure(
-            Mark(row.time_us, row.broker_id, row.ref),
-            _FAILURES[row.event],
-            (row.detail or "").startswith(_DECISIONS),
-        )
+        Failure(mark_of(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
         for row in events
         if row.event in _FAILURES and broker_id in subjects(row)
     ]
@@ -134,7 +130,7 @@ def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Mark | N
     if elected is None:
         return None
     marks = [
-        Mark(row.time_us, row.broker_id, row.ref)
+        mark_of(row)
         for row in events
         if row.event == "controller_elected" and row.subject_broker_id == row.broker_id == elected.broker_id
     ]
@@ -193,14 +189,14 @@ def offline_marks(
         gone = row.to_state == OFFLINE and row.succeeded
         none_found = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
         if (gone or none_found) and after_us < row.time_us <= until_us:
-            marks.append(Mark(row.time_us, row.broker_id, row.ref))
+            marks.append(mark_of(row))
     return sorted(mark for mark in marks if mark is not None)
 
 
 def refused_marks(states: Iterable[StateRow], after_us: int) -> list[Mark]:
     """A leadership that the controller wanted to move and could not, for want of a candidate."""
     return sorted(
-        Mark(row.time_us, row.broker_id, row.ref)
+        mark_of(row)
         for row in states
         if (row.from_state, row.to_state) == (ONLINE, ONLINE) and not row.succeeded and row.time_us >= after_us
     )

@@ -20,14 +20,14 @@ from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rows import (
-    ILLEGAL_STATE_TRANSITION,
     NO_LEADER,
     Finding,
     LeadershipRow,
     RecordRow,
-    Ref,
     Replayed,
     Transition,
+    illegal,
+    transition,
 )
 from pipelines.controllers.rules import controller_rules
 
@@ -39,30 +39,20 @@ APPLIED: Final = frozenset(("leader_start", "leader_update", "metadata"))
 class _Seen(NamedTuple):
     """A state of a partition, by a record or by a broker's line."""
 
-    time_us: int
-    broker_id: int
-    ref: Ref
-    topic: str
-    partition: int
+    row: RecordRow | LeadershipRow
     topic_id: str
-    leader: int | None
     leader_epoch: int
     partition_epoch: int
     isr: frozenset[int] | None
 
+    @property
+    def leader(self) -> int | None:
+        return self.row.leader
 
-def _finding(message: str, *seen: RecordRow | LeadershipRow | _Seen) -> Finding:
-    last = max(seen, key=lambda one: one.time_us)
-    return Finding(
-        rule_id=ILLEGAL_STATE_TRANSITION,
-        topic=last.topic,
-        partition=last.partition,
-        leader_epoch=last.leader_epoch,
-        time_us=last.time_us,
-        brokers=tuple(sorted({one.broker_id for one in seen})),
-        message=f"{last.topic}-{last.partition}: {message}",
-        refs=tuple(one.ref for one in seen),
-    )
+
+def _finding(message: str, *rows: RecordRow | LeadershipRow) -> Finding:
+    last = max(rows, key=lambda row: row.time_us)
+    return illegal(f"{last.topic}-{last.partition}: {message}", *rows, about=last)
 
 
 def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Finding | None:
@@ -92,35 +82,26 @@ def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | Non
 def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
     if row.topic_id is None or row.leader_epoch is None or row.partition_epoch is None:
         return None
-    return _Seen(
-        time_us=row.time_us,
-        broker_id=row.broker_id,
-        ref=row.ref,
-        topic=row.topic,
-        partition=row.partition,
-        topic_id=row.topic_id,
-        leader=row.leader,
-        leader_epoch=row.leader_epoch,
-        partition_epoch=row.partition_epoch,
-        isr=None if row.isr is None else frozenset(row.isr),
-    )
+    isr = None if row.isr is None else frozenset(row.isr)
+    return _Seen(row, row.topic_id, row.leader_epoch, row.partition_epoch, isr)
 
 
 def contradiction(one: _Seen, other: _Seen) -> Finding | None:
     """What two states of one topic id cannot both be; `one` has no larger partition epoch than `other`."""
+    rows = (one.row, other.row)
     if one.leader_epoch == other.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
-        return _finding(f"leader epoch {one.leader_epoch} has two leaders, {one.leader} and {other.leader}", one, other)
+        return _finding(f"leader epoch {one.leader_epoch} has two leaders, {one.leader} and {other.leader}", *rows)
     if one.partition_epoch == other.partition_epoch:
         if one.leader_epoch != other.leader_epoch or (None not in (one.isr, other.isr) and one.isr != other.isr):
-            return _finding(f"partition epoch {one.partition_epoch} has two states", one, other)
+            return _finding(f"partition epoch {one.partition_epoch} has two states", *rows)
         return None
     steps = other.partition_epoch - one.partition_epoch
     if other.leader_epoch < one.leader_epoch:
         text = f"leader epoch went back from {one.leader_epoch} to {other.leader_epoch}"
-        return _finding(f"{text} while the partition epoch grew to {other.partition_epoch}", one, other)
+        return _finding(f"{text} while the partition epoch grew to {other.partition_epoch}", *rows)
     if other.leader_epoch - one.leader_epoch > steps:
         text = f"leader epoch grew from {one.leader_epoch} to {other.leader_epoch}"
-        return _finding(f"{text}, the partition epoch by {steps} only", one, other)
+        return _finding(f"{text}, the partition epoch by {steps} only", *rows)
     return None
 
 
@@ -140,7 +121,7 @@ def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] =
 
 def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
     """By neighbours in partition epochs, and by what was first said of each epoch: that finds one of each kind."""
-    states.sort(key=lambda one: (one.partition_epoch, one.leader_epoch, one.time_us))
+    states.sort(key=lambda one: (one.partition_epoch, one.leader_epoch, one.row.time_us))
     leaders: dict[int, _Seen] = {}
     isrs: dict[int, _Seen] = {}
     said: set[str] = set()
@@ -208,39 +189,22 @@ def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Rep
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
     findings: list[Finding] = list(illegal_states(ordered, version))
     transitions: list[Transition] = []
-    gaps = 0
     last: dict[str, RecordRow] = {}
     for row in ordered:
         before = last.get(row.topic_id)
         found, why = (None, "first_of_controller") if before is None else _step(before, row)
-        gaps += why == "after_gap"
         if found is not None:
             findings.append(found)
         if why != "repeated":
-            transitions.append(_transition(before, row, found is None, why))
+            leader_before = None if before is None else before.leader
+            transitions.append(_transition(row, row.leader, leader_before, found is None, why))
         last[row.topic_id] = row
-    return Replayed(tuple(transitions), tuple(findings), gaps)
+    return Replayed(tuple(transitions), tuple(findings))
 
 
-def _transition(before: RecordRow | None, row: RecordRow, legal: bool, why: str) -> Transition:
-    return Transition(
-        topic=row.topic,
-        partition=row.partition,
-        replica_id=None,
-        machine=MACHINE,
-        controller=row.broker_id,
-        controller_epoch=None,
-        time_us=row.time_us,
-        from_state=NON_EXISTENT if before is None else _name(before.leader),
-        to_state=_name(row.leader),
-        succeeded=True,
-        leader=row.leader,
-        leader_epoch=row.leader_epoch,
-        isr=row.isr,
-        legal=legal,
-        why=why,
-        ref=row.ref,
-    )
+def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:
+    """A change of the leader; None: there was no partition before."""
+    return transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
 
 
 def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
@@ -253,35 +217,14 @@ def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
             assert row.partition_epoch is not None
             first.setdefault((row.topic_id, row.partition_epoch), row)
     transitions: list[Transition] = []
-    gaps = 0
     before: dict[str, LeadershipRow] = {}
     for (topic_id, epoch), row in sorted(first.items()):
         one = before.get(topic_id)
         jumped = one is not None and epoch - (one.partition_epoch or 0) > 1
-        gaps += jumped
         assert row.leader is not None
         created = one is None and epoch == 0
-        from_state = NON_EXISTENT if created else _name(one.leader if one and one.leader is not None else row.leader)
+        leader_before = None if created else one.leader if one and one.leader is not None else row.leader
         why = "first_of_controller" if one is None else "after_gap" if jumped else "allowed"
-        transitions.append(
-            Transition(
-                topic=row.topic,
-                partition=row.partition,
-                replica_id=None,
-                machine=MACHINE,
-                controller=row.broker_id,
-                controller_epoch=None,
-                time_us=row.time_us,
-                from_state=from_state,
-                to_state=_name(row.leader),
-                succeeded=True,
-                leader=row.leader,
-                leader_epoch=row.leader_epoch,
-                isr=row.isr,
-                legal=True,
-                why=why,
-                ref=row.ref,
-            )
-        )
+        transitions.append(_transition(row, row.leader, leader_before, True, why))
         before[topic_id] = row
-    return Replayed(tuple(transitions), applied_states(rows), gaps)
+    return Replayed(tuple(transitions), applied_states(rows))

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
+from pipelines.controllers.leaderships import mark_of
 from pipelines.controllers.procedure_steps import (
     BROKER_FAILURE,
     BROKER_STARTUP,
@@ -19,7 +22,6 @@ from pipelines.controllers.procedure_steps import (
     TOPIC_DELETION,
     ProcedureStep,
     Step,
-    mark_of,
     procedure,
     step_of,
 )
@@ -36,29 +38,26 @@ _SHUT_DOWN: Final = re.compile(r"The request from broker (\d+) to shut down has 
 _CHANGING: Final = re.compile(r"(\w+)(?:\[\d+\])?: changing (\d+) partition\(s\)")
 
 
+@dataclass
 class _Scope:
     """What was logged from one decision about a broker until the next one about it."""
 
-    def __init__(
-        self,
-        decision: EventRow,
-        broker_id: int,
-        until_us: int,
-        events: Sequence[EventRow],
-        leadership: Sequence[LeadershipRow],
-        lifecycle: Sequence[EventRow],
-    ) -> None:
-        self.decision = decision
-        self.broker_id = broker_id
-        self.from_us = decision.time_us
-        self.until_us = until_us
-        self.mine = [
-            row
-            for row in events
-            if row.broker_id == decision.broker_id and self.from_us - _CLOCKS_US <= row.time_us < until_us
-        ]
-        self.leadership = leadership
-        self.lifecycle = lifecycle
+    decision: EventRow
+    broker_id: int
+    until_us: int
+    events: Sequence[EventRow]
+    leadership: Sequence[LeadershipRow]
+    lifecycle: Sequence[EventRow]
+
+    @property
+    def from_us(self) -> int:
+        return self.decision.time_us
+
+    @cached_property
+    def mine(self) -> list[EventRow]:
+        """The controller's own events."""
+        within = (row for row in self.events if self.from_us - _CLOCKS_US <= row.time_us < self.until_us)
+        return [row for row in within if row.broker_id == self.decision.broker_id]
 
     def changing(self, handler: str, tagged: bool) -> Step:
         """The count of partitions that the decision changes; some handlers tag the broker."""

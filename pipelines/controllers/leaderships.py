@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NEW, NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.controllers.rows import LEADER_DURING_DELETE, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.controllers.rows import LEADER_DURING_DELETE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 
-_STARTS: Final = frozenset(("leader_start",))
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
 
@@ -25,6 +24,11 @@ class Mark(NamedTuple):
     time_us: int
     broker_id: int
     ref: Ref
+
+
+def mark_of(row: EventRow | StateRow | LeadershipRow) -> Mark:
+    """The instant of a row."""
+    return Mark(row.time_us, row.broker_id, row.ref)
 
 
 @dataclass
@@ -67,7 +71,6 @@ class Leadership:
     recovering: bool | None = None
     elr_before: tuple[int, ...] | None = None
     last_known_before: tuple[int, ...] | None = None
-    topic_ids: set[str] = field(default_factory=set)
 
     def begun_us(self) -> int:
         """The first instant of anyone that shows it."""
@@ -142,7 +145,7 @@ class _Builder:
         one = self._decided(row) if epoch is None else self.of(row.time_us, epoch)
         if one is None:
             return
-        mark = Mark(row.time_us, row.broker_id, row.ref)
+        mark = mark_of(row)
         if not one.elected_by_machine or (one.elected is not None and mark.time_us < one.elected.time_us):
             one.from_state, one.elected, one.elected_by_machine = row.from_state, mark, True
         one.leader, one.shown = row.leader, _earlier(one.shown, mark)
@@ -172,12 +175,10 @@ class _Builder:
         if epoch is None or row.leader == LEADER_DURING_DELETE:
             return
         one = self.of(row.time_us, epoch)
-        mark = Mark(row.time_us, row.broker_id, row.ref)
+        mark = mark_of(row)
         one.shown = _earlier(one.shown, mark)
         if row.leader is not None:
             one.leader = row.leader
-        if row.topic_id is not None:
-            one.topic_ids.add(row.topic_id)
         if row.replicas and one.offset is None:
             self.reassigning(one, row)
         one.replicas = row.replicas or one.replicas
@@ -191,7 +192,7 @@ class _Builder:
                 one.sent = mark
         elif row.role == "request" and row.leader == row.broker_id:
             one.received = _earlier(one.received, mark)
-        elif row.role in _STARTS:
+        elif row.role == "leader_start":
             one.taken_up = _earlier(one.taken_up, mark)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pipelines.controllers.rows import Replayed, StateRow
-from pipelines.controllers.state_replay import Table, is_legal, replay_states
+from pipelines.controllers.state_replay import Table, replay_states
 
 NON_EXISTENT: Final = "NonExistentPartition"
 NEW: Final = "NewPartition"
@@ -24,11 +24,6 @@ TABLE: Final[Table] = {
     OFFLINE: frozenset((NEW, ONLINE, OFFLINE)),
     NON_EXISTENT: frozenset((OFFLINE,)),
 }
-
-
-def partition_transition_is_legal(from_state: str, to_state: str) -> bool | None:
-    """Whether the machine allows it; None for states that it does not have."""
-    return is_legal(TABLE, from_state, to_state)
 
 
 def replay_partition_states(rows: Iterable[StateRow]) -> Replayed:

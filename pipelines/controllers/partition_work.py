@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from pipelines.controllers import decode as d
 from pipelines.controllers.availability import Window, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
-from pipelines.controllers.decode import EVENT, ISR_CHANGE, REPLICA_STATE, Answered, Grouped
 from pipelines.controllers.failover import Failover, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
 from pipelines.controllers.partition_machine import replay_partition_states
@@ -43,8 +42,7 @@ _TICK_US: Final = 1_000
 Rows = dict[str, list[dict[str, Any]]]
 
 
-@dataclass
-class PartitionFound:
+class PartitionFound(NamedTuple):
     """What there is to say of one partition.
 
     Attributes:
@@ -54,13 +52,13 @@ class PartitionFound:
         failovers: those of `rows`.
     """
 
-    rows: Rows = field(default_factory=dict)
-    cases: list[dict[str, Any]] = field(default_factory=list)
-    checked: dict[str, int] = field(default_factory=dict)
-    failovers: list[Failover] = field(default_factory=list)
+    rows: Rows
+    cases: list[dict[str, Any]]
+    checked: dict[str, int]
+    failovers: Sequence[Failover] = ()
 
 
-def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> PartitionFound:
+def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:
     """Replay a partition.
 
     Args:
@@ -68,21 +66,21 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> Partit
         rows: of the partition; what is of the whole cluster is in the plan.
     """
     cluster_id, topic, _ = key
-    states, replicas, leadership = rows.states(), rows.states(REPLICA_STATE), rows.leadership()
-    copies = _copies(rows.records())
+    states, replicas, leadership = (d.once(rows[kind]) for kind in (d.PARTITION_STATE, d.REPLICA_STATE, d.LEADERSHIP))
+    copies = _copies(d.once(rows[d.RECORD]))
     records = max(copies.values(), key=lambda copy: (len(copy), -copy[0].broker_id), default=[])
-    events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *rows.events(EVENT)]
+    events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *d.once(rows[d.EVENT])]
     events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
-    answered = rows.answered()
+    answered = rows[d.ANSWERED]
     transitions, findings, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
     handled = plan.handled.get(cluster_id, ())
     seen = [*controllers_sightings(leadership), *(one for copy in copies.values() for one in records_sightings(copy))]
     # Every copy of the metadata log shows the same record, at the same instant.
-    unhandled = sorted(unhandled_failures(handled, seen).findings, key=lambda one: (one.time_us, one.brokers))
+    unhandled = sorted(unhandled_failures(handled, seen), key=lambda one: (one.time_us, one.brokers))
     findings += {(one.leader_epoch, one.time_us): one for one in reversed(unhandled)}.values()
     chain = [_plausible(one) for one in failovers(leadership, states, events, records, _serving(answered))]
     windows = availability(
-        [*leadership, *rows.leadership(ISR_CHANGE)],
+        [*leadership, *d.once(rows[d.ISR_CHANGE])],
         states,
         records,
         lambda broker_id, time_us, count: plan.min_isr(cluster_id, topic, broker_id, time_us, count),
@@ -96,18 +94,14 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: Grouped) -> Partit
         places = {ref: (one.time_us, one.by) for one in handled for ref in one.refs}
         for line in (*states, *replicas, *leadership, *events, *of_copies):
             places[line.ref] = (line.time_us, line.broker_id)
-    found = PartitionFound(failovers=chain)
-    found.cases = cases_of(cluster_id, findings, places)
-    found.rows = {
+    gold = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
         c.FAILOVERS.name: [_failover(cluster_id, at, one) for at, one in enumerate(chain)],
         c.AVAILABILITY.name: [_window(cluster_id, at, one) for at, one in enumerate(windows)],
     }
-    found.checked = {
-        ILLEGAL_STATE_TRANSITION: checked,
-        FAILOVER_NOT_COMPLETED: sum(one.reason in _FAILURES for one in chain),
-    }
-    return found
+    failures = sum(one.reason in _FAILURES for one in chain)
+    judged = {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures}
+    return PartitionFound(gold, cases_of(cluster_id, findings, places), judged, chain)
 
 
 def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
@@ -122,13 +116,11 @@ def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
             counts[row.broker_id] += 1
         copy = min(counts, key=lambda broker_id: (-counts[broker_id], broker_id))
         shown = tuple(one for one in shown if one.controller == copy)
-    found = PartitionFound()
     # Brokers of several clusters may go by one id there.
     findings = () if cluster_id == UNKNOWN_CLUSTER else replayed.findings
-    found.cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
-    found.rows = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
-    found.checked = {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)}
-    return found
+    cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
+    gold = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
+    return PartitionFound(gold, cases, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
 
 def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
@@ -163,7 +155,7 @@ def _replayed(
         transitions += _by_incarnation(shown.transitions)
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        findings += decided_twice(leadership, {state.ref for state in states}).findings
+        findings += decided_twice(leadership, {state.ref for state in states})
         findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, findings, checked
@@ -179,7 +171,7 @@ def _by_incarnation(transitions: Iterable[Transition]) -> list[Transition]:
     return [one for part in sorted(parts, key=lambda part: part[0].time_us) for one in part]
 
 
-def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
+def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:
     first: dict[tuple[int, int], int] = {}
     for one in answered:
         if one.error_code == 0 and one.leader_epoch is not None:
@@ -188,7 +180,7 @@ def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
     return first
 
 
-def _refused(answered: Iterable[Answered]) -> dict[int, int]:
+def _refused(answered: Iterable[d.Answered]) -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
     for one in answered:
         if one.error_code in REFUSED and one.second is not None:
@@ -198,11 +190,9 @@ def _refused(answered: Iterable[Answered]) -> dict[int, int]:
 
 def _plausible(one: Failover) -> Failover:
     """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew."""
-    if one.serving_time_us is None or one.taken_up_time_us is None:
+    if one.serving is None or one.taken_up is None or one.serving.time_us >= one.taken_up.time_us - _TICK_US:
         return one
-    if one.serving_time_us >= one.taken_up_time_us - _TICK_US:
-        return one
-    return one._replace(serving_time_us=None, taken_up_to_serving_us=None, detected_to_serving_us=None)
+    return one._replace(serving=None)
 
 
 def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tuple[int, int]]) -> list[dict[str, Any]]:
@@ -241,13 +231,11 @@ def transition_rows(cluster_id: str, transitions: Iterable[Transition]) -> list[
 
 
 def _failover(cluster_id: str, sequence: int, one: Failover) -> dict[str, Any]:
-    values = {"cluster_id": cluster_id, "sequence": sequence}
-    for name, value in one._asdict().items():
-        if "_to_" in name:
-            values[name.removesuffix("_us") + "_ms"] = None if value is None else value / 1000
-        elif name != "refs":
-            values[name.removesuffix("_us")] = value
-    return values
+    values = {**one._asdict(), "cluster_id": cluster_id, "sequence": sequence, "failed_broker_id": one.old_leader}
+    for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
+        mark = values.pop(name)
+        values |= {f"{name}_time": mark and mark.time_us, f"{name}_clock": mark and mark.broker_id}
+    return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in one.spans_us().items()}
 
 
 def _window(cluster_id: str, sequence: int, one: Window) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.controllers.leaderships import Mark
-from pipelines.controllers.rows import EventRow, LeadershipRow, Ref, StateRow
+from pipelines.controllers.leaderships import Mark, mark_of
+from pipelines.controllers.rows import EventRow, LeadershipRow, StateRow
+from schemas.fields import Int, Long
 
 SEEN: Final = "seen"
 NOT_SEEN: Final = "not_seen"
@@ -26,17 +27,16 @@ class ProcedureStep(NamedTuple):
     """
 
     procedure: str
-    subject_broker_id: int | None
+    subject_broker_id: Int | None
     topic: str | None
-    controller: int
-    started_time_us: int
+    controller: Int
+    started_time_us: Long
     step: str
-    step_no: int
+    step_no: Int
     seen: str
-    time_us: int | None
-    clock: int | None
-    partitions: int | None
-    ref: Ref | None
+    time_us: Long | None
+    clock: Int | None
+    partitions: Long | None
 
 
 class Step(NamedTuple):
@@ -49,11 +49,6 @@ class Step(NamedTuple):
     mark: Mark | None
     partitions: int | None = None
     answer: bool = False
-
-
-def mark_of(row: EventRow | StateRow | LeadershipRow) -> Mark:
-    """The instant of a row."""
-    return Mark(row.time_us, row.broker_id, row.ref)
 
 
 def step_of(
@@ -96,7 +91,6 @@ def procedure(
                 time_us=None if mark is None else mark.time_us,
                 clock=None if mark is None else mark.broker_id,
                 partitions=step.partitions,
-                ref=None if mark is None else mark.ref,
             )
         )
     return rows

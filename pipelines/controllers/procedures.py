@@ -1,8 +1,8 @@
 """Procedures of a ZooKeeper controller, step by step, and what the logs show of each step.
 
-`KafkaController` (0.10.2 to 3.9): processBrokerChange, onBrokerFailure, onBrokerStartup, doControlledShutdown and
-elections; `TopicDeletionManager`. A step that no line shows was not logged, or had nothing to do: neither is held
-against it. Procedures of KRaft are in `kraft_procedures`.
+`KafkaController` (0.10.2 to 3.9): processBrokerChange, onBrokerFailure, onBrokerStartup, doControlledShutdown;
+`TopicDeletionManager`. A step that no line shows was not logged, or had nothing to do: neither is held against it.
+Procedures of KRaft are in `kraft_procedures`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
-from pipelines.controllers.failover import Failover
-from pipelines.controllers.leaderships import Mark
+from pipelines.controllers.leaderships import mark_of
 from pipelines.controllers.procedure_steps import (
     BROKER_CHANGE,
     BROKER_FAILURE,
@@ -24,7 +23,6 @@ from pipelines.controllers.procedure_steps import (
     TOPIC_DELETION,
     ProcedureStep,
     Step,
-    mark_of,
     procedure,
     step_of,
 )
@@ -254,14 +252,7 @@ def topic_deletions(
     partition_states: Iterable[StateRow], replica_states: Iterable[StateRow], version: str | None
 ) -> list[ProcedureStep]:
     """`TopicDeletionManager`: one procedure per controller and topic that had a partition deleted."""
-    replicas: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
-    partitions: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
-    for row in replica_states:
-        if row.succeeded:
-            replicas[row.broker_id, row.topic].append(row)
-    for row in partition_states:
-        if row.succeeded:
-            partitions[row.broker_id, row.topic].append(row)
+    replicas, partitions = _by_topic(replica_states), _by_topic(partition_states)
     rows: list[ProcedureStep] = []
     for key in sorted(replicas.keys() | partitions.keys()):
         deleted_us = [row.time_us for row in partitions[key] if row.to_state == p.NON_EXISTENT]
@@ -287,6 +278,15 @@ def topic_deletions(
     return rows
 
 
+def _by_topic(rows: Iterable[StateRow]) -> dict[tuple[int, str], list[StateRow]]:
+    """Transitions that were made, by controller and topic."""
+    made: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
+    for row in rows:
+        if row.succeeded:
+            made[row.broker_id, row.topic].append(row)
+    return made
+
+
 def _whole_deletions(rows: Iterable[StateRow]) -> list[int]:
     """When the last of a partition's replicas began to be deleted.
 
@@ -302,32 +302,3 @@ def _whole_deletions(rows: Iterable[StateRow]) -> list[int]:
         elif row.to_state == r.DELETION_STARTED and set(known.values()) <= _DELETED:
             begun_us.append(row.time_us)
     return begun_us
-
-
-def elections(failovers: Iterable[Failover]) -> list[ProcedureStep]:
-    """Elections by strategy: those of one broker's partitions, decided by one controller out of one cause."""
-    groups: dict[tuple[int, str, int, int], list[Failover]] = defaultdict(list)
-    for one in failovers:
-        if one.strategy is not None and one.elected_time_us is not None and one.elected_clock is not None:
-            cause = one.detected_time_us or one.elected_time_us // 1_000_000
-            groups[one.elected_clock, one.strategy, one.failed_broker_id, cause].append(one)
-    rows: list[ProcedureStep] = []
-    for (controller, strategy, broker_id, _), group in sorted(groups.items()):
-        steps = (
-            _instants("elected", group, [(one.elected_time_us, controller) for one in group]),
-            _instants("sent", group, [(one.sent_time_us, controller) for one in group]),
-            _instants("received", group, [(one.received_time_us, one.new_leader) for one in group]),
-            _instants("taken_up", group, [(one.taken_up_time_us, one.new_leader) for one in group]),
-            _instants("serving", group, [(one.serving_time_us, one.new_leader) for one in group]),
-        )
-        rows += procedure(f"election_{strategy}", controller, steps, broker_id)
-    return rows
-
-
-def _instants(name: str, group: Sequence[Failover], instants: Sequence[tuple[int | None, int | None]]) -> Step:
-    known = [
-        Mark(time_us, clock, one.refs[-1])
-        for one, (time_us, clock) in zip(group, instants, strict=True)
-        if time_us is not None and clock is not None and one.refs
-    ]
-    return Step(name, min(known, default=None), len(known), answer=name not in ("elected", "sent"))

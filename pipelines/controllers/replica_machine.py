@@ -11,7 +11,7 @@ from typing import Final
 
 from pipelines.controllers.rows import Replayed, StateRow
 from pipelines.controllers.rules import controller_rules
-from pipelines.controllers.state_replay import Table, is_legal, replay_states
+from pipelines.controllers.state_replay import Table, replay_states
 
 NON_EXISTENT: Final = "NonExistentReplica"
 NEW: Final = "NewReplica"
@@ -37,11 +37,6 @@ _SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, 
 def replica_table(version: str | None) -> Table:
     """`ReplicaState.validPreviousStates` of a version; the wider table where the version is not known."""
     return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
-
-
-def replica_transition_is_legal(from_state: str, to_state: str, version: str | None) -> bool | None:
-    """Whether the machine allows it; None for states that it does not have."""
-    return is_legal(replica_table(version), from_state, to_state)
 
 
 def replay_replica_states(rows: Iterable[StateRow], version: str | None) -> Replayed:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from schemas.fields import Int, Long
 
 ILLEGAL_STATE_TRANSITION: Final = "illegal-state-transition"
 FAILOVER_NOT_COMPLETED: Final = "failover-not-completed"
@@ -28,65 +30,69 @@ class Ref(NamedTuple):
     """Place of a line: columns of the same names of every silver table."""
 
     file_id: str
-    byte_offset: int
-    line_no: int
+    byte_offset: Long
+    line_no: Long
+
+
+#: Place of what is on no line of its own.
+NOWHERE: Final = Ref("", 0, 0)
 
 
 class StateRow(NamedTuple):
     """A row of `silver.partition_states`, or with `replica_id` of `silver.replica_states`."""
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
     topic: str
-    partition: int
+    partition: Int
     from_state: str
     to_state: str
     succeeded: bool
-    controller_epoch: int | None = None
-    replica_id: int | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-    partition_epoch: int | None = None
+    controller_epoch: Int | None = None
+    replica_id: Int | None = None
+    leader: Int | None = None
+    leader_epoch: Int | None = None
+    isr: tuple[Int, ...] | None = None
+    partition_epoch: Int | None = None
 
 
 class LeadershipRow(NamedTuple):
     """A row of `silver.leader_and_isr`."""
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
     topic: str
-    partition: int
+    partition: Int
     role: str
     topic_id: str | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    partition_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-    replicas: tuple[int, ...] | None = None
-    adding_replicas: tuple[int, ...] | None = None
-    removing_replicas: tuple[int, ...] | None = None
-    controller_id: int | None = None
-    controller_epoch: int | None = None
-    previous_leader: int | None = None
+    leader: Int | None = None
+    leader_epoch: Int | None = None
+    partition_epoch: Int | None = None
+    isr: tuple[Int, ...] | None = None
+    replicas: tuple[Int, ...] | None = None
+    adding_replicas: tuple[Int, ...] | None = None
+    removing_replicas: tuple[Int, ...] | None = None
+    controller_id: Int | None = None
+    controller_epoch: Int | None = None
+    previous_leader: Int | None = None
 
 
 class EventRow(NamedTuple):
     """A row of `silver.controller_events`; of `silver.broker_lifecycle` too, whose subject is the broker itself."""
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
     event: str
-    controller_epoch: int | None = None
-    subject_broker_id: int | None = None
-    brokers: tuple[int, ...] | None = None
+    controller_epoch: Int | None = None
+    subject_broker_id: Int | None = None
+    brokers: tuple[Int, ...] | None = None
     topic: str | None = None
-    partition: int | None = None
+    partition: Int | None = None
     topic_id: str | None = None
-    leader: int | None = None
+    leader: Int | None = None
     detail: str | None = None
 
 
@@ -102,24 +108,24 @@ class RecordRow(NamedTuple):
         committed: the record is known to be committed, so that no other node can hold another one at its offset.
     """
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
     topic: str
-    partition: int
-    offset: int
+    partition: Int
+    offset: Long
     topic_id: str
-    leader: int
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...] = ()
-    removing_replicas: tuple[int, ...] = ()
-    elr: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
+    leader: Int
+    leader_epoch: Int
+    partition_epoch: Int
+    isr: tuple[Int, ...]
+    replicas: tuple[Int, ...]
+    adding_replicas: tuple[Int, ...] = ()
+    removing_replicas: tuple[Int, ...] = ()
+    elr: tuple[Int, ...] | None = None
+    last_known_elr: tuple[Int, ...] | None = None
     recovering: bool | None = None
-    controller_id: int | None = None
+    controller_id: Int | None = None
     committed: bool = False
 
 
@@ -129,13 +135,13 @@ class RegistrationRow(NamedTuple):
     `change` is registered, unfenced, fenced, controlled_shutdown or unregistered.
     """
 
-    time_us: int
-    broker_id: int
+    time_us: Long
+    broker_id: Int
     ref: Ref
-    subject_broker_id: int
+    subject_broker_id: Int
     change: str
-    broker_epoch: int | None = None
-    offset: int | None = None
+    broker_epoch: Int | None = None
+    offset: Long | None = None
 
 
 @dataclass(frozen=True)
@@ -162,30 +168,71 @@ class Transition(NamedTuple):
 
     topic: str
     partition: int
-    replica_id: int | None
     machine: str
     controller: int
-    controller_epoch: int | None
     time_us: int
     from_state: str
     to_state: str
-    succeeded: bool
-    leader: int | None
-    leader_epoch: int | None
-    isr: tuple[int, ...] | None
     legal: bool | None
     why: str
     ref: Ref
+    replica_id: int | None = None
+    controller_epoch: int | None = None
+    succeeded: bool = True
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """What a replay gives; `suspects` look like findings, but the logs leave room for another reading."""
+class Replayed(NamedTuple):
+    """What a replay gives."""
 
     transitions: tuple[Transition, ...]
     findings: tuple[Finding, ...]
-    gaps: int
-    suspects: tuple[Finding, ...] = ()
+
+
+PartitionRow = StateRow | LeadershipRow | RecordRow
+
+
+def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Finding:
+    """The finding that rows of a partition show together.
+
+    Args:
+        about: the row that gives its leader epoch and instant; the last one by default.
+    """
+    last = rows[-1] if about is None else about
+    return Finding(
+        rule_id=ILLEGAL_STATE_TRANSITION,
+        topic=last.topic,
+        partition=last.partition,
+        leader_epoch=last.leader_epoch,
+        time_us=last.time_us,
+        brokers=tuple(sorted({row.broker_id for row in rows})),
+        message=message,
+        refs=tuple(row.ref for row in rows),
+    )
+
+
+def transition(
+    row: PartitionRow, machine: str, from_state: str, to_state: str, legal: bool | None, why: str, **more: Any
+) -> Transition:
+    """The transition of a partition, or with `more` of a replica, that a row shows."""
+    return Transition(
+        topic=row.topic,
+        partition=row.partition,
+        machine=machine,
+        controller=row.broker_id,
+        time_us=row.time_us,
+        from_state=from_state,
+        to_state=to_state,
+        legal=legal,
+        why=why,
+        ref=row.ref,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        isr=row.isr,
+        **more,
+    )
 
 
 def in_order(rows: Iterable[StateRow]) -> list[StateRow]:

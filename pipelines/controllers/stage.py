@@ -25,7 +25,7 @@ from pipelines.controllers.leaderships import Mark
 from pipelines.controllers.partition_work import REFUSED, of_registrations
 from pipelines.controllers.plan import EVENTS, Plan, active_controllers, plan_from
 from pipelines.controllers.procedure_steps import Step, procedure
-from pipelines.controllers.rows import Ref
+from pipelines.controllers.rows import NOWHERE
 from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
@@ -39,8 +39,6 @@ from schemas.table import TableSpec
 
 _KEY_TYPES = {"key_topic": "string", "key_partition": "int"}
 _PARTITION_RECORDS = ("PartitionRecord", "PartitionChangeRecord")
-#: Steps of an election that the controller takes; brokers take the others.
-_CONTROLLERS_STEPS = ("elected", "sent")
 
 
 class Controllers(NamedTuple):
@@ -133,8 +131,8 @@ def _procedures(told: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str
 
 
 def _step(part: Mapping[str, Any]) -> Step:
-    mark = None if part["time_us"] is None else Mark(part["time_us"], part["clock"], Ref("", 0, 0))
-    return Step(part["step"], mark, part["partitions"], answer=part["step"] not in _CONTROLLERS_STEPS)
+    mark = None if part["time_us"] is None else Mark(part["time_us"], part["clock"], NOWHERE)
+    return Step(part["step"], mark, part["partitions"], answer=part["step"] not in w.CONTROLLERS_STEPS)
 
 
 def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:

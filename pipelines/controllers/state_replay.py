@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipelines.controllers.rows import ILLEGAL_STATE_TRANSITION, Finding, Ref, Replayed, StateRow, Transition, in_order
+from pipelines.controllers.rows import (
+    Finding,
+    Replayed,
+    StateRow,
+    Transition,
+    illegal,
+    in_order,
+    transition,
+)
 
 #: Valid previous states by target state.
 Table = Mapping[str, frozenset[str]]
-
-
-_NOWHERE = Ref("", 0, 0)
 
 
 def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
@@ -31,34 +36,20 @@ def _finding(machine: str, row: StateRow) -> Finding:
     what = f"{row.topic}-{row.partition}"
     if row.replica_id is not None:
         what = f"replica {row.replica_id} of {what}"
-    return Finding(
-        rule_id=ILLEGAL_STATE_TRANSITION,
-        topic=row.topic,
-        partition=row.partition,
-        leader_epoch=row.leader_epoch,
-        time_us=row.time_us,
-        brokers=(row.broker_id,),
-        message=f"controller {row.broker_id} moved {what} from {row.from_state} to {row.to_state}, which its "
-        f"{machine} state machine never allows",
-        refs=(row.ref,),
-    )
+    moved = f"controller {row.broker_id} moved {what} from {row.from_state} to {row.to_state}"
+    return illegal(f"{moved}, which its {machine} state machine never allows", row)
 
 
 def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Replayed:
-    """Rows of one partition, in any order: its transitions, those that are illegal, and how many gaps there are."""
+    """Rows of one partition, in any order: its transitions, and those that are illegal."""
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
     findings: list[Finding] = []
-    gaps = 0
-    lines: dict[StateRow, str] = {}
     for row in in_order(rows):
-        if lines.setdefault(row._replace(ref=_NOWHERE), row.ref.file_id) != row.ref.file_id:
-            continue  # the same line in two files
         key = (row.broker_id, row.controller_epoch, row.replica_id)
         before = known.get(key)
         legal = is_legal(table, row.from_state, row.to_state)
         jumped = before is not None and before != row.from_state
-        gaps += jumped
         if not row.succeeded:
             why = "refused" if legal is False else "failed"
         elif legal is False:
@@ -71,24 +62,6 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
         else:
             why = "after_gap" if jumped else "allowed"
         known[key] = row.to_state if row.succeeded else row.from_state
-        transitions.append(
-            Transition(
-                topic=row.topic,
-                partition=row.partition,
-                replica_id=row.replica_id,
-                machine=machine,
-                controller=row.broker_id,
-                controller_epoch=row.controller_epoch,
-                time_us=row.time_us,
-                from_state=row.from_state,
-                to_state=row.to_state,
-                succeeded=row.succeeded,
-                leader=row.leader,
-                leader_epoch=row.leader_epoch,
-                isr=row.isr,
-                legal=legal,
-                why=why,
-                ref=row.ref,
-            )
-        )
-    return Replayed(tuple(transitions), tuple(findings), gaps)
+        more = {"replica_id": row.replica_id, "controller_epoch": row.controller_epoch, "succeeded": row.succeeded}
+        transitions.append(transition(row, machine, row.from_state, row.to_state, legal, why, **more))
+    return Replayed(tuple(transitions), tuple(findings))

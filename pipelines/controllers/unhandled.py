@@ -9,7 +9,7 @@ epoch.
 The order is that of offsets in one node's copy of the metadata log, where the partitions' records come before the
 fence; or that of a ZooKeeper controller's thread, which has handled a failure once it logs the next change of brokers.
 (Up to 1.0 a controlled shutdown is logged before the controller's lock is taken, so that line proves nothing.) The
-topic has to be the same incarnation: where no topic id says so, it is a suspect only.
+topic has to be the same incarnation: where no topic id says so, nothing is proven.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from pipelines.controllers.rows import (
     RegistrationRow,
     subjects,
 )
-from pipelines.controllers.zk_partition import Contradictions
 
 _CHANGES: Final = frozenset(("brokers_changed", "broker_failed", "broker_registered"))
 
@@ -44,18 +43,9 @@ class Handled(NamedTuple):
     refs: tuple[Ref, ...]
 
 
-class Sighting(NamedTuple):
-    """Somebody who keeps one order says that a broker leads a partition in an epoch."""
-
-    order: int
-    by: int
-    topic: str
-    partition: int
-    topic_id: str | None
-    leader: int
-    leader_epoch: int
-    time_us: int
-    ref: Ref
+_Row = LeadershipRow | RecordRow
+#: Somebody who keeps one order says that a broker leads a partition in an epoch: the place in the order, and the row.
+Sighting = tuple[int, _Row]
 
 
 def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
@@ -88,77 +78,63 @@ def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
 
 def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
     """What ZooKeeper controllers hold for true; the selectors' lines up to 1.0, without controller epoch, only plan."""
-    found: list[Sighting] = []
-    for row in rows:
-        decided = row.role == "controller" and row.controller_epoch is not None
-        if decided and row.leader is not None and row.leader >= 0 and row.leader_epoch is not None:
-            found.append(_sighting(row, row.time_us))
-    return found
+    decided = (row for row in rows if row.role == "controller" and row.controller_epoch is not None)
+    return [
+        (row.time_us, row)
+        for row in decided
+        if row.leader is not None and row.leader >= 0 and row.leader_epoch is not None
+    ]
 
 
 def records_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
     """What one node's copy of the metadata log holds."""
-    return [_sighting(row, row.offset) for row in rows if row.leader >= 0]
+    return [(row.offset, row) for row in rows if row.leader >= 0]
 
 
-def _sighting(row: LeadershipRow | RecordRow, order: int) -> Sighting:
-    assert row.leader is not None
-    assert row.leader_epoch is not None
-    return Sighting(
-        order=order,
-        by=row.broker_id,
-        topic=row.topic,
-        partition=row.partition,
-        topic_id=row.topic_id,
-        leader=row.leader,
-        leader_epoch=row.leader_epoch,
-        time_us=row.time_us,
-        ref=row.ref,
-    )
-
-
-def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> Contradictions:
+def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Finding, ...]:
     """The same leader in the same epoch before a failure of it and after that was handled, once per epoch."""
-    epochs: dict[tuple[int, str, int, int, int], list[Sighting]] = defaultdict(list)
-    for one in sightings:
-        epochs[one.by, one.topic, one.partition, one.leader, one.leader_epoch].append(one)
-    failures: dict[tuple[int, int], list[Handled]] = defaultdict(list)
+    epochs: dict[tuple[int, str, int, int | None, int | None], list[Sighting]] = defaultdict(list)
+    for order, row in sightings:
+        epochs[row.broker_id, row.topic, row.partition, row.leader, row.leader_epoch].append((order, row))
+    failures: dict[tuple[int, int | None], list[Handled]] = defaultdict(list)
     for failure in handled:
         failures[failure.by, failure.broker_id].append(failure)
     findings: list[Finding] = []
-    suspects: list[Finding] = []
     for (by, _, _, leader, _), seen in epochs.items():
         for failure in failures.get((by, leader), ()):
-            proof = _proof(failure, seen)
-            if proof is not None:
-                found, proven = proof
-                (findings if proven else suspects).append(found)
-                break
-    return Contradictions(tuple(findings), tuple(suspects))
+            both_sides = _before_and_after(failure, seen)
+            if both_sides is None:
+                continue
+            first, last = both_sides
+            if first.topic_id is not None:
+                findings.append(_finding(failure, first, last))
+            break
+    return tuple(findings)
 
 
-def _proof(failure: Handled, seen: list[Sighting]) -> tuple[Finding, bool] | None:
-    before: dict[str | None, Sighting] = {}
-    after: dict[str | None, Sighting] = {}
-    for one in sorted(seen, key=lambda one: one.order):
-        if one.order < failure.begun:
-            before[one.topic_id] = one
-        elif one.order > failure.done:
-            after.setdefault(one.topic_id, one)
+def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
+    """Rows of one topic id, if there are any with one, from before a failure and from after it was handled."""
+    before: dict[str | None, _Row] = {}
+    after: dict[str | None, _Row] = {}
+    for order, row in sorted(seen, key=lambda one: one[0]):
+        if order < failure.begun:
+            before[row.topic_id] = row
+        elif order > failure.done:
+            after.setdefault(row.topic_id, row)
     both = sorted(before.keys() & after.keys(), key=lambda topic_id: (topic_id is None, topic_id or ""))
-    if not both:
-        return None
-    first, last = before[both[0]], after[both[0]]
-    name = f"{last.topic}-{last.partition}"
-    found = Finding(
+    return (before[both[0]], after[both[0]]) if both else None
+
+
+def _finding(failure: Handled, first: _Row, last: _Row) -> Finding:
+    by = last.broker_id
+    return Finding(
         rule_id=FAILOVER_NOT_COMPLETED,
         topic=last.topic,
         partition=last.partition,
         leader_epoch=last.leader_epoch,
         time_us=last.time_us,
-        brokers=tuple(sorted({last.leader, last.by})),
-        message=f"{last.by} had handled the failure of broker {last.leader}, and still shows it as the leader of "
-        f"{name} in the same epoch {last.leader_epoch}",
+        brokers=tuple(sorted({failure.broker_id, by})),
+        message=f"{by} had handled the failure of broker {failure.broker_id}, and still shows it as the leader of "
+        f"{last.topic}-{last.partition} in the same epoch {last.leader_epoch}",
         refs=(first.ref, *failure.refs, last.ref),
     )
-    return found, first.topic_id is not None

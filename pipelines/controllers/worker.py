@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pipelines.blobs import Batches, Tables, shape
-from pipelines.controllers.decode import LIFECYCLE, REPLICA_STATE, Grouped, Row, decoded
+from pipelines.controllers import decode as d
 from pipelines.controllers.failover import Failover
 from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.partition_work import PartitionFound, of_partition
 from pipelines.controllers.plan import Plan
 from pipelines.controllers.procedure_steps import ProcedureStep
-from pipelines.controllers.procedures import elections, zk_procedures
+from pipelines.controllers.procedures import zk_procedures
 from pipelines.controllers.rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
 from pipelines.groups import Columns, groups
 from pipelines.rules.cases import CASE
 from schemas import controllers as c
+from schemas.fields import spark_types
 from schemas.table import INT, LONG, STRING, column, structs
 
 #: Topic and partition of a cluster's own group.
@@ -43,25 +44,13 @@ _ELECTION_KEY: Final = {
     "cause": "long",
 }
 _STEP: Final = {"step": STRING, "time_us": LONG, "clock": INT, "partitions": LONG}
-_PROCEDURE: Final = {
-    "cluster_id": "string",
-    "procedure": "string",
-    "subject_broker_id": "int",
-    "topic": "string",
-    "controller": "int",
-    "started_time_us": "long",
-    "step": "string",
-    "step_no": "int",
-    "seen": "string",
-    "time_us": "long",
-    "clock": "int",
-    "partitions": "long",
-}
+#: Steps of an election that the controller takes; brokers take the others.
+CONTROLLERS_STEPS: Final = ("elected", "sent")
 #: What a worker gives: tables of gold, and small ones that the driver puts together.
 SMALL: Final = {
     CASES: CASE,
     ELECTIONS: shape(_ELECTION_KEY).add("steps", structs(*[column(n, type_, "") for n, type_ in _STEP.items()])),
-    PROCEDURES: shape(_PROCEDURE),
+    PROCEDURES: shape({"cluster_id": "string"} | spark_types(ProcedureStep)),
     COUNTS: shape({"rule_id": "string", "checked": "long"}),
     ERRORS: shape({"rule_id": "string", "error": "string"}),
 }
@@ -88,15 +77,12 @@ class _Output:
 
     def _election(self, cluster_id: str, one: Failover) -> None:
         """Partitions whose leaders one controller elected out of one cause are one procedure: only counts are kept."""
-        steps = elections([one])
-        if not steps:
+        if one.strategy is None or one.elected is None:
             return
-        assert one.elected_time_us is not None
-        cause = one.detected_time_us or one.elected_time_us // 1_000_000
-        key = (cluster_id, one.elected_clock, one.strategy, one.failed_broker_id, cause)
-        known = self._elections.get(key)
-        told = [{"step": s.step, "time_us": s.time_us, "clock": s.clock, "partitions": s.partitions} for s in steps]
-        self._elections[key] = told if known is None else merged_steps(known, told)
+        cause = one.elected.time_us // 1_000_000 if one.detected is None else one.detected.time_us
+        key = (cluster_id, one.elected.broker_id, one.strategy, one.old_leader, cause)
+        known, steps = self._elections.get(key), election_steps(one, one.elected.broker_id)
+        self._elections[key] = steps if known is None else merged_steps(known, steps)
 
     def rest(self) -> Batches:
         """All that is left."""
@@ -105,6 +91,18 @@ class _Output:
         for count in self._checked.items():
             self.tables.add(COUNTS, count)
         yield from self.tables.rest()
+
+
+def election_steps(one: Failover, controller: int) -> list[dict[str, Any]]:
+    """Steps of the election that a handover shows, in order; what the new leader does is on its own clock."""
+    steps = []
+    for name in ("elected", "sent", "received", "taken_up", "serving"):
+        mark = getattr(one, name)
+        clock = controller if name in CONTROLLERS_STEPS else one.new_leader
+        known = mark is not None and clock is not None and bool(one.refs)
+        place = (mark.time_us, clock) if known else (None, None)
+        steps.append({"step": name, "time_us": place[0], "clock": place[1], "partitions": int(known)})
+    return steps
 
 
 def merged_steps(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -125,15 +123,15 @@ def replayer(plan: Plan) -> Callable[[Batches], Batches]:
         output = _Output()
         for key, rows in groups(batches, len(KEY), _rows):
             cluster_id, topic, partition = key
-            grouped = Grouped()
+            group: d.Group = defaultdict(list)
             for kind, row in rows:
-                grouped.add(kind, row)
+                group[kind].append(row)
             try:
                 if (topic, partition) == OF_CLUSTER:
-                    for step in _procedures(plan, cluster_id, grouped):
+                    for step in _procedures(plan, cluster_id, group):
                         output.tables.add_named(PROCEDURES, {"cluster_id": cluster_id, **step._asdict()})
                 else:
-                    output.take(cluster_id, of_partition(plan, key, grouped))
+                    output.take(cluster_id, of_partition(plan, key, group))
             except Exception as error:
                 # No rule goes without a verdict: what could not be judged makes it inconclusive.
                 text = f"{topic}-{partition}: {type(error).__name__}: {error}"
@@ -145,14 +143,14 @@ def replayer(plan: Plan) -> Callable[[Batches], Batches]:
     return replay
 
 
-def _rows(columns: Columns) -> Iterable[tuple[str, Row]]:
-    return ((kind, decoded(kind, values)) for kind, *values in zip(*columns, strict=True))
+def _rows(columns: Columns) -> Iterable[tuple[str, d.Row]]:
+    return ((kind, d.decoded(kind, values)) for kind, *values in zip(*columns, strict=True))
 
 
-def _procedures(plan: Plan, cluster_id: str, grouped: Grouped) -> list[ProcedureStep]:
+def _procedures(plan: Plan, cluster_id: str, group: d.Group) -> list[ProcedureStep]:
     """Procedures but for elections, which are made of all partitions' failovers."""
-    events, leadership, lifecycle = grouped.events(), grouped.leadership(), grouped.events(LIFECYCLE)
+    events, leadership, lifecycle = (d.once(group[kind]) for kind in (d.EVENT, d.LEADERSHIP, d.LIFECYCLE))
     if plan.kraft.get(cluster_id):
         return kraft_procedures(events, leadership, lifecycle)
-    states, replicas = grouped.states(), grouped.states(REPLICA_STATE)
+    states, replicas = d.once(group[d.PARTITION_STATE]), d.once(group[d.REPLICA_STATE])
     return zk_procedures(events, states, replicas, leadership, lifecycle, plan.version(cluster_id))

@@ -13,7 +13,7 @@ in order.
 
 A broker may log an older request after a newer one, as it works off what was sent to it while it stood still: only the
 controller's own lines are compared. Those of a deleted topic's next incarnation start again at 0, and before topic ids
-no line tells it apart: there, only lines `ONE_INCARNATION_US` apart prove anything, and others are suspects.
+no line tells it apart: there, only lines `ONE_INCARNATION_US` apart prove anything.
 """
 
 from __future__ import annotations
@@ -21,24 +21,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable
 from itertools import pairwise
-from typing import NamedTuple
 
 from pipelines.controllers.rows import (
-    ILLEGAL_STATE_TRANSITION,
     LEADER_DURING_DELETE,
     ONE_INCARNATION_US,
     Finding,
     LeadershipRow,
     Ref,
     StateRow,
+    illegal,
 )
-
-
-class Contradictions(NamedTuple):
-    """Findings are proven; suspects might be two incarnations of a topic."""
-
-    findings: tuple[Finding, ...]
-    suspects: tuple[Finding, ...]
 
 
 def same_incarnation(one: LeadershipRow, other: LeadershipRow) -> bool:
@@ -52,29 +44,16 @@ def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] |
     return row.leader, row.leader_epoch, None if row.isr is None else frozenset(row.isr)
 
 
-def _finding(one: LeadershipRow, other: LeadershipRow, message: str) -> Finding:
-    return Finding(
-        rule_id=ILLEGAL_STATE_TRANSITION,
-        topic=other.topic,
-        partition=other.partition,
-        leader_epoch=other.leader_epoch,
-        time_us=other.time_us,
-        brokers=tuple(sorted({one.broker_id, other.broker_id})),
-        message=message,
-        refs=(one.ref, other.ref),
-    )
-
-
 def contradiction(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
     """What two rows of the same controller cannot both say, within one incarnation."""
     name = f"{other.topic}-{other.partition}"
     if other.leader_epoch == one.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
         text = f"{name} has two leaders in epoch {other.leader_epoch}: {one.leader} and {other.leader}"
-        return _finding(one, other, f"controller {other.broker_id}: {text}")
+        return illegal(f"controller {other.broker_id}: {text}", one, other)
     known = None not in (one.partition_epoch, *_state(one), *_state(other))
     if other.partition_epoch == one.partition_epoch and known and _state(one) != _state(other):
         text = f"zkVersion {other.partition_epoch} of {name} holds two states"
-        return _finding(one, other, f"controller {other.broker_id}: {text}")
+        return illegal(f"controller {other.broker_id}: {text}", one, other)
     return None
 
 
@@ -84,11 +63,11 @@ def went_back(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
     for what, before, after in (*epochs, ("zkVersion", one.partition_epoch, other.partition_epoch)):
         if before is not None and after is not None and after < before:
             text = f"{what} of {other.topic}-{other.partition} went back from {before} to {after}"
-            return _finding(one, other, f"controller {other.broker_id}: {text}")
+            return illegal(f"controller {other.broker_id}: {text}", one, other)
     return None
 
 
-def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> Contradictions:
+def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> tuple[Finding, ...]:
     """Contradictions among the controllers' own rows (role ``controller``) of one partition.
 
     Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and
@@ -103,7 +82,6 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> C
         if holds and row.controller_epoch is not None:
             sessions[row.broker_id, row.controller_epoch].append(row)
     findings: list[Finding] = []
-    suspects: list[Finding] = []
     for session in sessions.values():
         session.sort(key=lambda row: row.ref)
         decided = [row for row in session if row.ref in decisions]
@@ -112,12 +90,10 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> C
         for one, other, compare in pairs:
             if one.ref.file_id != other.ref.file_id:
                 continue
-            if None not in (one.topic_id, other.topic_id) and one.topic_id != other.topic_id:
-                continue
-            found = compare(one, other)
-            if found is not None:
-                (findings if same_incarnation(one, other) else suspects).append(found)
-    return Contradictions(tuple(findings), tuple(suspects))
+            finding = compare(one, other) if same_incarnation(one, other) else None
+            if finding is not None:
+                findings.append(finding)
+    return tuple(findings)
 
 
 def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
@@ -136,17 +112,6 @@ def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
         one = first.setdefault(epoch, row)
         if one.broker_id != row.broker_id and (epoch, row.broker_id) not in said:
             said.add((epoch, row.broker_id))
-            findings.append(
-                Finding(
-                    rule_id=ILLEGAL_STATE_TRANSITION,
-                    topic=row.topic,
-                    partition=row.partition,
-                    leader_epoch=row.leader_epoch,
-                    time_us=row.time_us,
-                    brokers=tuple(sorted((one.broker_id, row.broker_id))),
-                    message=f"brokers {one.broker_id} and {row.broker_id} both elected leaders as the controller of "
-                    f"epoch {epoch}",
-                    refs=(one.ref, row.ref),
-                )
-            )
+            both = f"brokers {one.broker_id} and {row.broker_id} both elected leaders"
+            findings.append(illegal(f"{both} as the controller of epoch {epoch}", one, row))
     return tuple(findings)

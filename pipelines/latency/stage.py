@@ -79,6 +79,16 @@ def _phase_columns() -> list[Column]:
     return [made.get(name, F.col(name)).alias(name) for name in gold.REQUEST_PHASES.column_names]
 
 
+def blamed_replica() -> Column:
+    """Who closed an operation; the leader where nobody else was waited for, and -1 where nothing tells."""
+    return F.coalesce("closing_replica", F.when(F.col("closing_role") == "leader", F.col("broker_id")), F.lit(-1))
+
+
+def role() -> Column:
+    """The role of `blamed_replica`."""
+    return F.coalesce("closing_role", F.lit("unknown"))
+
+
 def replica_blame(operations: DataFrame, config: LatencyConfig) -> DataFrame:
     """Rows of ``gold.replica_blame`` from ``gold.delayed_operations``: appends answered without error.
 
@@ -90,10 +100,8 @@ def replica_blame(operations: DataFrame, config: LatencyConfig) -> DataFrame:
         "cluster_id",
         F.when(F.col("api") == "PRODUCE", "produce").otherwise("coordinator").alias("kind"),
         F.timestamp_seconds(F.floor(F.unix_seconds("arrival_time") / seconds) * seconds).alias("interval_start"),
-        F.coalesce("closing_replica", F.when(F.col("closing_role") == "leader", F.col("broker_id")), F.lit(-1)).alias(
-            "replica_id"
-        ),
-        F.coalesce("closing_role", F.lit("unknown")).alias("role"),
+        blamed_replica().alias("replica_id"),
+        role().alias("role"),
         "wait_ms",
         slow.alias("slow_wait_ms"),
     )

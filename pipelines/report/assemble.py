@@ -36,7 +36,7 @@ from pipelines.report.model import (
     Window,
 )
 from pipelines.report.operations import operations_by_kind, timeline
-from pipelines.report.tiers import TIERS, Node, counting, not_checkable, overall, tier_of
+from pipelines.report.tiers import TIERS, Node, counting, not_checkable, tier_of
 from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
 
@@ -69,7 +69,7 @@ def assemble(
     return Report(
         verdict=verdict,
         inconclusive=reasons,
-        tier=overall(tiers, _controllers(brokers)),
+        tier=min(deciding.values(), default="T0"),
         tier_by_broker=_named(tiers),
         window=Window(since=_instant(since_us), until=_instant(until_us)),
         brokers=brokers,
@@ -208,13 +208,11 @@ def _latency(rows: Collected) -> Latency:
     requests = sum(row["requests"] for row in rows.latency.values())
     within = sum(row["within_1"] for row in rows.latency.values())
     produces = rows.quantiles_of(PRODUCE)
-    split = {
-        name: PhaseTimes(mean=to_ms(produces.get(f"mean_{name}")), p99=from_ticks(only(produces.get(f"p99_{name}"))))
-        for name in SPLIT
-    }
     asked = {api.lower(): _kind(rows.latency[api.lower()]) for api in COORDINATOR_APIS if api.lower() in rows.latency}
     return Latency(
-        produce_acks_all=_kind(rows.latency.get("produce_acks_all"), split, produces.get("split", 0)),
+        produce_acks_all=_kind(
+            rows.latency.get("produce_acks_all"), _phase_times(produces, SPLIT), produces.get("split", 0)
+        ),
         produce_acks_1=_kind(rows.latency.get("produce_acks_1")),
         fetch_follower=_kind(rows.latency.get("fetch_follower")),
         fetch_consumer=_kind(rows.latency.get("fetch_consumer")),
@@ -223,20 +221,22 @@ def _latency(rows: Collected) -> Latency:
     )
 
 
+def _phase_times(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, PhaseTimes]:
+    return {
+        name: PhaseTimes(mean=to_ms(row.get(f"mean_{name}")), p99=from_ticks(only(row.get(f"p99_{name}"))))
+        for name in names
+    }
+
+
 def _kind(
     row: Mapping[str, Any] | None, split: Mapping[str, PhaseTimes] | None = None, split_count: int | None = None
 ) -> RequestLatency:
-    total = [from_ticks(value) for value in ((row or {}).get("total") or (None,) * 4)]
-    phases = {
-        name: PhaseTimes(mean=to_ms(row[f"mean_{name}"]), p99=from_ticks(only(row[f"p99_{name}"])))
-        if row
-        else PhaseTimes(mean=None, p99=None)
-        for name in PHASES
-    }
+    row = row or {}
+    total = [from_ticks(value) for value in (row.get("total") or (None,) * 4)]
     return RequestLatency(
-        requests=row["requests"] if row else 0,
+        requests=row.get("requests", 0),
         total_ms=TotalQuantiles(p50=total[0], p95=total[1], p99=total[2], p999=total[3]),
-        phases_ms=phases | dict(split or {}),
+        phases_ms=_phase_times(row, PHASES) | dict(split or {}),
         phases_within_1_ms=share_of(row["within_1"], row["requests"]) if row else None,
         split=split_count,
     )

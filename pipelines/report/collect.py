@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config import Config
 from pipelines.errors import InputError
@@ -135,23 +135,18 @@ def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Row
     def collect() -> Rows:
         spark.sparkContext.setJobDescription(f"report: {name}")
         try:
-            return [_plain(row) for row in query.collect()]
+            return [row.asDict(recursive=True) for row in query.collect()]
         finally:
             spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
 
     return collect
 
 
-def _plain(row: Row) -> dict[str, Any]:
-    return row.asDict(recursive=True)
-
-
 def _micros(time: datetime | None) -> int | None:
     if time is None:
         return None
     aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    since_epoch = aware - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since_epoch.days * 86_400 + since_epoch.seconds) * 1_000_000 + since_epoch.microseconds
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def _most_blamed(groups: Rows) -> list[Node]:

@@ -20,16 +20,6 @@ class WidthQuantiles(Part):
     p99: float | None
 
 
-class ResidualQuantiles(Part):
-    """Quantiles of the absolute distance between observed completion and predicted interval."""
-
-    p50: float | None
-    p95: float | None
-    p99: float | None
-    p999: float | None
-    max: float | None
-
-
 class TotalQuantiles(Part):
     """Quantiles of the time from arrival to response sent."""
 
@@ -37,6 +27,12 @@ class TotalQuantiles(Part):
     p95: float | None
     p99: float | None
     p999: float | None
+
+
+class ResidualQuantiles(TotalQuantiles):
+    """Quantiles of the absolute distance between observed completion and predicted interval."""
+
+    max: float | None
 
 
 class WorstOperation(Part):

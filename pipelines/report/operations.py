@@ -96,7 +96,6 @@ def _reader(
     isolation_level: Literal["read_uncommitted", "read_committed"] | None,
     own: Rows,
 ) -> ReaderGroup:
-    classes = count_by(own, "class")
     waited = [row for row in own if row["parked"]]
     return ReaderGroup(
         reader=reader,
@@ -104,10 +103,7 @@ def _reader(
         isolation_level=isolation_level,
         observed=_count(own),
         parked=_count(waited),
-        explained=classes.get("explained", 0),
-        jitter=classes.get("jitter", 0),
-        late=classes.get("late", 0),
-        unobservable=classes.get("unobservable", 0),
+        **{name: count for name, count in _classes(own).items() if name != "contradicted"},
         within_ms=_within(waited, _count(waited)),
         by_cause=count_by(own, "cause"),
     )
@@ -123,16 +119,7 @@ def _coordinators(rows: Collected) -> CoordinatorOperations:
 
 
 def _api(own: Rows) -> ApiOperations:
-    classes = count_by(own, "class")
-    return ApiOperations(
-        observed=_count(own),
-        explained=classes.get("explained", 0),
-        jitter=classes.get("jitter", 0),
-        late=classes.get("late", 0),
-        unobservable=classes.get("unobservable", 0),
-        contradicted=classes.get("contradicted", 0),
-        within_ms=_within(own, _succeeded(own)),
-    )
+    return ApiOperations(observed=_count(own), **_classes(own), within_ms=_within(own, _succeeded(own)))
 
 
 def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:
@@ -143,7 +130,7 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
         quantiles: theirs, in columns that begin with ``prefix``.
         measured: of how many ``within_ms`` is a share.
     """
-    classes = count_by(groups, "class")
+    classes = _classes(groups)
     observed, succeeded = _count(groups), _succeeded(groups)
     width = [from_ticks(value) for value in quantiles.get(f"{prefix}width") or (None,) * 2]
     distance = [from_ticks(value) for value in quantiles.get(f"{prefix}distance") or (None,) * 4]
@@ -154,8 +141,8 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
 
     return {
         "observed": observed,
-        "replayed": observed - classes.get("unobservable", 0),
-        **{name: classes.get(name, 0) for name in CLASSES},
+        "replayed": observed - classes["unobservable"],
+        **classes,
         "interval_width_ms": WidthQuantiles(p50=width[0], p99=width[1]),
         "by_cause": count_by(groups, "cause"),
         "residual_ms": ResidualQuantiles(
@@ -168,6 +155,12 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
         "unobservable_reasons": count_by(groups, "class_reason", of_class("unobservable")),
         "known_bugs": count_by(groups, "known_bug"),
     }
+
+
+def _classes(groups: Rows) -> dict[str, int]:
+    """Operations of each class."""
+    counts = count_by(groups, "class")
+    return {name: counts.get(name, 0) for name in CLASSES}
 
 
 def _count(groups: Rows) -> int:

@@ -13,6 +13,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from pipelines.latency.stage import blamed_replica, role
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -69,11 +70,8 @@ def operations(table: DataFrame, slow_ms: int) -> DataFrame:
         F.when(by_client, F.coalesce("isolation_level", F.lit(0)) == 1).alias("read_committed"),
         # Of all fetches, but only of those produces that were answered without error, it is asked how close they are.
         (is_fetch | F.col("succeeded")).alias("measured"),
-        # The rule of gold.replica_blame: who closed it; the leader where nobody else was waited for.
-        F.coalesce(
-            "closing_replica", F.when(F.col("closing_role") == "leader", F.col("broker_id")), F.lit(UNKNOWN_BROKER)
-        ).alias("blamed"),
-        F.coalesce("closing_role", F.lit("unknown")).alias("role"),
+        blamed_replica().alias("blamed"),
+        role().alias("role"),
         arrival_us.alias("arrival_us"),
         total.alias("total_ms"),
         # Never longer than it was: nobody is slower for one replica less.

@@ -53,17 +53,12 @@ def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, hi
     return min(TIERS[reached], next(tier for tier in TIERS if tier == highest))
 
 
-def overall(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> Tier:
-    """The lowest tier of the brokers that have any log.
+def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
+    """Those whose evidence decides what can be checked.
 
     Controller-only nodes lead no partition, and files that nothing assigns to a broker are nobody's: neither counts
     unless there is nothing else.
     """
-    return min(counting(tiers, controllers).values(), default="T0")
-
-
-def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
-    """Those whose evidence decides what can be checked: see `overall`."""
     passed_over = set(controllers)
     own = {node: tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over}
     return own or dict(tiers)

@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
+
 from pipelines.errors import InputError
 from pipelines.report.model import Report
-from pipelines.report.render_json import render_json
 from pipelines.report.render_markdown import render_markdown
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
+
+
+def render_json(report: Report) -> bytes:
+    """The contract's names, keys always in the same order, so that equal reports are equal files: UTF-8, indented."""
+    return orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:

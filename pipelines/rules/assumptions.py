@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import NamedTuple
@@ -49,11 +49,11 @@ def doubts(
         clock_steps: cluster, broker and by how many seconds its clock was set back.
         quarantined: paths of files that were not read as declared, and are left out.
     """
-    kept = list(files)
+    read = list(files)
     return [
-        *_missing_brokers(kept, named),
-        *_unknown_versions(kept, versions),
-        *_missing_files(kept),
+        *_missing_brokers(read, named),
+        *_unknown_versions(read, versions),
+        *_missing_files(read),
         *_steps(clock_steps),
         *_left_out_files(quarantined),
     ]
@@ -100,8 +100,12 @@ def _missing_files(files: Iterable[File]) -> Iterator[str]:
         if found[0][0].kind in ("server", "kafka-request"):
             gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(found, by_folder[folder])]
     if gaps:
-        more = f" and {len(gaps) - NAMED_MAX} more" if len(gaps) > NAMED_MAX else ""
-        yield f"rotated files are missing: {', '.join(gaps[:NAMED_MAX])}{more}"
+        yield f"rotated files are missing: {_listed(gaps)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return f"{', '.join(names[:NAMED_MAX])}{more}"
 
 
 def _left_out(numbers: Iterable[str | None]) -> list[int]:
@@ -131,7 +135,6 @@ def _silent_hours(found: Iterable[tuple[File, re.Match[str]]], neighbours: Itera
 
 
 def _hour(hour: int) -> str:
-
     return datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H")
 
 
@@ -146,5 +149,4 @@ def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
 def _left_out_files(quarantined: Iterable[str]) -> Iterator[str]:
     paths = sorted(quarantined)
     if paths:
-        more = f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else ""
-        yield f"files are in quarantine and left out: {', '.join(paths[:NAMED_MAX])}{more}; see `highwater quality`"
+        yield f"files are in quarantine and left out: {_listed(paths)}; see `highwater quality`"

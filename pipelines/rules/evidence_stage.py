@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -61,18 +62,16 @@ class Lines(NamedTuple):
         shown = []
         for ref in finding.evidence:
             place = _place(ref, self.requests)
-            line = None
             if place is not None:
                 line = self.logs.get(place) or self.files.get((place, finding.topic, finding.partition))
-            if line is not None:
-                shown.append((ref, line))
+                shown += [(ref, line)] if line is not None else []
         return shown
 
 
 def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     """The lines that the evidence of findings refers to."""
     refs = {ref for finding in findings for ref in finding.evidence}
-    requests = _request_places(lake, sorted({found for ref in refs if (found := _request(ref)) is not None}))
+    requests = _request_places(lake, sorted({request for ref in refs if (request := _request(ref)) is not None}))
     places = sorted({place for ref in refs if (place := _place(ref, requests)) is not None})
     logs = _lines(lake, places)
     return Lines(logs, _data_lines(lake, [place for place in places if place not in logs]), requests)
@@ -86,37 +85,28 @@ def _place(ref: Ref, requests: Mapping[Request, Place]) -> Place | None:
 
 
 def _request(ref: Ref) -> Request | None:
-    if ref.file_id is not None or None in (ref.broker_id, ref.connection, ref.correlation_id):
+    if ref.file_id is not None or ref.broker_id is None or ref.connection is None or ref.correlation_id is None:
         return None
-    assert ref.broker_id is not None
-    assert ref.connection is not None
-    assert ref.correlation_id is not None
     return ref.time_us, ref.broker_id, ref.connection, ref.correlation_id
 
 
 def _request_places(lake: Lake, requests: Sequence[Request]) -> Mapping[Request, Place]:
     if not requests:
         return {}
-    wanted = F.broadcast(
-        lake.spark.createDataFrame(
-            list(requests), "time_us long, broker_id int, connection string, correlation_id int"
-        ).withColumn("time", F.timestamp_micros("time_us"))
-    )
-    names = ("time", "broker_id", "connection", "correlation_id")
-    found: DataFrame | None = None
-    for spec in _REQUESTS:
-        if lake.has_rows(spec):
-            rows = lake.read(spec).select(*names, "file_id", "byte_offset").join(wanted, list(names))
-            found = rows if found is None else found.unionByName(rows)
-    if found is None:
-        return {}
+    types = "time_us long, broker_id int, connection string, correlation_id int"
+    wanted = lake.spark.createDataFrame(list(requests), types).withColumn("time", F.timestamp_micros("time_us"))
+    names = ["time", "broker_id", "connection", "correlation_id"]
+    lines = [
+        lake.read(spec).select(*names, "file_id", "byte_offset").join(F.broadcast(wanted), names)
+        for spec in _REQUESTS
+        if lake.has_rows(spec)
+    ]
     places: dict[Request, Place] = {}
-    for row in found.collect():
+    for row in reduce(DataFrame.unionByName, lines).collect() if lines else ():
         request = (row["time_us"], row["broker_id"], row["connection"], row["correlation_id"])
+        place = (row["file_id"], row["byte_offset"])
         # The same line in two files is one request; always the same one of them is shown.
-        places[request] = min(
-            places.get(request, (row["file_id"], row["byte_offset"])), (row["file_id"], row["byte_offset"])
-        )
+        places[request] = min(places.get(request, place), place)
     return places
 
 
@@ -145,11 +135,7 @@ def _data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | 
     if not places or not lake.has_rows(DATA_FILES):
         return {}
     wanted = F.broadcast(lake.spark.createDataFrame(list(places), "file_id string, byte_offset long"))
-    texts = (
-        (CHECKPOINTS, F.col("text")),
-        (LOG_BATCHES, F.expr(_BATCH)),
-        (METADATA_RECORDS, F.expr(_RECORD)),
-    )
+    texts = ((CHECKPOINTS, F.col("text")), (LOG_BATCHES, F.expr(_BATCH)), (METADATA_RECORDS, F.expr(_RECORD)))
     lines: dict[tuple[Place, str | None, int | None], Line] = {}
     paths = F.broadcast(lake.read(DATA_FILES).select("file_id", "path"))
     for spec, text in texts:

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
-from pipelines.rules.legal import ways
 from pipelines.rules.legal.silence import SILENT
+from pipelines.rules.legal.ways import WAYS
 from pipelines.rules.rule import WITNESSES_MIN, Rule
 
 WIDTH = 100
@@ -38,22 +38,18 @@ def explain(rule: Rule) -> str:
 
 
 def _lines(rule: Rule) -> Iterator[str]:
-    yield rule.rule_id
-    yield ""
+    yield from (rule.rule_id, "")
     for name, text in _facts(rule):
         yield from _hanging(f"{name}: ", text)
-    yield ""
-    yield "cases:"
+    yield from ("", "cases:")
     for severity, text in rule.shows:
         yield from _hanging(f"  {severity}: ", text)
-    yield ""
-    yield "silent, though it looks alike:"
-    for way_id, reason in SILENT[rule.rule_id].items():
-        yield from _hanging(f"  {way_id}: ", reason)
+    yield from ("", "silent, though it looks alike:")
+    for way, reason in SILENT[rule.rule_id].items():
+        yield from _hanging(f"  {way.way_id}: ", reason)
     bugs = known_bugs(rule)
     if bugs:
-        yield ""
-        yield "known bugs with this signature:"
+        yield from ("", "known bugs with this signature:")
         for bug in bugs:
             yield from _hanging(f"  {bug.jira}: ", f"{bug.title} ({_affected(bug)})")
     yield ""
@@ -108,51 +104,48 @@ def rules_markdown(rules: Sequence[Rule]) -> str:
     return "\n".join(_document(rules)) + "\n"
 
 
+_HEAD = (
+    "# Rules",
+    "",
+    "Made from the rules themselves by `highwater explain --markdown`; a test compares the two.",
+    "",
+    "A rule's verdict is *violated*, *inconclusive* or *clean*. Every rule proves with lines that are there: "
+    "deleting lines may hide a violation or leave a case open, it never makes one.",
+    "",
+    "| rule | tier | guarantee |",
+    "|---|---|---|",
+)
+_WAYS = (
+    "",
+    "## Legal ways",
+    "",
+    "What Kafka does of itself, or is told to do, that looks like a fault; each rule says why it is silent then.",
+    "",
+    "| way | what happens | source |",
+    "|---|---|---|",
+)
+
+
 def _document(rules: Sequence[Rule]) -> Iterator[str]:
-    yield "# Rules"
-    yield ""
-    yield "Made from the rules themselves by `highwater explain --markdown`; a test compares the two."
-    yield ""
-    yield (
-        "A rule's verdict is *violated*, *inconclusive* or *clean*. Every rule proves with lines that are there: "
-        "deleting lines may hide a violation or leave a case open, it never makes one."
-    )
-    yield ""
-    yield "| rule | tier | guarantee |"
-    yield "|---|---|---|"
+    yield from _HEAD
     for rule in rules:
         yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.tier} | {rule.guarantee} |"
-    yield ""
-    yield "## Legal ways"
-    yield ""
-    yield "What Kafka does of itself, or is told to do, that looks like a fault; each rule says why it is silent then."
-    yield ""
-    yield "| way | what happens | source |"
-    yield "|---|---|---|"
-    for way in ways.WAYS:
+    yield from _WAYS
+    for way in WAYS:
         yield f"| {way.way_id} | {way.what} | {way.source} |"
     for rule in rules:
-        yield ""
-        yield f"## {rule.rule_id}"
+        yield from ("", f"## {rule.rule_id}")
         for name, text in _facts(rule):
-            yield ""
-            yield f"**{name[0].upper()}{name[1:]}.** {text}"
+            yield from ("", f"**{name[0].upper()}{name[1:]}.** {text}")
         yield ""
         for severity, text in rule.shows:
             yield f"- *{severity}*: {text}"
-        yield ""
-        yield "Silent, though it looks alike:"
-        yield ""
-        for way_id, reason in SILENT[rule.rule_id].items():
-            yield f"- [{way_id}](#legal-ways): {reason}"
+        yield from ("", "Silent, though it looks alike:", "")
+        for way, reason in SILENT[rule.rule_id].items():
+            yield f"- [{way.way_id}](#legal-ways): {reason}"
         bugs = known_bugs(rule)
         if bugs:
-            yield ""
-            yield "Known bugs with this signature:"
-            yield ""
+            yield from ("", "Known bugs with this signature:", "")
             for bug in bugs:
                 yield f"- {bug.jira}: {bug.title} ({_affected(bug)})"
-        yield ""
-        yield "```"
-        yield from _example(rule)
-        yield "```"
+        yield from ("", "```", *_example(rule), "```")

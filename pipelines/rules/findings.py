@@ -88,48 +88,34 @@ def findings_of(
         rules: what they say of witnesses; a violation of any other rule needs `WITNESSES_MIN`.
     """
     one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
-    found: dict[str, Found] = {}
+    findings: dict[str, Found] = {}
     for case in cases:
+        configured = severities.get(case["rule_id"], VIOLATION)
+        if configured == OFF:
+            continue
         weight, message = weighed(
             case["severity"], case["message"], case["witnesses"], one_suffices.get(case["rule_id"])
         )
-        case = {**case, "message": message}
-        severity: str = weight
-        if severity == VIOLATION:
-            severity = severities.get(case["rule_id"], VIOLATION)
-        if severity == OFF or severities.get(case["rule_id"]) == OFF:
-            continue
-        evidence = tuple(Ref(**ref) for ref in case["evidence"])
-        one = Found(
-            finding_id=_identity(case),
-            severity=severity,
+        values = {name: case[name] for name in _COPIED} | {"message": message}
+        finding_id = _identity(values)
+        findings[finding_id] = Found(
+            finding_id=finding_id,
+            severity=configured if weight == VIOLATION else weight,
             brokers=tuple(case["brokers"]),
-            evidence=evidence,
-            **{name: case[name] for name in _COPIED},
+            evidence=tuple(Ref(**ref) for ref in case["evidence"]),
+            **values,
         )
-        found[one.finding_id] = one
-    return _nested(list(found.values()))
+    return _nested(list(findings.values()))
 
 
 _COPIED = (
-    "rule_id",
-    "cluster_id",
-    "topic",
-    "partition",
-    "leader_epoch",
-    "offset_start",
-    "offset_end",
-    "time_us",
-    "cause",
-    "known_bug",
-    "records",
-    "message",
+    *("rule_id", "cluster_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time_us"),
+    *("cause", "known_bug", "records", "message"),
 )
 
 
-def _identity(case: Mapping[str, Any]) -> str:
-    parts = [str(case[name]) for name in _COPIED]
-    return md5("|".join(parts).encode(), usedforsecurity=False).hexdigest()
+def _identity(values: Mapping[str, Any]) -> str:
+    return md5("|".join(map(str, values.values())).encode(), usedforsecurity=False).hexdigest()
 
 
 def _nested(found: list[Found]) -> list[Found]:
@@ -148,11 +134,8 @@ def _nested(found: list[Found]) -> list[Found]:
 
 
 def _overlap(one: Found, other: Found) -> bool:
-    if None in (one.offset_start, one.offset_end, other.offset_start):
+    if one.offset_start is None or one.offset_end is None or other.offset_start is None:
         return other.offset_start is None
-    assert one.offset_start is not None
-    assert one.offset_end is not None
-    assert other.offset_start is not None
     end = other.offset_end if other.offset_end is not None else other.offset_start + 1
     return one.offset_start < end and other.offset_start < one.offset_end
 
@@ -186,7 +169,7 @@ def results_of(
         counts[finding.rule_id, finding.severity] += 1
     for place, count in left_out.items():
         counts[place] += count
-    made = []
+    results = []
     for rule in rules:
         name = rule.rule_id
         violations, open_cases = counts[name, VIOLATION], counts[name, OPEN]
@@ -201,6 +184,6 @@ def results_of(
         verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
         reason = "; ".join(reasons) or None
         cut = sum(count for (rule_id, _), count in left_out.items() if rule_id == name)
-        found = (violations, counts[name, OBSERVATION], open_cases)
-        made.append(Result(name, verdict, checked.get(name, 0), *found, cut, reason, errors.get(name), tuple(doubts)))
-    return made
+        numbers = (checked.get(name, 0), violations, counts[name, OBSERVATION], open_cases, cut)
+        results.append(Result(name, verdict, *numbers, reason, errors.get(name), tuple(doubts)))
+    return results

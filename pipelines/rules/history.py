@@ -14,11 +14,15 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from pipelines.rules.epoch_files import contradicting
+from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.fetch_samples import Stretches
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
+#: Roles of lines of what a broker itself did; a controller on it may be ahead of it.
+ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
 #: Roles under which a broker says what it is itself.
-_OWN_ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update", "request", "stopped"})
+OWN_ROLES: Final = ROLES | {"request", "stopped"}
 NO_LEADER: Final = -1
 NON_EXISTENT: Final = "NonExistentPartition"
 
@@ -92,8 +96,8 @@ class Epoch:
     @property
     def bound(self) -> tuple[int, Fact] | None:
         """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
-        known = [found for found in (self.start, self.rewritten) if found is not None]
-        return min(known, key=lambda found: found[0]) if known else None
+        known = [bound for bound in (self.start, self.rewritten) if bound is not None]
+        return min(known, key=lambda bound: bound[0], default=None)
 
     def is_anothers(self, broker_id: int) -> bool:
         """It is known who led, and it was not this broker; or that nobody did."""
@@ -130,6 +134,9 @@ class PartitionHistory:
     topic: str
     partition: int
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    #: Followers' fetches as they stream by, for all rules; the one that was taken last is `chain.fact`.
+    chain: FetchChain = field(default_factory=FetchChain)
+    stretches: Stretches = field(default_factory=Stretches)
     #: Of `pipelines.rules.proofs.completeness`: a broker's lines that name a partition epoch, with their times.
     own_versions: dict[int, tuple[list[int], list[Fact]]] = field(default_factory=dict)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
@@ -235,11 +242,11 @@ class PartitionHistory:
 
     def stream(self, fact: Fact) -> None:
         """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""
-        if fact.kind == a.APPEND:
+        if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
             # In the epoch that its broker's lines tell, or in a later one of its own that they do not: never earlier.
             # Only of brokers that know no retries: the line is written for a duplicate, too.
-            tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
-            if tenure is not None and fact.offset is not None:
+            tenure = self.tenure(fact.broker_id, fact.time_us)
+            if tenure is not None:
                 self.epoch(tenure.epoch, fact.time_us).wrote(fact.offset, fact)
         elif fact.kind == a.BATCH:
             named = fact.leader_epoch is not None and fact.leader_epoch >= 0
@@ -251,6 +258,8 @@ class PartitionHistory:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
                 self._answers(fact)
             self._last_fetch = fact
+            if self.chain.follow(fact):
+                self.stretches.add(self.chain)
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
@@ -298,15 +307,12 @@ class PartitionHistory:
         """Each broker's own lines about its role: their times, and they themselves."""
         lines: dict[int, list[Fact]] = defaultdict(list)
         for fact in self.facts[a.LEADERSHIP]:
-            if fact.broker_id is not None and fact.name in _OWN_ROLES:
-                if fact.name == "leader_update" and fact.leader_epoch is None:
-                    continue
+            of_role = fact.name in OWN_ROLES and (fact.name != "leader_update" or fact.leader_epoch is not None)
+            if of_role and fact.broker_id is not None:
                 lines[fact.broker_id].append(fact)
-        kept = {}
-        for broker_id, facts in lines.items():
+        for facts in lines.values():
             facts.sort(key=lambda fact: (fact.time_us, fact.leader_epoch or 0))
-            kept[broker_id] = ([fact.time_us for fact in facts], facts)
-        return kept
+        return {broker_id: ([fact.time_us for fact in facts], facts) for broker_id, facts in lines.items()}
 
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
         """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not.
@@ -349,19 +355,19 @@ class PartitionHistory:
     @cached_property
     def states(self) -> dict[int, dict[int, list[State]]]:
         """States by incarnation and partition epoch; several where lines disagree."""
-        found: dict[int, dict[int, list[State]]] = defaultdict(lambda: defaultdict(list))
+        states: dict[int, dict[int, list[State]]] = defaultdict(lambda: defaultdict(list))
         for fact in (*_with_state(self.facts), *self._commits()):
             assert fact.partition_epoch is not None
             assert fact.leader_epoch is not None
             assert fact.isr is not None
             state = State(fact.partition_epoch, fact.leader_epoch, fact.leader, frozenset(fact.isr), fact)
-            known = found[self.incarnation(fact.time_us)][fact.partition_epoch]
+            known = states[self.incarnation(fact.time_us)][fact.partition_epoch]
             same = next((at for at, other in enumerate(known) if other[:4] == state[:4]), None)
             if same is None:
                 known.append(state)
             elif known[same].fact.replicas is None and fact.replicas is not None:
                 known[same] = state
-        return found
+        return states
 
     def _commits(self) -> Iterator[Fact]:
         """Commits of the ISR by a leader, in the epoch that it led in by its lines."""
@@ -383,9 +389,8 @@ class PartitionHistory:
 
 
 def _leads(fact: Fact) -> bool:
-    if fact.name in ("leader_start", "leader_update"):
-        return True
-    return fact.name == "request" and fact.leader == fact.broker_id
+    is_told = fact.name == "request" and fact.leader == fact.broker_id
+    return is_told or fact.name in ("leader_start", "leader_update")
 
 
 def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:

@@ -8,7 +8,6 @@ it is as old as what it is about, as far as is known. Only releases up to 3.9 co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.replay.versions.version import Version, parse_version
@@ -333,7 +332,7 @@ def applies(bug: KnownBug, version: str | Version | None) -> bool:
     return branch < max(bug.fixed_in)[:2]
 
 
-def bugs_of(rule_id: str, version: str | Version | None, bugs: Iterable[KnownBug] = KNOWN_BUGS) -> tuple[KnownBug, ...]:
+def bugs_of(rule_id: str, version: str | Version | None) -> tuple[KnownBug, ...]:
     """The bugs of a version that can explain a case of a rule, in order of their JIRA numbers."""
-    found = [bug for bug in bugs if rule_id in bug.rule_ids and applies(bug, version)]
-    return tuple(sorted(found, key=lambda bug: int(bug.jira.rpartition("-")[2])))
+    bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and applies(bug, version))
+    return tuple(sorted(bugs, key=lambda bug: int(bug.jira.rpartition("-")[2])))

@@ -8,8 +8,9 @@ missing lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Literal, NamedTuple
 
 from pipelines.rules.history import PartitionHistory
 from schemas import audit_facts as a
@@ -139,17 +140,25 @@ def weighed(
     return OPEN, f"{message} Open, as a single witness says so."
 
 
-class Checker(Protocol):
-    """A rule at work on one partition: told of the facts that stream by, then asked for what is left."""
+class Checker:
+    """A rule at work on one partition: told of the facts that stream by, then asked for what is left.
 
-    #: How many facts the rule has judged.
-    checked: int
+    Attributes:
+        checked: how many facts the rule has judged.
+    """
+
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        self.checked = 0
+        self._history = history
+        self._settings = settings
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         """Look at a fact of one of the rule's kinds."""
+        return ()
 
     def finish(self) -> Iterable[Case]:
         """The facts of the partition are over."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -185,11 +194,9 @@ class Rule:
         tier: evidence that it needs at least.
         needs: in words, what has to be in the logs.
         proof: why a case cannot be an effect of missing lines.
-        kinds: kinds of streaming facts that it looks at; the history is given to every rule.
-        make: a checker for one partition.
         shows: what its cases are, by severity.
-        example: corpus, and what to look at there; None where no corpus shows it.
-        known_bugs: JIRAs with this signature.
+        make: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere.
+        kinds: kinds of streaming facts that it looks at; the history is given to every rule.
         suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
         one_suffices: why one witness makes a violation; None: it takes `WITNESSES_MIN`.
     """
@@ -201,36 +208,27 @@ class Rule:
     tier: Tier
     needs: str
     proof: str
-    kinds: frozenset[str]
-    make: Callable[[PartitionHistory, Settings], Checker]
     shows: tuple[tuple[Severity, str], ...]
-    example: str | None = None
-    known_bugs: tuple[str, ...] = ()
+    make: Callable[[PartitionHistory, Settings], Checker] = Checker
+    kinds: frozenset[str] = frozenset()
     suspects_only: bool = False
     one_suffices: str | None = None
 
 
-@dataclass
-class HistoryChecker:
-    """A checker that looks at the history alone."""
+#: Judges a partition by its history alone: how much it looked at, and the cases.
+Judge = Callable[[PartitionHistory, Settings], tuple[int, list[Case]]]
 
-    history: PartitionHistory
-    settings: Settings
-    judge: Callable[[PartitionHistory, Settings], tuple[int, list[Case]]]
-    checked: int = field(default=0, init=False)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
-        """Nothing streams by."""
-        return ()
+class _OfHistory(Checker):
+    def __init__(self, history: PartitionHistory, settings: Settings, judge: Judge) -> None:
+        super().__init__(history, settings)
+        self._judge = judge
 
     def finish(self) -> Iterable[Case]:
-        """Judge the history."""
-        self.checked, cases = self.judge(self.history, self.settings)
+        self.checked, cases = self._judge(self._history, self._settings)
         return cases
 
 
-def of_history(
-    judge: Callable[[PartitionHistory, Settings], tuple[int, list[Case]]],
-) -> Callable[[PartitionHistory, Settings], Checker]:
-    """A checker from a function that gives how much it looked at, and the cases."""
-    return lambda history, settings: HistoryChecker(history, settings, judge)
+def of_history(judge: Judge) -> Callable[[PartitionHistory, Settings], Checker]:
+    """A checker that looks at the history alone."""
+    return partial(_OfHistory, judge=judge)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake
 from pipelines.shapes import Value, shaped
 from schemas import audit_facts as a
 from schemas.fields import spark_types
-from schemas.table import TableSpec
 
 KEY = ("cluster_id", "topic", "partition")
 
@@ -48,12 +46,6 @@ _CONNECTION_ORDER = {
     "order_connection": "connection",
     "order_correlation": "correlation_id",
 }
-_SOURCE = ("file_id", "byte_offset", "line_no")
-
-
-def rows_of(lake: Lake, spec: TableSpec) -> DataFrame | None:
-    """Rows of a table; None where the lake has none."""
-    return lake.read(spec) if lake.has_rows(spec) else None
 
 
 def micros(name: str) -> Column:
@@ -61,9 +53,13 @@ def micros(name: str) -> Column:
     return F.unix_micros(F.col(name))
 
 
-def fact(rows: DataFrame, kind: str, **values: Value) -> DataFrame:
-    """Select `KEY`, the order and a fact's columns; those not given are null."""
-    given: dict[str, Value] = {"kind": F.lit(kind), **values}
+def fact(rows: DataFrame, kind: str, same: str, **values: Value) -> DataFrame:
+    """Select `KEY`, the order and a fact's columns; those not given are null.
+
+    Args:
+        same: columns that have the fact's names in `rows`, with blanks between them.
+    """
+    given: dict[str, Value] = {"kind": F.lit(kind), **{name: name for name in same.split()}, **values}
     order: dict[str, Value] = {"rank": a.RANK[kind]}
     if kind in _BY_OFFSET and "offset" in given:
         order["order_offset"] = given["offset"]
@@ -74,7 +70,6 @@ def fact(rows: DataFrame, kind: str, **values: Value) -> DataFrame:
     return rows.select(*KEY, *shaped(_ORDER_TYPES, order), *shaped(FACT_TYPES, given))
 
 
-def line_fact(rows: DataFrame, kind: str, **values: Value) -> DataFrame:
+def line_fact(rows: DataFrame, kind: str, same: str, **values: Value) -> DataFrame:
     """A fact of a silver row: with its line."""
-    source = {name: name for name in _SOURCE}
-    return fact(rows, kind, time_us=micros("time"), broker_id="broker_id", **source, **values)
+    return fact(rows, kind, f"broker_id file_id byte_offset line_no {same}", time_us=micros("time"), **values)

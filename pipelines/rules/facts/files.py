@@ -2,98 +2,65 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.data_dir.discover import CURRENT
 from pipelines.data_dir.ingest import current_files
 from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
-from pipelines.rules.facts.columns import fact, micros, rows_of
+from pipelines.rules.facts.columns import fact, micros
 from schemas import audit_facts as a
-from schemas.data_files import DATA_FILES
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.table import TableSpec
+from schemas.silver.data_dir import CHECKPOINTS
 
 #: Checkpoints whose offsets are compared.
 _OFFSETS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint")
 _LEADER_EPOCHS = "leader-epoch-checkpoint"
-_SOURCE: dict[str, Column | str] = {"file_id": "file_id", "byte_offset": "byte_offset"}
 
 
-def checkpoints(lake: Lake) -> list[DataFrame]:
+def checkpoints(lake: Lake, rows: DataFrame) -> DataFrame:
     """Entries of checkpoints of offsets, and of leader-epoch-checkpoints; files have no time."""
-    rows = _current(lake, CHECKPOINTS)
-    if rows is None:
-        return []
-    rows = rows.where("problem IS NULL AND topic IS NOT NULL AND broker_id IS NOT NULL")
-    same: dict[str, Column | str] = {
-        "time_us": F.lit(a.NO_TIME_US),
-        "broker_id": "broker_id",
-        "offset": "offset",
-        "name": "kind",
-    }
+    rows = _current(lake, rows).where("problem IS NULL AND topic IS NOT NULL AND broker_id IS NOT NULL")
+    offsets = rows.where(F.col("kind").isin(*_OFFSETS))
     epochs = _with_topic_ids(lake, rows.where((F.col("kind") == _LEADER_EPOCHS) & (F.col("replica_state") == CURRENT)))
-    return [
-        fact(rows.where(F.col("kind").isin(*_OFFSETS)), a.CHECKPOINT, **same, **_SOURCE),
-        fact(epochs, a.EPOCH_ENTRY, leader_epoch="leader_epoch", topic_id="topic_id", **same, **_SOURCE),
-    ]
+    same, no_time = "broker_id offset file_id byte_offset", F.lit(a.NO_TIME_US)
+    return fact(offsets, a.CHECKPOINT, same, name="kind", time_us=no_time).unionByName(
+        fact(epochs, a.EPOCH_ENTRY, f"leader_epoch topic_id {same}", name="kind", time_us=no_time)
+    )
 
 
-def metadata(lake: Lake) -> list[DataFrame]:
+def metadata(lake: Lake, rows: DataFrame) -> DataFrame:
     """The controller's own history of a partition: each change once, from the node with the lowest id that has it."""
-    rows = _current(lake, METADATA_RECORDS)
-    if rows is None:
-        return []
+    rows = _current(lake, rows)
     rows = rows.where("source = 'log' AND applied AND partition IS NOT NULL AND topic IS NOT NULL AND time IS NOT NULL")
     copies = Window.partitionBy("cluster_id", "offset", "change_no").orderBy("broker_id", "file_id")
-    once = rows.withColumn("copy", F.row_number().over(copies)).where("copy = 1")
-    return [
-        fact(
-            once,
-            a.METADATA,
-            time_us=micros("time"),
-            broker_id="broker_id",
-            name="record",
-            leader="leader",
-            leader_epoch="leader_epoch",
-            partition_epoch="partition_epoch",
-            previous="offset",
-            isr="isr",
-            replicas="replicas",
-            detail=F.when(F.col("leader_recovery_state") == 1, a.RECOVERING),
-            topic_id="topic_id",
-            controller_epoch="controller_epoch",
-            **_SOURCE,
-        )
-    ]
+    return fact(
+        rows.withColumn("copy", F.row_number().over(copies)).where("copy = 1"),
+        a.METADATA,
+        "broker_id leader leader_epoch partition_epoch isr replicas topic_id controller_epoch file_id byte_offset",
+        time_us=micros("time"),
+        name="record",
+        previous="offset",
+        detail=F.when(F.col("leader_recovery_state") == 1, a.RECOVERING),
+    )
 
 
-def batches(lake: Lake) -> list[DataFrame]:
+def batches(lake: Lake, rows: DataFrame) -> DataFrame:
     """Record batches of topics' segments."""
-    rows = _current(lake, LOG_BATCHES)
-    if rows is None:
-        return []
-    rows = rows.where(F.col("replica_state") == CURRENT).where("base_offset IS NOT NULL AND broker_id IS NOT NULL")
-    return [
-        fact(
-            _with_topic_ids(lake, rows),
-            a.BATCH,
-            time_us=F.lit(a.NO_TIME_US),
-            broker_id="broker_id",
-            name=F.when(F.col("crc_ok"), "intact").otherwise("corrupt"),
-            leader_epoch="leader_epoch",
-            offset="base_offset",
-            end_offset=F.col("last_offset") + 1,
-            size_bytes="size_bytes",
-            checksum="crc",
-            error_code="magic",
-            log_append_time_us=micros("max_time"),
-            detail=F.when(F.col("is_log_append_time"), "LogAppendTime").otherwise("CreateTime"),
-            topic_id="topic_id",
-            **_SOURCE,
-        )
-    ]
+    rows = _current(lake, rows).where(F.col("replica_state") == CURRENT)
+    return fact(
+        _with_topic_ids(lake, rows.where("base_offset IS NOT NULL AND broker_id IS NOT NULL")),
+        a.BATCH,
+        "broker_id leader_epoch size_bytes topic_id file_id byte_offset",
+        time_us=F.lit(a.NO_TIME_US),
+        name=F.when(F.col("crc_ok"), "intact").otherwise("corrupt"),
+        offset="base_offset",
+        end_offset=F.col("last_offset") + 1,
+        checksum="crc",
+        error_code="magic",
+        log_append_time_us=micros("max_time"),
+        detail=F.when(F.col("is_log_append_time"), "LogAppendTime").otherwise("CreateTime"),
+    )
 
 
 def _with_topic_ids(lake: Lake, rows: DataFrame) -> DataFrame:
@@ -102,15 +69,12 @@ def _with_topic_ids(lake: Lake, rows: DataFrame) -> DataFrame:
         return rows.withColumn("topic_id", F.lit(None).cast("string"))
     folder = ["cluster_id", "broker_id", "directory", "topic", "partition", "replica_state"]
     files = current_files(lake).select("file_id", *folder)
-    told = lake.read(CHECKPOINTS).where(F.col("kind") == PARTITION_METADATA).where("key = 'topic_id'")
-    ids = told.select("file_id", F.col("value").alias("topic_id")).join(files, "file_id").drop("file_id")
+    values = lake.read(CHECKPOINTS).where(F.col("kind") == PARTITION_METADATA).where("key = 'topic_id'")
+    ids = values.select("file_id", F.col("value").alias("topic_id")).join(files, "file_id").drop("file_id")
     by_file = files.join(ids, folder).select("file_id", "topic_id").dropDuplicates(["file_id"])
     return rows.join(F.broadcast(by_file), "file_id", "left")
 
 
-def _current(lake: Lake, spec: TableSpec) -> DataFrame | None:
+def _current(lake: Lake, rows: DataFrame) -> DataFrame:
     """Rows of the files as they were read last."""
-    rows = rows_of(lake, spec)
-    if rows is None or not lake.has_rows(DATA_FILES):
-        return None
     return rows.join(F.broadcast(current_files(lake).select("file_id")), "file_id", "left_semi")

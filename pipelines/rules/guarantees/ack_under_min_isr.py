@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.completeness import isr_known
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -17,11 +17,9 @@ KAFKA_15583 = "KAFKA-15583"
 LATE_LINE_US = 1_000_000
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
-        self._settings = settings
+        super().__init__(history, settings)
         self._advanced: dict[int, list[Fact]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -116,6 +114,4 @@ RULE = Rule(
         (OPEN, "a produce acknowledged under min.insync.replicas, unless a line is missing that lowered it"),
         (OBSERVATION, "a high watermark that advanced under min.insync.replicas, legal before 3.7"),
     ),
-    example="zk28-faults: the high watermark goes on with one replica in sync",
-    known_bugs=(KAFKA_15583,),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -22,12 +22,11 @@ ANSWERS_MAX = 64
 APPEND_SLACK_US = 100_000
 
 
-class _Checker:
+class _Checker(Checker):
     """Answers come in the order of their base offsets: those that name the same one are compared."""
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._skew_us = settings.skew_max_us
         self._same: list[Fact] = []
 
@@ -133,5 +132,4 @@ RULE = Rule(
         (VIOLATION, "a batch acknowledged with the offset of another, different one of the same client"),
         (OPEN, "the same, where the first one may not have survived, or the client is another"),
     ),
-    example="kraft43-faults: payments-2, offset 1714",
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pipelines.rules.epoch_files import in_one_file
 from pipelines.rules.history import Epoch, PartitionHistory
-from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -35,12 +35,11 @@ class _Lost:
     answered: int = 0
 
 
-class _Checker:
+class _Checker(Checker):
     """Answers come in the order of their offsets. Kept are a few facts per leader and later epoch, none per answer."""
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._lost: dict[tuple[int, int, int, int], _Lost] = {}
         self._cuts: dict[int, list[Fact]] = defaultdict(list)
         for fact in history.facts[a.TRUNCATION]:
@@ -134,5 +133,4 @@ RULE = Rule(
     kinds=frozenset({a.ANSWER}),
     make=_Checker,
     shows=((OBSERVATION, "a range of offsets that was acknowledged with acks=1 and is gone"),),
-    example="zk11-faults: clicks-0 577 to 1000; net39: quotes-1 1025 to 1053",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.completeness import isr_known
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -15,12 +15,7 @@ EARLY = "ack-before-commit"
 LATE = "late-completion"
 
 
-class _Early:
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
-        self._settings = settings
-
+class _Early(Checker):
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
@@ -34,16 +29,8 @@ class _Early:
         )
         yield _case(EARLY, VIOLATION if known else OPEN, fact, message, known or ())
 
-    def finish(self) -> Iterable[Case]:
-        return ()
 
-
-class _Late:
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
-        self._settings = settings
-
+class _Late(Checker):
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
@@ -65,9 +52,6 @@ class _Late:
         )
         severity: Severity = OPEN if stands_still else VIOLATION
         yield _case(LATE, severity, fact, message, proof or (), bug or None)
-
-    def finish(self) -> Iterable[Case]:
-        return ()
 
     def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
         """Since 3.7 the high watermark waits for min.insync.replicas, and a line that raised it may be missing."""
@@ -104,7 +88,6 @@ def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None
 def _case(
     rule_id: str, severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None
 ) -> Case:
-    brokers = {fact.broker_id, fact.replica_id} - {None}
     return Case(
         rule_id,
         severity,
@@ -114,7 +97,7 @@ def _case(
         offset_start=fact.offset,
         offset_end=fact.end_offset,
         time_us=fact.time_us,
-        brokers=tuple(sorted(broker for broker in brokers if broker is not None)),
+        brokers=tuple(broker for broker in (fact.broker_id, fact.replica_id) if broker is not None),
         known_bug=bug,
     )
 
@@ -151,6 +134,4 @@ LATE_RULE = Rule(
     kinds=frozenset({a.OPERATION}),
     make=_Late,
     shows=((VIOLATION, "a produce answered long after it was committed"), (OPEN, "the same, with the ISR not known")),
-    example="lostwake28, zk28-faults: produces held up for 4 to 6 s by KAFKA-13091",
-    known_bugs=("KAFKA-13091", "KAFKA-6653"),
 )

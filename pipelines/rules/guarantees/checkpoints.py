@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -20,11 +20,11 @@ _WHAT = {
 }
 
 
-class _Checker:
+class _Checker(Checker):
     """Keeps the end of each replica's log as its segments show it."""
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._last: dict[int, Fact] = {}
         self._entries: dict[int, dict[str, Fact]] = {}
         moved: set[int] = set()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pipelines.rules.history import Epoch, PartitionHistory
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, witnesses_of
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -65,11 +65,9 @@ class _Loss:
             self.committed = fact
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
-        self._settings = settings
+        super().__init__(history, settings)
         #: By incarnation and number of the epoch that lost them.
         self._losses: dict[tuple[int, int], _Loss] = {}
         self._open: dict[tuple[int, int], _Loss] = {}
@@ -101,7 +99,7 @@ class _Checker:
         # What is derived counts in the epoch alone whose high watermark passed it.
         latest = tenure.latest if fact.derived is None or tenure.certain else None
         surely = self._losses if fact.derived is None else self._matched
-        for epoch, kept in ((latest, surely), (tenure.epoch, self._open)):
+        for epoch, losses in ((latest, surely), (tenure.epoch, self._open)):
             if epoch is None:
                 continue
             for later in self._history.later(epoch, fact.time_us):
@@ -109,7 +107,7 @@ class _Checker:
                 if bound is None or bound[0] >= end:
                     continue
                 key = (self._history.incarnation(fact.time_us), later.number)
-                loss = kept.setdefault(key, _Loss.by(later, bound))
+                loss = losses.setdefault(key, _Loss.by(later, bound))
                 loss.acknowledge(tenure.epoch, fact, end)
                 loss.stored = loss.stored or self._instead(fact, epoch)
                 return
@@ -119,15 +117,15 @@ class _Checker:
     def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
         """What segments hold at the offset of an answer instead of its batch: of a later epoch, or written later."""
         assert fact.offset is not None
-        found = []
+        instead = []
         for _, batch in sorted(self._stored.items()):
             if batch.offset is None or not batch.offset <= fact.offset < (batch.end_offset or 0):
                 continue
             later_epoch = batch.leader_epoch is not None and batch.leader_epoch > number
             written_us = batch.log_append_time_us if batch.leader_epoch is None else None
             if later_epoch or (written_us is not None and written_us > fact.time_us + self._settings.skew_max_us):
-                found.append(batch)
-        return tuple(found)
+                instead.append(batch)
+        return tuple(instead)
 
     def _committed(self, number: int, fact: Fact, end: int) -> bool:
         """Where the log has no responses: the leader's high watermark passed the batch, by its own lines."""
@@ -147,13 +145,11 @@ class _Checker:
             if known is None:
                 yield _undecided(loss)
             elif known:
-                yield _case(loss, self._cause(loss))
+                lost = (loss.lost_by, loss.offset_start, loss.offset_end)
+                yield _case(loss, cause_of(self._history, self._settings, *lost))
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
-
-    def _cause(self, loss: _Loss) -> Cause:
-        return cause_of(self._history, self._settings, loss.lost_by, loss.offset_start, loss.offset_end)
 
     def _add_committed(self) -> None:
         """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""
@@ -258,6 +254,4 @@ RULE = Rule(
         (VIOLATION, "a range of committed offsets that a later leader epoch does not have, with its cause"),
         (OPEN, "the same, where missing lines leave the epoch of the answers open"),
     ),
-    example="kip101: ledger-0, offset 118; unclean28: sessions-1 and sessions-2",
-    known_bugs=("KAFKA-1211",),
 )

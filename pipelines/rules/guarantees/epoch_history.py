@@ -74,11 +74,9 @@ RULE = Rule(
         "since it moves with the start of the log, and compacted topics are, since an epoch's first records may have "
         "been cleaned away before a replica noted it; so is a broker that has two files of the partition."
     ),
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=(
         (VIOLATION, "one epoch with two start offsets, in a log that is not compacted"),
         (OPEN, "the same, where no line tells the topic's cleanup.policy"),
     ),
-    known_bugs=("KAFKA-6361",),
 )

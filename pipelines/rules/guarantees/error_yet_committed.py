@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -21,12 +21,11 @@ ERRORS = {
 }
 
 
-class _Checker:
+class _Checker(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._found: dict[tuple[int, int], list[Fact]] = defaultdict(list)
         self._count: dict[tuple[int, int], int] = defaultdict(int)
         self._proof: dict[tuple[int, int], Fact] = {}
@@ -54,8 +53,8 @@ class _Checker:
         """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
         it."""
         assert fact.offset is not None
-        later = [epoch for epoch in self._history.later(number, fact.time_us) if epoch.bound is not None]
-        if any(epoch.bound is not None and epoch.bound[0] <= fact.offset for epoch in later):
+        later = self._history.later(number, fact.time_us)
+        if any(bound[0] <= fact.offset for epoch in later if (bound := epoch.bound) is not None):
             return None
         known = self._history.epoch(number, fact.time_us).high_watermark
         if known is not None and known[0] > fact.offset:
@@ -99,6 +98,5 @@ RULE = Rule(
     kinds=frozenset({a.ANSWER}),
     make=_Checker,
     shows=((OBSERVATION, "produces answered with an error whose records are committed"),),
-    example="kraft43-faults: payments-2, offset 1714",
     suspects_only=True,
 )

@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain, written_before
-from pipelines.rules.proofs.fetch_samples import Stretches
+from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -33,21 +32,18 @@ class _Candidate:
     proof: tuple[Fact, ...]
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._skew_us = settings.skew_max_us
         self._lives = Lives(history, settings)
-        self._chain = FetchChain()
-        self._stretches = Stretches()
         self._pending: dict[int, list[_Candidate]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.FETCH:
-            if self._chain.follow(fact):
-                self._stretches.add(self._chain)
-                if self._chain.answered:
-                    self._lives.fetched(fact, self._chain.before)
+            chain = self._history.chain
+            if chain.fact is fact and chain.answered:
+                self._lives.fetched(fact, chain.before)
         elif fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
             yield from self._lower(fact, fact.broker_id)
             yield from self._took(fact, fact.broker_id, fact.high_watermark)
@@ -61,7 +57,7 @@ class _Checker:
 
     def _took(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
         judged = fact.offset is not None
-        for stretch in self._stretches.known:
+        for stretch in self._history.stretches.known:
             if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._skew_us):
                 continue
             later = stretch.sent_after(fact.time_us + self._skew_us)
@@ -75,7 +71,7 @@ class _Checker:
             if taken <= position:
                 self._wait(follower, _Candidate(fact, high_watermark, proof))
                 break
-            severity = self._severity(fact, *proof)
+            severity = self._lives.severity(fact, *proof)
             if severity is not None:
                 yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
             break
@@ -94,21 +90,17 @@ class _Checker:
         pending = self._pending.get(follower)
         if not pending:
             return
-        kept = []
+        waiting = []
         for candidate in pending:
-            if not written_before(candidate.fact, fact) or (fact.high_watermark or 0) >= (
-                candidate.fact.high_watermark or 0
-            ):
-                kept.append(candidate)
+            lower = (fact.high_watermark or 0) < (candidate.fact.high_watermark or 0)
+            if not lower or not written_before(candidate.fact, fact):
+                waiting.append(candidate)
                 continue
-            severity = self._severity(candidate.fact, fact, *candidate.proof)
+            severity = self._lives.severity(candidate.fact, fact, *candidate.proof)
             if severity is not None:
                 shown = _Candidate(candidate.fact, candidate.limit, (*candidate.proof, fact))
                 yield _case(severity, shown, candidate.limit, "the leader's high watermark")
-        self._pending[follower] = kept
-
-    def _severity(self, *facts: Fact) -> Severity | None:
-        return self._lives.severity(*facts)
+        self._pending[follower] = waiting
 
 
 def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> Case:
@@ -153,5 +145,4 @@ RULE = Rule(
         (VIOLATION, "a follower's high watermark above its leader's, or above its own log end"),
         (OPEN, "the same, where its log may have started there, or the topic may have been created anew"),
     ),
-    known_bugs=(),
 )

@@ -8,41 +8,24 @@ line that moves the high watermark is contradicted by any later fetch of such a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
-from pipelines.rules.proofs.fetch_samples import Stretch, Stretches
 from pipelines.rules.proofs.isr_spans import IsrSpans
 from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.proofs.repeated import Repeated
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "hw-above-isr"
 
 
-@dataclass
-class _Found:
-    """The first time of one replica in one epoch, and how often."""
-
-    severity: Severity
-    facts: tuple[Fact, ...]
-    position: int
-    high_watermark: int
-    line: bool
-    times: int = 1
-
-
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._spans = IsrSpans(history, settings)
         self._lives = Lives(history, settings)
-        self._chain = FetchChain()
-        self._stretches = Stretches()
-        self._active: list[Stretch] | None = None
-        self._found: dict[tuple[int, int, int, Severity], _Found] = {}
+        self._cases = Repeated("{} times in this epoch")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.FETCH:
@@ -52,18 +35,16 @@ class _Checker:
         return ()
 
     def finish(self) -> Iterable[Case]:
-        for (leader, epoch, replica, _), found in sorted(self._found.items()):
-            yield _case(leader, epoch, replica, found)
+        return self._cases.cases()
 
     # ------------------------------------------------------------------ proofs
 
     def _fetched(self, fact: Fact) -> None:
-        chain = self._chain
-        if not chain.follow(fact):
+        chain = self._history.chain
+        if chain.fact is not fact:
             return
         if chain.answered:
             self._lives.fetched(fact, chain.before)
-        self._stretches.add(chain)
         if chain.before is None or chain.epoch is None or not chain.accepted or fact.leader_epoch is None:
             return
         assert fact.offset is not None
@@ -77,7 +58,7 @@ class _Checker:
     def _updated(self, fact: Fact) -> None:
         if fact.high_watermark is None or fact.broker_id is None:
             return
-        for stretch in self._stretches.known:
+        for stretch in self._history.stretches.known:
             if stretch.first.broker_id != fact.broker_id or not stretch.begun(fact.time_us):
                 continue
             after = stretch.handled_after(fact.time_us)
@@ -109,36 +90,23 @@ class _Checker:
         severity = self._lives.severity(*facts, before, *states)
         if severity is None:
             return
-        key = (fetch.broker_id, epoch, fetch.replica_id, severity)
-        if key in self._found:
-            self._found[key].times += 1
-        else:
-            evidence = (*facts, before, states[-1])
-            self._found[key] = _Found(severity, evidence, fetch.offset, high_watermark, line)
-
-
-def _case(leader: int, epoch: int, replica: int, found: _Found) -> Case:
-    how = "moved its high watermark to" if found.line else "told a high watermark of"
-    message = (
-        f"Leader {leader} of epoch {epoch} {how} {found.high_watermark} while replica "
-        f"{replica}, in the ISR before and after, had only {found.position}"
-    )
-    if found.times > 1:
-        message += f"; {found.times} times in this epoch"
-    if found.severity == OPEN:
-        message += "; open, as no topic id shows that the topic was not created anew between"
-    return Case(
-        RULE_ID,
-        found.severity,
-        f"{message}.",
-        tuple(Ref.of(fact) for fact in found.facts),
-        leader_epoch=epoch,
-        offset_start=found.position,
-        offset_end=found.high_watermark,
-        time_us=found.facts[0].time_us,
-        brokers=(leader, replica),
-        records=found.times,
-    )
+        leader, replica, position = fetch.broker_id, fetch.replica_id, fetch.offset
+        how = "moved its high watermark to" if line else "told a high watermark of"
+        self._cases.add(
+            (leader, epoch, replica, severity),
+            lambda: Case(
+                RULE_ID,
+                severity,
+                f"Leader {leader} of epoch {epoch} {how} {high_watermark} while replica "
+                f"{replica}, in the ISR before and after, had only {position}",
+                tuple(Ref.of(fact) for fact in (*facts, before, states[-1])),
+                leader_epoch=epoch,
+                offset_start=position,
+                offset_end=high_watermark,
+                time_us=facts[0].time_us,
+                brokers=(leader, replica),
+            ),
+        )
 
 
 RULE = Rule(

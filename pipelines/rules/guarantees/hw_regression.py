@@ -12,24 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.fetch_chain import high_watermark_of
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "hw-regression"
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
-        self._chain = FetchChain()
         self._highest: tuple[int, Fact] | None = None
         self._highest_of_run: tuple[int, Fact] | None = None
         self._passed: dict[tuple[int, int, int], PassedOffsets] = {}
@@ -43,14 +41,11 @@ class _Checker:
             return self._stepped_back(fact)
         return self._updated(fact) if fact.name == "updated" else ()
 
-    def finish(self) -> Iterable[Case]:
-        return ()
-
     # ----------------------------------------------------------------- fetches
 
     def _fetched(self, fact: Fact) -> Iterable[Case]:
-        chain = self._chain
-        if not chain.follow(fact):
+        chain = self._history.chain
+        if chain.fact is not fact:
             return
         if chain.before is None:
             self._highest = None
@@ -62,7 +57,7 @@ class _Checker:
         self.checked += 1
         self._lives.fetched(fact, chain.before)
         for highest, one_run in ((self._highest_of_run, True), (self._highest, False)):
-            if highest is None or highest[0] != epoch or _hw(highest[1]) <= _hw(fact):
+            if highest is None or highest[0] != epoch or high_watermark_of(highest[1]) <= high_watermark_of(fact):
                 continue
             severity = self._lives.severity(highest[1], fact, one_run=one_run)
             if severity is not None:
@@ -70,11 +65,8 @@ class _Checker:
             # Said once: from here on it may only grow again.
             self._highest = self._highest_of_run = (epoch, fact)
             return
-        if self._highest is None or self._highest[0] != epoch or _hw(fact) > _hw(self._highest[1]):
-            self._highest = (epoch, fact)
-        run = self._highest_of_run
-        if run is None or run[0] != epoch or _hw(fact) > _hw(run[1]):
-            self._highest_of_run = (epoch, fact)
+        self._highest = _higher(self._highest, epoch, fact)
+        self._highest_of_run = _higher(self._highest_of_run, epoch, fact)
 
     # ------------------------------------------------------------------- lines
 
@@ -127,15 +119,16 @@ class _Checker:
         )
 
 
-def _hw(fact: Fact) -> int:
-    assert fact.high_watermark is not None
-    return fact.high_watermark
+def _higher(highest: tuple[int, Fact] | None, epoch: int, fact: Fact) -> tuple[int, Fact]:
+    if highest is None or highest[0] != epoch or high_watermark_of(fact) > high_watermark_of(highest[1]):
+        return epoch, fact
+    return highest
 
 
 def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int | None) -> Case:
-    low = _hw(fact)
+    low = high_watermark_of(fact)
     if fact.kind == a.FETCH and earlier is not None:
-        high = _hw(earlier)
+        high = high_watermark_of(earlier)
         message = (
             f"Leader {fact.broker_id} told follower {fact.replica_id} a high watermark of {high} and later, on the "
             f"same connection and in the same leader epoch {epoch}, one of {low}"
@@ -188,5 +181,4 @@ RULE = Rule(
         (OPEN, "the same, where the topic may have been created anew between"),
         (OBSERVATION, "a replica's high watermark that stepped back, as a broker warns: legal at a failover"),
     ),
-    example="kraft39-faults, zk28-faults: steps back at failovers, of a few offsets; unclean28: 341 to 115, with loss",
 )

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.fetch_chain import high_watermark_of
 from pipelines.rules.proofs.isr_spans import IsrSpans
-from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.lives import Lives, unless_anew
 from pipelines.rules.proofs.own_epochs import starts_once
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -47,13 +47,11 @@ class _Join:
     tries: int = 0
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self._history = history
+        super().__init__(history, settings)
         self._spans = IsrSpans(history, settings)
         self._lives = Lives(history, settings)
-        self._chain = FetchChain()
         self._starts = _epoch_starts(history, settings)
         self._joins = _joins(history)
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
@@ -66,8 +64,8 @@ class _Checker:
         self._afters = {key: [join.after.time_us for join in joins] for key, joins in self._of.items()}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
-        chain = self._chain
-        if not self._joins or not chain.follow(fact) or not chain.answered:
+        chain = self._history.chain
+        if not self._joins or chain.fact is not fact or not chain.answered:
             return ()
         self._lives.fetched(fact, chain.before)
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
@@ -83,7 +81,7 @@ class _Checker:
         at = bisect_right(befores, fact.time_us) if befores else 0
         if befores and at < len(befores):
             join = self._joins[key][at]
-            if join.told is None or _hw(fact) > _hw(join.told):
+            if join.told is None or high_watermark_of(fact) > high_watermark_of(join.told):
                 join.told = fact
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
@@ -97,7 +95,7 @@ class _Checker:
         if not lower or join.tries >= TRIES_MAX:
             return
         join.tries += 1
-        since = self._chain.since
+        since = self._history.chain.since
         if since is not None and since.time_us < join.before.time_us:
             join.low = (fact, before, since)
             return
@@ -110,7 +108,7 @@ class _Checker:
         for (leader, epoch), joins in sorted(self._joins.items()):
             told: Fact | None = None
             for join in joins:
-                if join.told is not None and (told is None or _hw(join.told) > _hw(told)):
+                if join.told is not None and (told is None or high_watermark_of(join.told) > high_watermark_of(told)):
                     told = join.told
                 yield from self._judge(leader, epoch, join, told)
 
@@ -122,34 +120,28 @@ class _Checker:
         start = self._starts.get((leader, epoch))
         limits = []
         if told is not None:
-            limits.append((_hw(told), told, "the high watermark, already"))
+            limits.append((high_watermark_of(told), told, "the high watermark, already"))
         if start is not None and start.offset is not None:
             limits.append((start.offset, start, "the start of the leader's epoch,"))
-        for limit, fact, what in sorted(limits, key=lambda found: -found[0])[:1]:
-            if position >= limit:
-                return
-            evidence = (fact, join.before, join.after, *join.low)
-            severity = self._lives.severity(*evidence)
-            if severity is None:
-                return
-            unless = "; open, as no topic id shows that the topic was not created anew between"
-            yield Case(
-                RULE_ID,
-                severity,
-                f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
-                f"at most {position}, below {what} {limit}{unless if severity == OPEN else ''}.",
-                tuple(Ref.of(found) for found in evidence),
-                leader_epoch=epoch,
-                offset_start=position,
-                offset_end=limit,
-                time_us=join.after.time_us,
-                brokers=(leader, join.replica),
-            )
-
-
-def _hw(fact: Fact) -> int:
-    assert fact.high_watermark is not None
-    return fact.high_watermark
+        if not limits:
+            return
+        limit, fact, what = max(limits, key=lambda known: known[0])
+        evidence = (fact, join.before, join.after, *join.low)
+        severity = self._lives.severity(*evidence) if position < limit else None
+        if severity is None:
+            return
+        yield Case(
+            RULE_ID,
+            severity,
+            f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
+            f"at most {position}, below {what} {limit}{unless_anew(severity)}.",
+            tuple(Ref.of(line) for line in evidence),
+            leader_epoch=epoch,
+            offset_start=position,
+            offset_end=limit,
+            time_us=join.after.time_us,
+            brokers=(leader, join.replica),
+        )
 
 
 def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
@@ -220,5 +212,4 @@ RULE = Rule(
         ),
         (OPEN, "the same, where the topic may have been created anew between"),
     ),
-    known_bugs=("KAFKA-7128",),
 )

@@ -55,7 +55,6 @@ RULE = Rule(
     tier="T1",
     needs="followers' fetches in the leader's request log, replica.lag.time.max.ms, the leader's ISR lines",
     proof="It is never more than an observation: what the replay of the ISR could not tell is not judged late there.",
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=((OBSERVATION, "a replica that left the ISR later than the leader's checks allow"),),
 )

@@ -127,7 +127,6 @@ LEADER_RULE = Rule(
     tier="T0",
     needs="lines that give leader and ISR: state-change.log, controller.log, or KRaft metadata",
     proof="Each line shows both, and no line of the same partition epoch says otherwise.",
-    kinds=frozenset(),
     make=of_history(_leaders),
     shows=(
         (VIOLATION, "a state whose leader its ISR does not name"),
@@ -146,7 +145,6 @@ ISR_RULE = Rule(
         "it has left the assignment; of another one the first partition epoch, or the state directly before, which "
         "has it neither in the ISR nor in the replicas, shows that it joined as none. Otherwise the case stays open."
     ),
-    kinds=frozenset(),
     make=of_history(_isrs),
     shows=(
         (VIOLATION, "an ISR with a broker that is no replica and never was one"),

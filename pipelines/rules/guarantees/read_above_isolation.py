@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.proofs.lives import unless_anew
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -31,9 +32,9 @@ class _Found:
     times: int = 0
 
 
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._found: dict[tuple[int, int, str], _Found] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -69,12 +70,10 @@ def _case(broker_id: int, epoch: int, isolation: str, found: _Found) -> Case:
     )
     if found.times > 1:
         message += f"; {found.times} such answers"
-    if severity == OPEN:
-        message += "; open, as no topic id shows that the topic was not created anew between"
     return Case(
         RULE_ID,
         severity,
-        f"{message}.",
+        f"{message}{unless_anew(severity)}.",
         tuple(Ref.of(one) for one in found.facts),
         leader_epoch=epoch,
         offset_start=found.limit,

@@ -8,7 +8,7 @@ from itertools import permutations
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -18,15 +18,14 @@ KAFKA_6361 = "KAFKA-6361"
 CASES_MAX = 3
 
 
-class _Checker:
+class _Checker(Checker):
     """Batches come in the order of their offsets: those of one base offset are compared."""
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._cases = 0
         self._same: list[Fact] = []
         self._run: list[list[Fact]] = []
-        self._settings = settings
         self._marks: dict[int, list[Fact]] = defaultdict(list)
         for fact in history.facts[a.CHECKPOINT]:
             if fact.name == HIGH_WATERMARK and fact.broker_id is not None:
@@ -176,6 +175,4 @@ RULE = Rule(
         (VIOLATION, "two replicas with different batches at one offset, or a batch with a wrong checksum"),
         (OPEN, "the same, where no line tells the topic's cleanup.policy, or no other replica has the batch"),
     ),
-    example="kip279-11: pairs-0, offsets 128 to 136; pairs-1, offsets 131 to 140",
-    known_bugs=(KAFKA_6361,),
 )

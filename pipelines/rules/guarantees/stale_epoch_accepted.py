@@ -8,57 +8,44 @@ it names must be refused (UNKNOWN_LEADER_EPOCH, 75).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.proofs.own_epochs import OwnEpochs
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity
+from pipelines.rules.proofs.own_epochs import OwnEpochs, epoch_of
+from pipelines.rules.proofs.repeated import Repeated
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "stale-epoch-accepted"
 
 
-@dataclass
-class _Found:
-    """The first such fetch of a follower at one pair of epochs, and how many."""
-
-    severity: Severity
-    fact: Fact
-    evidence: tuple[Fact, ...]
-    times: int = 1
-
-
-class _Checker:
+class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
+        super().__init__(history, settings)
         self._lives = Lives(history, settings)
         self._epochs = OwnEpochs(history, settings)
-        self._chain = FetchChain()
-        self._found: dict[tuple[int, int, int, int, Severity], _Found] = {}
+        self._cases = Repeated("{} such fetches")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
-        chain = self._chain
-        if not chain.follow(fact) or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
+        chain = self._history.chain
+        if chain.fact is not fact or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
             return ()
         self._lives.fetched(fact, chain.before)
         self.checked += 1
         if chain.before is not None:
             entered = self._epochs.highest_before(fact.broker_id, chain.before.time_us)
-            if entered is not None and _epoch(entered) > fact.leader_epoch:
+            if entered is not None and epoch_of(entered) > fact.leader_epoch:
                 # A run that began before the line and goes on past it: one life of the topic.
                 one_run = chain.run is not None and chain.run.time_us < entered.time_us
                 self._judge(fact, entered, (chain.before,), one_run=one_run)
         lower = self._epochs.lowest_after(fact.broker_id, fact.time_us)
-        if lower is not None and _epoch(lower) < fact.leader_epoch:
+        if lower is not None and epoch_of(lower) < fact.leader_epoch:
             self._judge(fact, lower, (), one_run=False)
         return ()
 
     def finish(self) -> Iterable[Case]:
-        for (leader, replica, named, own, _), found in sorted(self._found.items()):
-            yield _case(leader, replica, named, own, found)
+        return self._cases.cases()
 
     def _judge(self, fact: Fact, line: Fact, between: tuple[Fact, ...], *, one_run: bool) -> None:
         assert fact.broker_id is not None
@@ -66,41 +53,23 @@ class _Checker:
         severity = self._lives.severity(fact, line, one_run=one_run)
         if severity is None:
             return
+        leader, named, entered = fact.broker_id, fact.leader_epoch, epoch_of(line)
         replica = fact.replica_id if fact.replica_id is not None else -1
-        key = (fact.broker_id, replica, fact.leader_epoch, _epoch(line), severity)
-        if key in self._found:
-            self._found[key].times += 1
-        else:
-            self._found[key] = _Found(severity, fact, (line, *between, fact))
-
-
-def _epoch(fact: Fact) -> int:
-    assert fact.leader_epoch is not None
-    return fact.leader_epoch
-
-
-def _case(leader: int, replica: int, named: int, own: int, found: _Found) -> Case:
-    error = "FENCED_LEADER_EPOCH" if named < own else "UNKNOWN_LEADER_EPOCH"
-    where = "after" if named < own else "before"
-    message = (
-        f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, {where} "
-        f"it had entered epoch {own} by its own line; {error} was due"
-    )
-    if found.times > 1:
-        message += f"; {found.times} such fetches"
-    if found.severity == OPEN:
-        message += "; open, as no topic id shows that the topic was not created anew between"
-    return Case(
-        RULE_ID,
-        found.severity,
-        f"{message}.",
-        tuple(Ref.of(fact) for fact in found.evidence),
-        leader_epoch=own,
-        offset_start=found.fact.offset,
-        time_us=found.fact.time_us,
-        brokers=(leader, replica),
-        records=found.times,
-    )
+        where, error = ("after", "FENCED") if named < entered else ("before", "UNKNOWN")
+        self._cases.add(
+            (leader, replica, named, entered, severity),
+            lambda: Case(
+                RULE_ID,
+                severity,
+                f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, "
+                f"{where} it had entered epoch {entered} by its own line; {error}_LEADER_EPOCH was due",
+                tuple(Ref.of(one) for one in (line, *between, fact)),
+                leader_epoch=entered,
+                offset_start=fact.offset,
+                time_us=fact.time_us,
+                brokers=(leader, replica),
+            ),
+        )
 
 
 RULE = Rule(
@@ -125,5 +94,4 @@ RULE = Rule(
         (VIOLATION, "a fetch of a stale or unknown leader epoch that was answered without error"),
         (OPEN, "the same, where the topic may have been created anew between"),
     ),
-    known_bugs=("KAFKA-6880",),
 )

@@ -95,11 +95,9 @@ RULE = Rule(
     tier="T0",
     needs="the replica's warning 'Truncating ... below high watermark' (server.log)",
     proof="One line shows both offsets.",
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=(
         (VIOLATION, "a truncation below the high watermark by a version whose high watermarks can be trusted there"),
         (OBSERVATION, "the same by a version with KAFKA-14704, whose followers raise it too far"),
     ),
-    known_bugs=(KAFKA_14704,),
 )

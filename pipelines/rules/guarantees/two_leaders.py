@@ -44,7 +44,6 @@ RULE = Rule(
     tier="T0",
     needs="leaders' own lines about the start of an epoch (state-change.log)",
     proof="Both lines are there, and each names its epoch; a topic created anew is told apart by its topic id.",
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=(
         (VIOLATION, "two brokers that each say that they lead in one epoch"),

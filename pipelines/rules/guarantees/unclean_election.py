@@ -49,8 +49,6 @@ RULE = Rule(
         "or the controller itself marks the election. An empty ISR alone is left aside, since a leader may come from "
         "the eligible leader replicas (KIP-966)."
     ),
-    kinds=frozenset(),
     make=of_history(_judge),
     shows=((OBSERVATION, "an election from outside the ISR; what it cost is committed-data-lost"),),
-    example="kraft40-elr: events-0, asked for by a tool; unclean28: both rounds, sessions-1 epoch 3 and 4",
 )

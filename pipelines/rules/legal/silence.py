@@ -16,7 +16,7 @@ _CLOCKS = "times order nothing: epochs, versions and the order of one connection
 _COMPACTED = "compacted topics are left out, by their cleanup.policy; where no line tells it the case is open"
 _LOST_TOO = "it follows from committed-data-lost and is shown under it"
 
-SILENT: Final[Mapping[str, Mapping[str, str]]] = {
+SILENT: Final[Mapping[str, Mapping[w.LegalWay, str]]] = {
     "committed-data-lost": {
         w.COMPACTION: "what an epoch wrote keeps its offset: its first record is never below the epoch's start",
         w.LOG_START: _NO_START,

@@ -23,6 +23,12 @@ def written_before(one: Fact, other: Fact) -> bool:
     return one.time_us < other.time_us
 
 
+def high_watermark_of(fact: Fact) -> int:
+    """The high watermark that a fact tells."""
+    assert fact.high_watermark is not None
+    return fact.high_watermark
+
+
 @dataclass
 class FetchChain:
     """One partition's fetches on one connection, as they stream by; connections come one after another.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pipelines.rules.proofs.fetch_chain import FetchChain
-from pipelines.rules.rule import Ref
 from schemas.audit_facts import Fact
 
 #: Fetches of a stretch that are kept; beyond it every second is dropped: less can be proven then, and never more.
@@ -84,10 +83,6 @@ class Stretch:
             byte_offset=None,
             line_no=None,
         )
-
-    def ref(self, index: int) -> Ref:
-        """The place of a fetch of it."""
-        return Ref.of(self.fact(index))
 
 
 class Stretches:

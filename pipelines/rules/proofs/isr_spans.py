@@ -6,12 +6,12 @@ it, and every one from the first to the second is known, no change can be missin
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from typing import Final, NamedTuple
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.history import PartitionHistory, State
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -73,13 +73,11 @@ class IsrSpans:
         """
         incarnation = self._history.incarnation(since_us)
         anchors = self._anchors.get((incarnation, leader, epoch), [])
-        at = bisect_right(anchors, since_us, key=lambda anchor: anchor.time_us) - 1
-        while at >= 0 and anchors[at].time_us >= since_us:
-            at -= 1
-        if at < 0:
+        at = bisect_left(anchors, since_us, key=lambda anchor: anchor.time_us)
+        if at == 0:
             return None
-        before = max(anchors[: at + 1][-8:], key=lambda anchor: anchor.partition_epoch)
-        after = next((anchor for anchor in anchors[at + 1 :] if anchor.upper and anchor.time_us > until_us), None)
+        before = max(anchors[:at][-8:], key=lambda anchor: anchor.partition_epoch)
+        after = next((anchor for anchor in anchors[at:] if anchor.upper and anchor.time_us > until_us), None)
         last = after.partition_epoch if after is not None else None
         states = self._run(incarnation, leader, epoch, replica, before.partition_epoch, last)
         return None if states is None else (before.fact, states)
@@ -105,9 +103,10 @@ class IsrSpans:
         by_epoch = self._history.states.get(incarnation, {})
         facts: list[Fact] = []
         for partition_epoch in range(first, first + STEPS_MAX):
-            state = _only(by_epoch.get(partition_epoch, []))
-            if state is None:
+            states = by_epoch.get(partition_epoch, [])
+            if len(states) != 1:
                 return None
+            state = states[0]
             if state.leader_epoch > epoch:
                 # The leader's epoch ended with the state before: this one is of the next.
                 return (*facts, state.fact) if facts else None
@@ -117,7 +116,3 @@ class IsrSpans:
             if partition_epoch == last:
                 return tuple(facts)
         return None
-
-
-def _only(states: list[State]) -> State | None:
-    return states[0] if len(states) == 1 else None

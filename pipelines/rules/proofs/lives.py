@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import ROLES, PartitionHistory
 from pipelines.rules.rule import OPEN, VIOLATION, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
-
-#: Lines of what a broker itself did: a controller on it may be ahead of it.
-_OWN_ROLES = frozenset({"leader_start", "follower_start", "leader_update"})
 
 
 class Lives:
@@ -27,7 +24,7 @@ class Lives:
         self._skew_us = settings.skew_max_us
         self._known: dict[int, dict[str, list[int]]] = defaultdict(dict)
         for fact in history.facts[a.LEADERSHIP]:
-            if fact.name in _OWN_ROLES and fact.broker_id is not None and fact.topic_id is not None:
+            if fact.name in ROLES and fact.broker_id is not None and fact.topic_id is not None:
                 self._knew(fact.broker_id, fact.topic_id, fact.time_us, fact.time_us)
 
     def fetched(self, fact: Fact, before: Fact | None) -> None:
@@ -65,3 +62,8 @@ class Lives:
         first_us = min(fact.time_us for fact in facts) - self._skew_us
         last_us = max(fact.time_us for fact in facts) + self._skew_us
         return None if any(first_us <= born_us <= last_us for born_us in self._history.births_us) else OPEN
+
+
+def unless_anew(severity: Severity) -> str:
+    """What a case's message says beside, where no id shows one life."""
+    return "; open, as no topic id shows that the topic was not created anew between" if severity == OPEN else ""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from itertools import accumulate
 
 from pipelines.replay.versions import parse_version, rules_for
-from pipelines.rules.history import PartitionHistory, Tenure
+from pipelines.rules.history import OWN_ROLES, ROLES, PartitionHistory, Tenure
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
-
-_OWN = frozenset({"leader_start", "follower_start", "leader_update", "request", "stopped"})
-_ROLES = frozenset({"leader_start", "follower_start", "leader_update"})
 
 
 class OwnEpochs:
@@ -20,24 +18,23 @@ class OwnEpochs:
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self._settings = settings
+        self._history = history
         own: dict[int, list[Fact]] = defaultdict(list)
-        for fact in history.facts[a.LEADERSHIP]:
-            if fact.name in _OWN and fact.broker_id is not None and fact.leader_epoch is not None:
-                own[fact.broker_id].append(fact)
-        self._own = {broker: sorted(facts, key=_time) for broker, facts in own.items()}
         lines: dict[tuple[int, int], list[Fact]] = defaultdict(list)
         for fact in history.facts[a.LEADERSHIP]:
-            if fact.name in _ROLES and fact.broker_id is not None and fact.leader_epoch is not None:
-                lines[history.incarnation(fact.time_us), fact.broker_id].append(fact)
-        self._history = history
+            if fact.name in OWN_ROLES and fact.broker_id is not None and fact.leader_epoch is not None:
+                own[fact.broker_id].append(fact)
+                if fact.name in ROLES:
+                    lines[history.incarnation(fact.time_us), fact.broker_id].append(fact)
+        self._own = {broker: sorted(facts, key=_time) for broker, facts in own.items()}
         self._times: dict[tuple[int, int], list[int]] = {}
         self._highest: dict[tuple[int, int], list[Fact]] = {}
         self._lowest: dict[tuple[int, int], list[Fact]] = {}
         for key, facts in lines.items():
             facts.sort(key=lambda fact: (fact.time_us, fact.leader_epoch))
             self._times[key] = [fact.time_us for fact in facts]
-            self._highest[key] = _running(facts, lowest=False)
-            self._lowest[key] = _running(facts[::-1], lowest=True)[::-1]
+            self._highest[key] = list(accumulate(facts, _higher))
+            self._lowest[key] = list(accumulate(facts[::-1], _lower))[::-1]
 
     def surely(self, broker_id: int, time_us: int) -> Tenure | None:
         """In which epoch a broker led at an instant, if no line that is missing can change it.
@@ -53,8 +50,7 @@ class OwnEpochs:
         if at == len(own):
             return None
         after = own[at]
-        assert after.leader_epoch is not None
-        last = after.leader_epoch
+        last = epoch_of(after)
         if after.name == "leader_start" and last > tenure.epoch and starts_once(self._settings, after):
             last -= 1
         for number in range(tenure.epoch + 1, last + 1):
@@ -88,12 +84,15 @@ def _time(fact: Fact) -> int:
     return fact.time_us
 
 
-def _running(facts: list[Fact], *, lowest: bool) -> list[Fact]:
-    found: list[Fact] = []
-    for fact in facts:
-        last = found[-1] if found else fact
-        assert fact.leader_epoch is not None
-        assert last.leader_epoch is not None
-        better = fact.leader_epoch < last.leader_epoch if lowest else fact.leader_epoch > last.leader_epoch
-        found.append(fact if better or not found else last)
-    return found
+def epoch_of(fact: Fact) -> int:
+    """The leader epoch that a line names."""
+    assert fact.leader_epoch is not None
+    return fact.leader_epoch
+
+
+def _higher(one: Fact, other: Fact) -> Fact:
+    return max(one, other, key=epoch_of)
+
+
+def _lower(one: Fact, other: Fact) -> Fact:
+    return min(one, other, key=epoch_of)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from pipelines.errors import InputError
 from pipelines.report.model import NotCheckable, Window
 from pipelines.report.plain import count, markdown, ms, plain, share
-from pipelines.report.render_json import render_json
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
 from pipelines.report.summary import WIDTH, summary_text
-from pipelines.report.write import write_report
+from pipelines.report.write import render_json, write_report
 from tests.unit.report import sample
 
 QUANTILES = ["p50", "p95", "p99", "p999"]

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from pydantic import ValidationError
 
-from pipelines.report.tiers import not_checkable, overall, tier_of
+from pipelines.report.tiers import counting, not_checkable, tier_of
 from pipelines.report.values import iso_utc
 from pipelines.report.verdict import decide, lost_evidence
 from tests.unit.report import sample
@@ -56,12 +56,12 @@ def test_a_tier_needs_all_below_it() -> None:
     assert tier_of(False, True, True, highest="T1") == "T0"
 
 
-def test_the_overall_tier_is_the_lowest_of_the_brokers() -> None:
-    assert overall({("c", 1): "T3", ("c", 2): "T1"}) == "T1"
-    assert overall({("c", 1): "T3", ("c", -1): "T0"}) == "T3"
-    assert overall({("c", -1): "T1"}) == "T1"
-    assert overall({("c", 1): "T2", ("c", 9): "T0"}, controllers=[("c", 9)]) == "T2"
-    assert overall({}) == "T0"
+def test_brokers_count_and_other_nodes_only_without_any() -> None:
+    assert counting({("c", 1): "T3", ("c", 2): "T1"}) == {("c", 1): "T3", ("c", 2): "T1"}
+    assert counting({("c", 1): "T3", ("c", -1): "T0"}) == {("c", 1): "T3"}
+    assert counting({("c", -1): "T1"}) == {("c", -1): "T1"}
+    assert counting({("c", 1): "T2", ("c", 9): "T0"}, controllers=[("c", 9)]) == {("c", 1): "T2"}
+    assert counting({}) == {}
 
 
 def test_the_remedy_fits_the_version() -> None:

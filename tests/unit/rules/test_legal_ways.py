@@ -69,7 +69,7 @@ COMPACTED = Settings(compacted=True, version=lambda *_: "3.9.1")
 KEPT = Settings(compacted=False, version=lambda *_: "3.9.1")
 
 #: By way: facts of a partition, and what the configuration says.
-SCENARIOS: dict[str, list[tuple[list[Fact], Settings]]] = {
+SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
     w.COMPACTION: [
         # zk25-rolls, balances-0: one replica copied what was left of epoch 2; batches were rewritten on each.
         (
@@ -323,14 +323,14 @@ def _no(number: int | None) -> int:
     return -1 if number is None else number
 
 
-@pytest.mark.parametrize("way", w.BY_ID)
-def test_no_rule_takes_a_legal_way_for_a_fault(way: str) -> None:
+@pytest.mark.parametrize("way", w.WAYS, ids=lambda way: way.way_id)
+def test_no_rule_takes_a_legal_way_for_a_fault(way: w.LegalWay) -> None:
     for facts, told in SCENARIOS[way]:
         assert not [found for found in _found(facts, told) if found[0] == VIOLATION]
 
 
-@pytest.mark.parametrize("way", w.BY_ID)
-def test_nor_where_lines_are_missing(way: str) -> None:
+@pytest.mark.parametrize("way", w.WAYS, ids=lambda way: way.way_id)
+def test_nor_where_lines_are_missing(way: w.LegalWay) -> None:
     for facts, told in SCENARIOS[way]:
         for gone in range(len(facts)):
             left = [one for at, one in enumerate(facts) if at != gone]
@@ -339,8 +339,9 @@ def test_nor_where_lines_are_missing(way: str) -> None:
 
 def test_every_rule_says_why_it_is_silent() -> None:
     assert set(SILENT) == set(BY_ID)
-    assert len(w.BY_ID) == len(w.WAYS) == len(SCENARIOS)
-    assert {way for reasons in SILENT.values() for way in reasons} == set(w.BY_ID)
+    assert set(w.WAYS) == set(SCENARIOS)
+    assert len({way.way_id for way in w.WAYS}) == len(w.WAYS)
+    assert {way for reasons in SILENT.values() for way in reasons} == set(w.WAYS)
     assert all(reason.strip() for reasons in SILENT.values() for reason in reasons.values())
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from pipelines.rules.explain import examples, explain, known_bugs, rules_markdown
 from pipelines.rules.findings import IMPLIED
-from pipelines.rules.known_bugs import KNOWN_BUGS
 from pipelines.rules.registry import BY_ID, RULES
 from pipelines.rules.rule import Rule
 from schemas.audit_facts import HISTORY_RANK, RANK
@@ -28,7 +27,6 @@ def test_a_rule_says_what_it_promises_and_why_it_can_be_trusted(rule: Rule) -> N
         assert text.strip()
     assert rule.shows
     assert all(RANK[kind] > HISTORY_RANK for kind in rule.kinds), "the history is given to every rule anyway"
-    assert set(rule.known_bugs) <= {bug.jira for bug in KNOWN_BUGS}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)

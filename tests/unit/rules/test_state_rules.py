@@ -374,8 +374,8 @@ def test_a_million_answers_take_no_memory() -> None:
     for n in range(100_000):
         assert list(checker.observe(answer._replace(offset=100 + n, time_us=answer.time_us + n))) == []
         if n == 10:
-            kept = len(pickle.dumps(checker.__dict__ | {"_history": None}))
-    assert len(pickle.dumps(checker.__dict__ | {"_history": None})) <= kept + 50
+            kept = len(pickle.dumps(checker.__dict__ | {"_history": None, "_settings": None}))
+    assert len(pickle.dumps(checker.__dict__ | {"_history": None, "_settings": None})) <= kept + 50
     (case,) = checker.finish()
     assert (case.offset_start, case.offset_end, case.records) == (100, 100_100, 100_000)
 

@@ -1,0 +1,25 @@
+"""Lakes that verbs are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.delta_log import find_tables
+from pipelines.errors import InputError
+
+
+def tables_in(root: Path) -> dict[str, Path]:
+    """Folders of a lake's tables by full name.
+
+    Raises:
+        InputError: there is no lake.
+    """
+    tables = find_tables(root)
+    if not tables:
+        raise no_lake(root)
+    return tables
+
+
+def no_lake(root: Path) -> InputError:
+    """There is no lake in a folder."""
+    return InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")

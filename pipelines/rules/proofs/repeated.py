@@ -1,0 +1,37 @@
+"""Cases that come again and again: of each place the first is told, with how many there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pipelines.rules.proofs.lives import unless_anew
+from pipelines.rules.rule import Case
+
+
+class Repeated:
+    """Cases by place.
+
+    Args:
+        of_many: what a message says beside, where there are several, such as ``{} times in this epoch``.
+    """
+
+    def __init__(self, of_many: str) -> None:
+        self._of_many = of_many
+        self._first: dict[Any, Case] = {}
+        self._times: Counter[Any] = Counter()
+
+    def add(self, place: tuple[Any, ...], make: Callable[[], Case]) -> None:
+        """Count a case; only the first of its place is made. Its message has no full stop."""
+        if place not in self._first:
+            self._first[place] = make()
+        self._times[place] += 1
+
+    def cases(self) -> Iterator[Case]:
+        """The first case of each place, in the order of places."""
+        for place, case in sorted(self._first.items(), key=lambda item: item[0]):
+            times = self._times[place]
+            more = f"; {self._of_many.format(times)}" if times > 1 else ""
+            yield replace(case, message=f"{case.message}{more}{unless_anew(case.severity)}.", records=times)
