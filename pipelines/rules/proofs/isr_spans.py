@@ -52,7 +52,7 @@ class IsrSpans:
                 if tenure is not None:
                     self._anchor(fact, tenure.epoch, upper=True)
         for anchors in self._anchors.values():
-            anchors.sort()
+            anchors.sort(key=lambda anchor: (anchor.time_us, anchor.partition_epoch, anchor.upper))
 
     def _takes_newer_only(self, fact: Fact) -> bool:
         version = self._settings.version(fact.broker_id, fact.time_us) if fact.broker_id is not None else None

@@ -264,6 +264,13 @@ def test_a_leaders_line_that_begins_lower_than_the_one_before_ended_may_follow_a
     assert "hw-regression" in found(altered(line("updated", 300), previous=289), OPEN)
 
 
+def test_two_lines_of_one_state_and_instant_may_differ_in_what_they_name() -> None:
+    facts = history()
+    start = next(fact for fact in facts if fact.name == "leader_start")
+    again = start._replace(topic_id=None, byte_offset=10_000)
+    assert cases_of([*facts, again]) == []  # which asserts that no rule failed
+
+
 def test_without_topic_ids_fetches_with_no_gap_between_are_proof() -> None:
     facts = altered(fetch(2, 200), topic_id=None, high_watermark=249)
     assert "hw-regression" in found(facts)
