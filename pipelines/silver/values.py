@@ -19,6 +19,12 @@ ID_PARTITION = rf"(?:(?:[\w-]{{22}}|null):)?{PARTITION}"
 #: ``5 [0 : 12]`` up to 1.x. One group, the offset.
 OFFSET = r"\(?(?:offset=)?(-?\d+)(?:,? |(?=segment=))(?:segment=)?\[-?\d+ ?: ?-?\d+\]\)?"
 
+
+def offset_of(name: str) -> str:
+    """`OFFSET` with a name for its group."""
+    return OFFSET.replace("(-", f"(?P<{name}>-", 1)
+
+
 #: Names under which Scala prints its collections, by release and by size.
 COLLECTION_NAMES = (
     "List",

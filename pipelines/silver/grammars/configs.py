@@ -151,8 +151,8 @@ TEMPLATES = (
     Template(
         "configs.unused",
         (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
-        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated .*"
-        r"|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
+        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated "
+        r".*|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
         "AbstractConfig.logUnused, KafkaConfig.validateValues",
     ),
     Template(
@@ -172,23 +172,22 @@ TEMPLATES = (
         "configs.notification",
         _HANDLERS,
         r"(?:Processing config change notification\(s\)\.\.\.|Purging config change notification .*|Version [12] "
-        r"config "
-        r"change notification .*)",
+        r"config change notification .*)",
         "DynamicConfigManager.processAllConfigChanges, 0.9; ConfigChangedNotificationHandler: what it cannot read",
     ),
     Template(
         "configs.override",
         _HANDLERS,
-        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: (?:(?:Map|HashMap)\("
-        r"|\{)(?P<values>.*)[)}]",
+        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: "
+        r"(?:(?:Map|HashMap)\(|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
         _override,
     ),
     Template(
         "configs.override",
         _HANDLERS,
-        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: (?:\w*\("
-        r"|\{)(?P<values>.*)[)}]",
+        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: "
+        r"(?:\w*\(|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",
         _override,
     ),
@@ -251,8 +250,8 @@ TEMPLATES = (
         "configs.reconfigured",
         ("DynamicBrokerConfig",),
         r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
-        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: (?:Set"
-        r"|HashSet)\(.*\))",
+        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: "
+        r"(?:Set|HashSet)\(.*\))",
         "DynamicBrokerConfig: the publishers above have the values",
     ),
 )

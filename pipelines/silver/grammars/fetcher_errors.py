@@ -156,8 +156,7 @@ TEMPLATES = (
     Template(
         "fetcher.answered_error",
         _THREAD,
-        rf"Received (?P<error>[A-Z_]+) from the leader for partition {_TP}\. This error may be returned transiently "
-        r".*",
+        rf"Received (?P<error>[A-Z_]+) from the leader for partition {_TP}\. This error may be returned transiently .*",
         "AbstractFetcherThread.processFetchRequest, 2.7 and later",
         _answered,
     ),
@@ -186,8 +185,7 @@ TEMPLATES = (
         "fetcher.partition_error",
         _THREAD,
         rf"(?:(?:Error|Unexpected error occurred) while|[Ee]rror) processing data for partition {_TP}(?:(?: at)? "
-        r"offset "
-        r"(?P<offset>-?\d+))?",
+        r"offset (?P<offset>-?\d+))?",
         "AbstractFetcherThread.processFetchRequest",
         _partition_error,
     ),

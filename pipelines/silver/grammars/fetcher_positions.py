@@ -120,15 +120,15 @@ TEMPLATES = (
         "fetcher.epoch_request",
         _THREAD,
         r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Build leaderEpoch request|Receive "
-        r"leaderEpoch response|Skipping leaderEpoch request since|Error when sending leader epoch request for"
-        r"|Ignoring epoch offsets for partition) .*",
+        r"leaderEpoch response|Skipping leaderEpoch request since|Error when sending leader epoch request "
+        r"for|Ignoring epoch offsets for partition) .*",
         "RemoteLeaderEndPoint.fetchEpochEndOffsets; DEBUG",
     ),
     Template(
         "fetcher.epoch_request",
         ("RemoteLeaderEndPoint",),
-        r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Skipping leaderEpoch request since"
-        r"|Error when sending leader epoch request for) .*",
+        r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Skipping leaderEpoch request "
+        r"since|Error when sending leader epoch request for) .*",
         "RemoteLeaderEndPoint.fetchEpochEndOffsets, 3.3 and later; DEBUG",
     ),
 )

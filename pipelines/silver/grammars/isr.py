@@ -17,11 +17,10 @@ _OUT_OF_SYNC = re.compile(_LAGGING, re.ASCII)
 _ALL_OUT_OF_SYNC = re.compile(rf"{_LAGGING}(?: {_LAGGING})*\.", re.ASCII)
 
 _REPLICA = (
-    rf"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
-    rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?"
-    r"|Replica\(replicaId=(?P<new>\d+), topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), "
-    r"lastCaughtUpTimeMs=-?\d+"
-    rf"(?:, highWatermark={OFFSET}, lastStableOffset={OFFSET})?\)"
+    r"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
+    rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?|Replica\(replicaId=(?P<new>\d+), "
+    rf"topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), lastCaughtUpTimeMs=-?\d+(?:, highWatermark={OFFSET}, "
+    rf"lastStableOffset={OFFSET})?\)"
 )
 #: What an ISR shows of each replica up to 2.3, the next one after a comma.
 _NEXT_REPLICA = re.compile(rf"(?:{_REPLICA})(?:,(?=Replica)|$)", re.ASCII)
@@ -213,8 +212,8 @@ TEMPLATES = (
     Template(
         "partition.isr_refused",
         _LOGGERS,
-        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader epoch"
-        r"|newer version) -?\d+\.",
+        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader "
+        r"epoch|newer version) -?\d+\.",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
         _refused_state,
     ),

@@ -91,8 +91,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.heartbeats_forgotten",
         _REPLICATION,
-        r"Removing heartbeat tracker entry for (?:broker -?\d+ at previous epoch -?\d+\. Current epoch is -?\d+|"
-        r"unknown broker -?\d+ at epoch -?\d+\.)",
+        r"Removing heartbeat tracker entry for (?:broker -?\d+ at previous epoch -?\d+\. Current epoch is "
+        r"-?\d+|unknown broker -?\d+ at epoch -?\d+\.)",
         "ReplicationControlManager, 4.0 and later: a broker that is back, or gone for good",
     ),
     Template(

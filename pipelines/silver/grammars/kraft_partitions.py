@@ -269,8 +269,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.reassigned",
         _REPLICATION,
-        rf"{_REQUEST} request from {_NODE} for {_TP} completed the ongoing partition reassignment"
-        rf"(?: and triggered a leadership change)?\.?(?: {_AFTER}\.?)?(?: Returning NEW_LEADER_ELECTED\.)?",
+        rf"{_REQUEST} request from {_NODE} for {_TP} completed the ongoing partition reassignment(?: and triggered a "
+        rf"leadership change)?\.?(?: {_AFTER}\.?)?(?: Returning NEW_LEADER_ELECTED\.)?",
         "ReplicationControlManager.alterPartition",
         _reassigned,
     ),
@@ -284,8 +284,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.reassignments_altered",
         _REPLICATION,
-        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition "
-        r"reassignment for .*)",
+        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition reassignment "
+        r"for .*)",
         "ReplicationControlManager.alterPartitionReassignments",
         _reassignments,
     ),
@@ -327,10 +327,10 @@ TEMPLATES = (
         "controller_kraft.replication_error",
         _REPLICATION,
         r"(?:No stale brokers found\.|Unknown server error validating Create Topic|Unexpected "
-        r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced "
-        r"(?:topic|partition) .*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not "
-        r"allowed .*|Partition creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find "
-        r"the .* for topic: .*|.* has overlapping ISR=.*)",
+        r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced (?:topic|partition) "
+        r".*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not allowed .*|Partition "
+        r"creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find the .* for topic: .*|.* "
+        r"has overlapping ISR=.*)",
         "ReplicationControlManager",
     ),
     Template(
@@ -344,10 +344,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.directories",
         _REPLICATION,
-        r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ "
-        r"assigned "
-        r"partition "
-        r".*)",
+        r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
+        r"partition .*)",
         "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",
     ),
 )

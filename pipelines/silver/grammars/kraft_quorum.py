@@ -76,8 +76,7 @@ TEMPLATES = (
         "controller_kraft.event_failed",
         _QUORUM,
         r"\w+(?:[(\[]-?\d+[)\]])?: (?:event failed with|event unable to start processing because of|failed "
-        r"with|unable to "
-        r"start processing because of) .*",
+        r"with|unable to start processing because of) .*",
         "QuorumController.handleEventException",
         _other,
     ),
@@ -99,13 +98,12 @@ TEMPLATES = (
         _QUORUM,
         r"(?:Asked to load snap?shot .*|Asked to load snasphot .*|Begin ZK Migration Transaction|Should not have ZK "
         r"migrations enabled .*|Snapshot generator already exists\.|The bootstrap metadata\.version .* does not "
-        r"support "
-        r"ZK migrations\. .*|Tried to claim controller epoch .*|Unable to apply .* record from snapshot .*"
-        r"|Performing controller activation\..*|The metadata log appears to be empty\. .*|No metadata\.version "
-        r"feature level record was found .*|Loaded ZK migration state of .*|Setting the ZK migration state to .*"
-        r"|Putting the controller into pre-migration mode\. .*|Activating pre-migration controller .*|(?:Staying in"
-        r"|Completing|Starting) (?:the )?ZK [mM]igration.*|(?:Starting|Completing) migration of ZooKeeper metadata .*"
-        r"|Ignoring 'zookeeper\.metadata\.migration\.enable' .*|maybeCompleteAuthorizerInitialLoad: .*|Cannot run "
+        r"support ZK migrations\. .*|Tried to claim controller epoch .*|Unable to apply .* record from snapshot "
+        r".*|Performing controller activation\..*|The metadata log appears to be empty\. .*|No metadata\.version "
+        r"feature level record was found .*|Loaded ZK migration state of .*|Setting the ZK migration state to "
+        r".*|Putting the controller into pre-migration mode\. .*|Activating pre-migration controller .*|(?:Staying "
+        r"in|Completing|Starting) (?:the )?ZK [mM]igration.*|(?:Starting|Completing) migration of ZooKeeper metadata "
+        r".*|Ignoring 'zookeeper\.metadata\.migration\.enable' .*|maybeCompleteAuthorizerInitialLoad: .*|Cannot run "
         r"write operation .* in pre-migration mode\. .*)",
         "QuorumController.CompleteActivationEvent, ActivationRecordsGenerator",
     ),
@@ -118,8 +116,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.snapshot",
         _QUORUM,
-        r"(?:Starting to replay snapshot .*|Finished replaying snapshot .*|Generating a snapshot that includes .*"
-        r"|Finished generating snapshot .*|Skipping generation of snapshot .*|Cancelling snapshot .*|No snapshot is "
+        r"(?:Starting to replay snapshot .*|Finished replaying snapshot .*|Generating a snapshot that includes "
+        r".*|Finished generating snapshot .*|Skipping generation of snapshot .*|Cancelling snapshot .*|No snapshot is "
         r"in progress\.|Error while generating snapshot .*)",
         "QuorumController, SnapshotGenerator, up to 3.5",
     ),
@@ -129,8 +127,8 @@ TEMPLATES = (
         r"(?:Processed .* in \d+ us|Executing .*|Completing read-only operation .*|Read-(?:only|write) operation .* "
         r"will be completed .*|Replaying .*|Completing purgatory items .*|Ignoring .* raft event from an old "
         r"registration|Scheduling write event for .*|(?:Validate-only )?CreatePartitions result\(s\): .*|Atomically "
-        r"appended .*|Appended \d+ record\(s\) .*|Skipping handling commit .*|Cancelling deferred write event .*"
-        r"|Error replaying record .*|Unexpected exception while executing deferred write event .*|Interrupted while "
+        r"appended .*|Appended \d+ record\(s\) .*|Skipping handling commit .*|Cancelling deferred write event "
+        r".*|Error replaying record .*|Unexpected exception while executing deferred write event .*|Interrupted while "
         r"waiting for unpause\.)",
         "QuorumController; DEBUG and TRACE",
     ),
@@ -145,8 +143,8 @@ TEMPLATES = (
     Template(
         "controller_kraft.transactions",
         ("OffsetControlManager", "SnapshotGenerator"),
-        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot .*"
-        r"|Generat(?:ed|ing) .* section of snapshot .*)",
+        r"(?:Replayed \w+\(.*\) at offset -?\d+\..*|Starting to load snapshot .*|Successfully loaded snapshot "
+        r".*|Generat(?:ed|ing) .* section of snapshot .*)",
         "OffsetControlManager, 3.6 and later",
     ),
     Template(

@@ -18,8 +18,8 @@ _CREATED_TOPIC = re.compile(
     re.ASCII,
 )
 _DELETED_TOPIC = re.compile(
-    r"\{id: (?P<id>[\w-]{22}), name: (?P<name>[\w.-]+), result: (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)\}"
-    r"(?:, (?=\{id: )|$)",
+    r"\{id: (?P<id>[\w-]{22}), name: (?P<name>[\w.-]+), result: (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: "
+    r"\(.*?\))?)\}(?:, (?=\{id: )|$)",
     re.ASCII,
 )
 

@@ -183,15 +183,14 @@ TEMPLATES = (
     Template(
         "leadership.storage_error",
         _LOGGERS,
-        r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* (?:since the replica "
-        r"for the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
+        r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* (?:since the replica for "
+        r"the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
         "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta",
     ),
     Template(
         "leadership.created",
         _LOGGERS,
-        rf"Creating new partition (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+)\.(?:A topic with the same name "
-        r".*)?",
+        rf"Creating new partition (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+)\.(?:A topic with the same name .*)?",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
@@ -206,8 +205,7 @@ TEMPLATES = (
     Template(
         "leadership.offline_log_dir",
         _LOGGERS,
-        rf"Unable to bring up new local leader (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) because it resides "
-        r"in "
+        rf"Unable to bring up new local leader (?P<tp>{PARTITION}) with topic id (?P<id>[\w-]+) because it resides in "
         r"an offline log directory\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
@@ -234,8 +232,7 @@ TEMPLATES = (
     Template(
         "leadership.fetch_not_started",
         _LOGGERS,
-        rf"Unable to start fetching (?P<tp>{PARTITION}) with topic ID (?P<id>{_ID}) (?:because|from leader|due to) "
-        r".*",
+        rf"Unable to start fetching (?P<tp>{PARTITION}) with topic ID (?P<id>{_ID}) (?:because|from leader|due to) .*",
         "ReplicaManager.applyLocalFollowersDelta, KRaft",
         _named_id,
     ),

@@ -108,8 +108,7 @@ TEMPLATES = (
     Template(
         "leadership.leader_unavailable",
         _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) "
-        r"\(last "
+        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) \(last "
         r"update controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is "
         r"unavailable\.",
         "ReplicaManager.makeFollowers, ZooKeeper: -1 is a partition without leader",

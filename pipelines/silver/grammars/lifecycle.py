@@ -44,8 +44,8 @@ TEMPLATES = (
     Template(
         "lifecycle.version_details",
         ("AppInfoParser",),
-        r"(?:Kafka commitId ?: .*|Kafka startTimeMs: -?\d+|App info .* unregistered|Error (?:while loading"
-        r"|registering|unregistering) .*)",
+        r"(?:Kafka commitId ?: .*|Kafka startTimeMs: -?\d+|App info .* unregistered|Error (?:while "
+        r"loading|registering|unregistering) .*)",
         "AppInfoParser",
     ),
     Template("lifecycle.starting", _ZK_SERVER, r"starting", "KafkaServer.startup", _event("starting", "zookeeper")),
@@ -104,8 +104,8 @@ TEMPLATES = (
     Template(
         "lifecycle.controlled_shutdown",
         _ZK_SERVER,
-        r"(?:Starting controlled shutdown|Controlled shutdown succeeded|Controlled shutdown request returned .*"
-        r"|Proceeding to do an unclean shutdown .*|Notifying KRaft of controlled shutdown)",
+        r"(?:Starting controlled shutdown|Controlled shutdown succeeded|Controlled shutdown request returned "
+        r".*|Proceeding to do an unclean shutdown .*|Notifying KRaft of controlled shutdown)",
         "KafkaServer.controlledShutdown",
         _event("controlled_shutdown", "zookeeper"),
     ),
@@ -129,9 +129,8 @@ TEMPLATES = (
         "lifecycle.migration",
         _ZK_SERVER,
         r"(?:Starting up additional components for ZooKeeper migration|Start RaftManager|Finished catching up on "
-        r"KRaft metadata log, .*|Rewriting .*|Deleting local metadata log from .*|Successfully deleted local "
-        r"metadata log\. .*|(?:Start|End) processing .*|Caution! .*|Fail to read .*|Failed to generate broker\.id "
-        r"due to.*)",
+        r"KRaft metadata log, .*|Rewriting .*|Deleting local metadata log from .*|Successfully deleted local metadata "
+        r"log\. .*|(?:Start|End) processing .*|Caution! .*|Fail to read .*|Failed to generate broker\.id due to.*)",
         "KafkaServer.startup",
     ),
     Template(
@@ -197,8 +196,8 @@ TEMPLATES = (
     Template(
         "lifecycle.controlled_shutdown_wait",
         _KRAFT_SERVER,
-        r"(?:Timed out waiting for the controller to approve controlled shutdown|Got unexpected exception waiting "
-        r"for controlled shutdown future)",
+        r"(?:Timed out waiting for the controller to approve controlled shutdown|Got unexpected exception waiting for "
+        r"controlled shutdown future)",
         "BrokerServer.shutdown",
         _event("controlled_shutdown", "kraft"),
     ),
@@ -255,8 +254,7 @@ TEMPLATES = (
         "lifecycle.heartbeat",
         _LIFECYCLE,
         r"(?:Unable to (?:register|send) .*|Broker -?\d+ sent a heartbeat request but received error .*|Sending "
-        r"broker .*|Scheduling next communication .*|Delaying communication .*|Unexpected broker state .*|The next "
-        r".*)",
+        r"broker .*|Scheduling next communication .*|Delaying communication .*|Unexpected broker state .*|The next .*)",
         "BrokerLifecycleManager",
     ),
     Template(
@@ -306,8 +304,7 @@ TEMPLATES = (
         ("ZkClient", "ZkEventThread"),
         r"(?:zookeeper state changed "
         r"\((?:Disconnected|NoSyncConnected|AuthFailed|ConnectedReadOnly|SaslAuthenticated|Closed)\)|Waiting for "
-        r"keeper state \w+|(?:Starting|Terminate) ZkClient event "
-        r"thread\.)",
+        r"keeper state \w+|(?:Starting|Terminate) ZkClient event thread\.)",
         "org.I0Itec.zkclient, up to 1.0",
     ),
     Template(
@@ -322,8 +319,8 @@ TEMPLATES = (
         ("KafkaZkClient", "ZKCheckedEphemeral", "ZkUtils", "KafkaZkClient$CheckedEphemeral"),
         r"(?:Creating /.*|Stat of the created znode at .*|Result of znode .*|Successfully created /controller_epoch "
         r".*|Updated broker \d+ at path .*|Error while (?:creating|deleting) ephemeral .*|Was not possible to create "
-        r"the ephemeral .*|The ephemeral node at .*|Conditional update of path .*|Checker method .*|Try to create .*"
-        r"|Added .*|Ignoring partition reassignment .*|KRaft controller .*|Successfully registered KRaft controller "
+        r"the ephemeral .*|The ephemeral node at .*|Conditional update of path .*|Checker method .*|Try to create "
+        r".*|Added .*|Ignoring partition reassignment .*|KRaft controller .*|Successfully registered KRaft controller "
         r".*|The ZK controller epoch changed .*|ZooKeeper had an error .*|Performing .* migration update.*|Setting "
         r"entity configs .*|I wrote this conflicted ephemeral node .*)",
         "KafkaZkClient, ZkUtils",
@@ -371,9 +368,8 @@ TEMPLATES = (
         "lifecycle.metadata_published",
         ("BrokerMetadataPublisher",),
         r"(?:The topicId does not exist in .*|Publishing (?:initial )?metadata at offset .*|Publishing delta "
-        r".*|Updating metadata\.version to .*"
-        r"|Feature .* has been updated to version .*|Error (?:publishing|updating|starting|initializing|handling|with"
-        r"|loading|deleting) .*|Found stray log dir .*)",
+        r".*|Updating metadata\.version to .*|Feature .* has been updated to version .*|Error "
+        r"(?:publishing|updating|starting|initializing|handling|with|loading|deleting) .*|Found stray log dir .*)",
         "BrokerMetadataPublisher, KRaft",
     ),
 )

@@ -29,16 +29,15 @@ TEMPLATES = (
         "log_cleaner.cleaning",
         _CLEANER,
         r"(?:Cleaner \d+: )?(?:Beginning cleaning of log .*|Building offset map for .*|Offset map for log .* "
-        r"complete\.|Offset map is "
-        r"full, .*|Cleaning .*|Swapping in cleaned segment .*|Caught segment overflow error during cleaning: .*"
-        r"|Growing cleaner I/O buffers .*)",
+        r"complete\.|Offset map is full, .*|Cleaning .*|Swapping in cleaned segment .*|Caught segment overflow error "
+        r"during cleaning: .*|Growing cleaner I/O buffers .*)",
         "Cleaner.doClean",
     ),
     Template(
         "log_cleaner.configuration",
         _CLEANER,
-        r"(?:Invalid value for `log\.cleaner\.threads`: .*|Updating logCleanerIoMaxBytesPerSecond: .*|Cannot use "
-        r"more than 2G of cleaner buffer space .*)",
+        r"(?:Invalid value for `log\.cleaner\.threads`: .*|Updating logCleanerIoMaxBytesPerSecond: .*|Cannot use more "
+        r"than 2G of cleaner buffer space .*)",
         "LogCleaner",
     ),
     Template(

@@ -107,12 +107,12 @@ TEMPLATES = (
         "log.repaired",
         _LOG,
         r"(?:Found (?:log file|file) .* from interrupted swap operation.*|Found an orphaned index file .*|Found a "
-        r"corrupted index file.*|Could not find (?:offset )?index file .*|Found invalid offset during recovery\. .*"
-        r"|Caught segment overflow error: .*|Splitting overflowed segment .*|Replacing overflowed segment .*"
-        r"|Recovering file .* by renaming from .*|Deleting (?:index files|stray|invalid swap file|non-empty leader "
+        r"corrupted index file.*|Could not find (?:offset )?index file .*|Found invalid offset during recovery\. "
+        r".*|Caught segment overflow error: .*|Splitting overflowed segment .*|Replacing overflowed segment "
+        r".*|Recovering file .* by renaming from .*|Deleting (?:index files|stray|invalid swap file|non-empty leader "
         r"epoch cache) .*|Clearing leader epoch cache after .*|Record format version has been downgraded .*|Error "
-        r"while trying to delete partition metadata file .*|The topic id .* will not be persisted .*|Unable to "
-        r"update the highest offset in remote storage .*|Ignoring the call as the remote log storage is disabled)",
+        r"while trying to delete partition metadata file .*|The topic id .* will not be persisted .*|Unable to update "
+        r"the highest offset in remote storage .*|Ignoring the call as the remote log storage is disabled)",
         "LogLoader, UnifiedLog: repairs at start",
     ),
     Template(
@@ -145,15 +145,15 @@ TEMPLATES = (
         "log.segment",
         ("LogSegment",),
         r"(?:Inserting \d+ bytes at .*|Appended \d+ to .*|Writing aborted transaction .*|Found invalid messages in "
-        r"log segment .*|Truncated \d+ invalid bytes at the end of segment .*|(?:Failed to delete|Deleted|Fallback "
-        r"to delete) .*)",
+        r"log segment .*|Truncated \d+ invalid bytes at the end of segment .*|(?:Failed to delete|Deleted|Fallback to "
+        r"delete) .*)",
         "LogSegment",
     ),
     Template(
         "log.index",
         ("OffsetIndex", "TimeIndex", "TransactionIndex", "AbstractIndex", "LazyIndex", "RemoteIndexCache"),
-        r"(?:Loaded index file .*|Resized .*|Adding index entry .*|Index .* was not resized .*|Truncated index .*"
-        r"|Deleting index .*|Error (?:when|unmapping) .*)",
+        r"(?:Loaded index file .*|Resized .*|Adding index entry .*|Index .* was not resized .*|Truncated index "
+        r".*|Deleting index .*|Error (?:when|unmapping) .*)",
         "AbstractIndex and its subclasses; DEBUG",
     ),
 )

@@ -95,8 +95,8 @@ TEMPLATES = (
     Template(
         "log.remains_loaded",
         ("Log",),
-        rf"Completed load of log {PARTITION}\.[0-9a-f]{{32}}-delete with \d+ log segments and log end offset -?\d+ "
-        r"in \d+ ms",
+        rf"Completed load of log {PARTITION}\.[0-9a-f]{{32}}-delete with \d+ log segments and log end offset -?\d+ in "
+        r"\d+ ms",
         "Log.loadSegments, 0.10.2 to 1.0, of a folder whose replica was deleted before the broker restarted: nobody's",
     ),
     Template(
@@ -124,8 +124,8 @@ TEMPLATES = (
         _MANAGER,
         r"(?:Attempting recovery for all logs in .* since no clean shutdown file was found|Recovering \d+ logs from "
         r".* since no clean shutdown file was found|Skipping recovery (?:for all logs in|of \d+ logs from) .* since "
-        r"clean shutdown file was found|Found clean shutdown file\. Skipping recovery for all logs in data "
-        r"directory: .*|No logs found to be loaded in .*)",
+        r"clean shutdown file was found|Found clean shutdown file\. Skipping recovery for all logs in data directory: "
+        r".*|No logs found to be loaded in .*)",
         "LogManager.loadLogs",
         _loading,
     ),
@@ -191,8 +191,8 @@ TEMPLATES = (
     Template(
         "log.broker_epoch",
         _MANAGER,
-        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file "
-        r"found in .*)",
+        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file found "
+        r"in .*)",
         "LogManager.loadLogs, 3.7 and later",
     ),
     Template(
@@ -212,10 +212,10 @@ TEMPLATES = (
     Template(
         "log.manager_housekeeping",
         _MANAGER,
-        r"(?:The cleaning for partition .* is aborted.*|Beginning log cleanup\.\.\.|Garbage collecting .*|Log "
-        r"cleanup completed\. .*|Checking for dirty logs to flush\.\.\.|Checking if flush is needed on .*|Loading "
-        r"log .*|(?:Compaction|Cleaning) for partition .* is resumed|Resizing recovery thread pool size .*|(?:Adding"
-        r"|Removing) log recovery metrics)",
+        r"(?:The cleaning for partition .* is aborted.*|Beginning log cleanup\.\.\.|Garbage collecting .*|Log cleanup "
+        r"completed\. .*|Checking for dirty logs to flush\.\.\.|Checking if flush is needed on .*|Loading log "
+        r".*|(?:Compaction|Cleaning) for partition .* is resumed|Resizing recovery thread pool size "
+        r".*|(?:Adding|Removing) log recovery metrics)",
         "LogManager, mostly DEBUG",
     ),
     Template(

@@ -148,8 +148,8 @@ TEMPLATES = (
         "log.appended",
         _LOG,
         r"Appended message set with last offset: (-?\d+), first offset: "
-        rf"(?:(?:Some\(|Optional\[)?(?:{OFFSET}|(-?\d+))[)\]]?"
-        rf"|None|Optional\.empty), next offset: -?\d+, and messages: {_RECORDS}",
+        rf"(?:(?:Some\(|Optional\[)?(?:{OFFSET}|(-?\d+))[)\]]?|None|Optional\.empty), next offset: -?\d+, and "
+        rf"messages: {_RECORDS}",
         "Log.append, 2.0 and later; TRACE",
         _appended,
     ),

@@ -47,8 +47,8 @@ TEMPLATES = (
     Template(
         "replica_manager.written",
         _LOGGERS,
-        rf"(\d+) (?:bytes )?written to log ({ID_PARTITION}) beginning at offset (?:Some\("
-        r"|Optional\[)?\(?(?:offset=)?(-?\d+)\S*?(?: segment=\S+?)? and ending at offset (-?\d+)",
+        rf"(\d+) (?:bytes )?written to log ({ID_PARTITION}) beginning at offset "
+        r"(?:Some\(|Optional\[)?\(?(?:offset=)?(-?\d+)\S*?(?: segment=\S+?)? and ending at offset (-?\d+)",
         "ReplicaManager.appendToLocalLog; TRACE",
         _written,
     ),
@@ -74,8 +74,7 @@ TEMPLATES = (
         "replica_manager.fetch_error",
         _LOGGERS,
         r"(?:Error processing fetch (?:operation on partition|with max size) .*|Fetching log segment for .*|Leader "
-        r"for "
-        r"partition .* does not have a local log)",
+        r"for partition .* does not have a local log)",
         "ReplicaManager.readFromLog",
     ),
     Template(
@@ -112,10 +111,9 @@ TEMPLATES = (
     Template(
         "replica_manager.log_dir_failure",
         _LOGGERS,
-        r"(?:Partitions .* are offline due to failure on log directory .*|Stopping serving replicas in dir "
-        r".*|Stopped serving replicas in dir .*|Broker -?\d+ stopped fetcher for "
-        r"partitions .*|Error while (?:writing to highwatermark file|making broker the (?:leader|follower) for "
-        r"partition) .*)",
+        r"(?:Partitions .* are offline due to failure on log directory .*|Stopping serving replicas in dir .*|Stopped "
+        r"serving replicas in dir .*|Broker -?\d+ stopped fetcher for partitions .*|Error while (?:writing to "
+        r"highwatermark file|making broker the (?:leader|follower) for partition) .*)",
         "ReplicaManager.handleLogDirFailure / checkpointHighWatermarks",
         _log_dir_failure,
     ),
@@ -181,8 +179,8 @@ TEMPLATES = (
     Template(
         "replica_manager.alter_isr",
         ("AlterIsrManagerImpl", "DefaultAlterIsrManager", "DefaultAlterPartitionManager"),
-        r"(?:Sending (?:AlterIsr|AlterPartition) to controller .*|Received (?:AlterIsr|AlterPartition) response .*"
-        r"|Controller (?:successfully handled|returned an) .*|Attempting to clear (?:AlterIsr|AlterPartition) "
+        r"(?:Sending (?:AlterIsr|AlterPartition) to controller .*|Received (?:AlterIsr|AlterPartition) response "
+        r".*|Controller (?:successfully handled|returned an) .*|Attempting to clear (?:AlterIsr|AlterPartition) "
         r"in-flight flag .*|Partition .* was sent but not included in the response|Broker is not authorized to send "
         r".*|Received an unexpected topic .* in the alter partition response, ignoring it\.)",
         "DefaultAlterPartitionManager, 2.7 and later; DEBUG",

@@ -189,8 +189,7 @@ TEMPLATES = (
         "state_machines.replica_failed",
         _LOGGERS,
         rf"{_SELF}[Ii]nitiated state change of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) "
-        rf"{_FROM_TO} "
-        r"failed",
+        rf"{_FROM_TO} failed",
         "ReplicaStateMachine.logFailedStateChange",
         _replica,
     ),
@@ -221,9 +220,9 @@ TEMPLATES = (
     Template(
         "state_machines.sent_summary",
         _LOGGERS,
-        r"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower partitions"
-        rf"|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions|StopReplica request (?:\(delete = \w+\) "
-        r")?for \d+ replicas to broker -?\d+)",
+        r"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower "
+        rf"partitions|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions|StopReplica request (?:\(delete "
+        r"= \w+\) )?for \d+ replicas to broker -?\d+)",
         "AbstractControllerBrokerRequestBatch, 2.6 and later: counts only",
     ),
     Template(
@@ -276,9 +275,8 @@ TEMPLATES = (
         "state_machines.election_aborted",
         _LOGGERS,
         rf"[Aa]borted leader election for partition (?P<tp>{PARTITION}) since the LeaderAndIsr path was already "
-        r"written by "
-        r"another controller\. This probably means that the current controller -?\d+ went through a soft failure and "
-        r"another controller was elected with epoch -?\d+\.",
+        r"written by another controller\. This probably means that the current controller -?\d+ went through a soft "
+        r"failure and another controller was elected with epoch -?\d+\.",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0: the failure that follows is the fact",
     ),
     Template(

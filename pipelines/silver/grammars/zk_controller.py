@@ -146,8 +146,8 @@ TEMPLATES = (
     Template(
         "controller_zk.elected",
         _CONTROLLER,
-        r"(?P<broker>-?\d+) successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch "
-        r"zk version is now \d+",
+        r"(?P<broker>-?\d+) successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch zk "
+        r"version is now \d+",
         "KafkaController.elect, 1.1 and later",
         _elected,
     ),
@@ -240,8 +240,7 @@ TEMPLATES = (
     Template(
         "controller_zk.election_error",
         _CONTROLLER,
-        rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {_TP}(?: "
-        r"because "
+        rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {_TP}(?: because "
         r"controller has moved to another broker\.)?",
         "KafkaController.onReplicaElection",
         _election,
@@ -266,8 +265,8 @@ TEMPLATES = (
         _SELECTORS,
         rf"(?:Some broker in ISR is alive for {PARTITION}\. Select -?\d+ from ISR [-\d,]* to be the leader\.|No "
         rf"broker in ISR is alive for {PARTITION}\. Pick the leader from .*|Partition {PARTITION} : current leader = "
-        rf"-?\d+, new leader = -?\d+|Current leader -?\d+ for partition {PARTITION} is not the preferred replica\. .*"
-        r"|I should never have been asked .*)",
+        rf"-?\d+, new leader = -?\d+|Current leader -?\d+ for partition {PARTITION} is not the preferred replica\. "
+        r".*|I should never have been asked .*)",
         "PartitionLeaderSelector, up to 1.0",
     ),
     Template(
@@ -322,10 +321,10 @@ TEMPLATES = (
     Template(
         "controller_zk.moved",
         _CONTROLLER,
-        r"(?:Received error in LeaderAndIsr response .* from broker -?\d+|Forcing the controller to "
-        r"resign|Controller has already moved .*|A controller has been elected but just "
-        r"resigned.*|Error while electing or becoming controller .*|Controller moved to another broker when "
-        r"processing .*|Error processing event .*|Received a ShutdownEventThread event\. .*)",
+        r"(?:Received error in LeaderAndIsr response .* from broker -?\d+|Forcing the controller to resign|Controller "
+        r"has already moved .*|A controller has been elected but just resigned.*|Error while electing or becoming "
+        r"controller .*|Controller moved to another broker when processing .*|Error processing event .*|Received a "
+        r"ShutdownEventThread event\. .*)",
         "KafkaController",
         _other,
     ),
@@ -347,8 +346,7 @@ TEMPLATES = (
         "controller_zk.elector_step",
         ("ZookeeperLeaderElector", "ZookeeperLeaderElector$LeaderChangeListener"),
         r"(?:A leader has been elected but just resigned.*|Broker -?\d+ (?:has been|was) elected as leader.*|Error "
-        r"while "
-        r"electing or becoming leader on broker -?\d+)",
+        r"while electing or becoming leader on broker -?\d+)",
         "ZookeeperLeaderElector.elect, up to 0.10: the winner says it itself",
     ),
     Template(

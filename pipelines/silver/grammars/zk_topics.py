@@ -158,16 +158,14 @@ TEMPLATES = (
     Template(
         "controller_zk.topic_deletion_step",
         _DELETION,
-        r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for .*"
-        r"|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
+        r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for "
+        r".*|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
         r"deletion of topic .* at this time since it is marked ineligible for deletion|Retrying delet(?:e topic "
-        r"for|ion "
-        r"of) topic .* since replicas .* were not successfully deleted|Removing .* since delete topic is "
-        r"disabled|Deletion "
-        r"failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for replicas .*"
-        r"|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of topic .* "
-        r"\(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion callback .*"
-        r"|Partition deletion callback .*)",
+        r"for|ion of) topic .* since replicas .* were not successfully deleted|Removing .* since delete topic is "
+        r"disabled|Deletion failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for "
+        r"replicas .*|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of "
+        r"topic .* \(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion "
+        r"callback .*|Partition deletion callback .*)",
         "TopicDeletionManager",
     ),
     Template(
@@ -181,8 +179,7 @@ TEMPLATES = (
     Template(
         "controller_zk.partitions_created",
         ("AdminZkClient",),
-        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: "
-        r"(?P<assignment>.*)\.",
+        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: (?P<assignment>.*)\.",
         "AdminZkClient.addPartitions",
         _topic_created,
     ),
@@ -190,8 +187,7 @@ TEMPLATES = (
         "controller_zk.admin",
         ("AdminZkClient", "AdminUtils"),
         r"(?:Topic update .*|Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation "
-        r".*|Topic deletion "
-        r".*)",
+        r".*|Topic deletion .*)",
         "AdminZkClient, AdminUtils up to 1.0 (which names no topic); mostly DEBUG",
     ),
     Template(
@@ -199,8 +195,7 @@ TEMPLATES = (
         _CONTROLLER,
         r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
         r"all caught up with the leader for reassigning partition|Skipping reassignment of(?: partition)?|Failed "
-        r"completing "
-        rf"reassignment of partition|Error completing reassignment of partition) {_TP}.*",
+        rf"completing reassignment of partition|Error completing reassignment of partition) {_TP}.*",
         "KafkaController.onPartitionReassignment and its steps",
         _reassignment,
     ),
@@ -215,10 +210,9 @@ TEMPLATES = (
         "controller_zk.reassignment",
         _REASSIGNMENT,
         r"(?:New replicas [\d,]+ for partition|Waiting for new replicas [\d,]+ for partition|\d+/\d+ replicas have "
-        r"caught "
-        rf"up with the leader for partition) {_TP} being reassigned(?: not yet caught up with the leader| to catch "
-        r"up "
-        r"with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch up)",
+        rf"caught up with the leader for partition) {_TP} being reassigned(?: not yet caught up with the leader| to "
+        r"catch up with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch "
+        r"up)",
         "KafkaController.onPartitionReassignment, up to 2.3",
         _reassignment,
     ),
@@ -226,8 +220,7 @@ TEMPLATES = (
         "controller_zk.reassigned_to",
         _CONTROLLER,
         rf"(?:Handling reassignment of|Updated assigned replicas for) partition {_TP} (?:to new replicas|being "
-        r"reassigned "
-        rf"to) (?P<replicas>{INT_LIST})",
+        rf"reassigned to) (?P<replicas>{INT_LIST})",
         "KafkaController.initiateReassignReplicasForTopicPartition / updateAssignedReplicasForPartition, up to 2.3",
         _reassigned_to,
     ),
@@ -242,23 +235,20 @@ TEMPLATES = (
         "controller_zk.reassignment_failed",
         _CONTROLLER,
         rf"(?:Error handling reassignment of partition {PARTITION} to replicas [\d,]* as it was never "
-        r"created|Ignoring "
-        rf"request to reassign partition {PARTITION} that doesn't exist\.)",
+        rf"created|Ignoring request to reassign partition {PARTITION} that doesn't exist\.)",
         "KafkaController.onPartitionReassignment, up to 2.3: nothing changes",
     ),
     Template(
         "controller_zk.topics_step",
         _DELETION_LISTENER,
-        r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing "
-        r".* "
+        r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing .* "
         r"since delete topic is disabled)",
         "DeleteTopicsListener, up to 0.10",
     ),
     Template(
         "controller_zk.partitions_listener",
         ("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
-        r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added "
-        r".*|Skipping "
+        r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added .*|Skipping "
         r"adding partitions .*|Error while handling add partitions .*)",
         "PartitionModificationsListener, up to 0.10: the creation of partitions follows",
     ),
