@@ -56,11 +56,12 @@ def typed(table: str, **columns: object) -> Facts:
     """A grammar function for a line that is one row of a table.
 
     Each named group of the pattern is a column, but for `TP`, which is its topic and partition. Where the table asks
-    for a partition and the text names none, it is the prefix's. Groups that only a function below reads have no name.
+    for a partition and the text names none, it is the prefix's.
 
     Args:
         table: name of a table of `schemas.silver`.
-        columns: what the row has beside the groups: values, and functions of the match and the prefix.
+        columns: what the row has beside the groups, or in place of how they are read: values, and functions of the
+            match and the prefix.
     """
     spec = {column.name: column for column in BY_NAME[table].columns}
     readers = {
@@ -82,7 +83,7 @@ def typed(table: str, **columns: object) -> Facts:
         elif needs_partition and "partition" not in groups:
             row["topic"], row["partition"] = context.owner()
         for column, text in groups.items():
-            if text is not None:
+            if text is not None and column not in columns:
                 row[column] = readers[column](text)
         for column, function in computed:
             row[column] = function(match, context)
