@@ -102,9 +102,9 @@ def with_topic_id(facts: Facts) -> Facts:
     return both
 
 
-def lifecycle_event(event: str, **columns: object) -> Facts:
+def lifecycle_event(event: object, mode: str | None = None) -> Facts:
     """A grammar function for a line about a broker's life (``broker_lifecycle``)."""
-    return typed("broker_lifecycle", event=event, detail=logged, **columns)
+    return typed("broker_lifecycle", event=event, mode=mode, detail=logged)
 
 
 def controller_event(event: str, **columns: object) -> Facts:

@@ -7,87 +7,41 @@ from __future__ import annotations
 
 import re
 
-from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammar import Context, Facts, Template
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import state_of
-from pipelines.silver.values import PARTITION, i32, partition_of
+from pipelines.silver.typed import TP, lifecycle_event, node, typed
+from pipelines.silver.values import PARTITION, i32
 
 _LOGGERS = ("state.change.logger",)
 
 
-def _leader_kept(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "leader_update",
-        "leader": context.node,
-        "controller_id": i32(match["controller"]),
-        "controller_epoch": i32(match["controller_epoch"]),
-    }
-    return (Fact("leader_and_isr", row),)
+def _state(role: str) -> Facts:
+    """The state of a partition in a controller's request, with the controller."""
+
+    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+        row = state_of(match["state"], match["tp"])
+        row.update(
+            role=role, controller_id=i32(match["controller_id"]), controller_epoch=i32(match["controller_epoch"])
+        )
+        return (Fact("leader_and_isr", row),)
+
+    return facts
 
 
-def _request(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    row = state_of(match["state"], match["tp"])
-    row.update(
-        role="request",
-        controller_id=i32(match["controller"]),
-        controller_epoch=i32(match["epoch"]),
-    )
-    return (Fact("leader_and_isr", row),)
+_stopping = lifecycle_event("stopping_replicas")
 
-
-def _unavailable_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "request",
-        "leader": i32(match["leader"]),
-        "controller_id": i32(match["controller"]),
-        "controller_epoch": i32(match["epoch"]),
-    }
-    return (Fact("leader_and_isr", row),)
-
-
-def _cached(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    row = state_of(match["state"], match["tp"])
-    row.update(
-        role="metadata",
-        controller_id=i32(match["controller"]),
-        controller_epoch=i32(match["epoch"]),
-    )
-    return (Fact("leader_and_isr", row),)
-
-
-def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "stopping_replicas", "detail": match[0]}),)
-
-
-def _stepped_down(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """A broker that shuts down lets go of the partitions that were moved away from it (``stopPartitions``)."""
-    return (Fact("broker_lifecycle", {"event": "stepped_down", "detail": match[0]}),)
-
-
-def _stopped(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The replica is deleted, and what waited for it has been answered (since 2.4, KAFKA-9198)."""
-    topic, partition = partition_of(match["tp"])
-    return (Fact("leader_and_isr", {"topic": topic, "partition": partition, "role": "stopped"}),)
-
-
-_FROM = r"from controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+)"
+_FROM = r"from controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+)"
 
 TEMPLATES = (
     Template(
         "leadership.leader_kept",
         _LOGGERS,
         r"[Ss]kipped the become-leader state change after marking its partition as leader with correlation id -?\d+ "
-        r"from controller (?P<controller>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition "
-        rf"(?P<tp>{PARTITION})(?: \(last update controller epoch -?\d+\))? since it is already the leader for the "
-        r"partition\.",
+        rf"from controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition {TP}(?: \(last "
+        r"update controller epoch -?\d+\))? since it is already the leader for the partition\.",
         "ReplicaManager.makeLeaders, up to 3.2",
-        _leader_kept,
+        typed("leader_and_isr", role="leader_update", leader=node),
     ),
     Template(
         "leadership.follower_kept",
@@ -100,27 +54,25 @@ TEMPLATES = (
     Template(
         "leadership.request",
         _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w*\(.*\)) correlation id -?\d+ {_FROM}(?: for partition "
-        rf"(?P<tp>{PARTITION}))?",
+        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w*\(.*\)) correlation id -?\d+ {_FROM}(?: for partition {TP})?",
         "ReplicaManager.becomeLeaderOrFollower, ZooKeeper; TRACE",
-        _request,
+        _state("request"),
     ),
     Template(
         "leadership.leader_unavailable",
         _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) \(last "
-        r"update controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is "
-        r"unavailable\.",
+        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition {TP} \(last update "
+        r"controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is unavailable\.",
         "ReplicaManager.makeFollowers, ZooKeeper: -1 is a partition without leader",
-        _unavailable_leader,
+        typed("leader_and_isr", role="request"),
     ),
     Template(
         "leadership.metadata",
         _LOGGERS,
-        rf"[Cc]ached leader info (?P<state>.*) for partition (?P<tp>{PARTITION}) in response to UpdateMetadata "
-        r"request sent by controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+) with correlation id -?\d+",
+        rf"[Cc]ached leader info (?P<state>.*) for partition {TP} in response to UpdateMetadata request sent by "
+        r"controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+) with correlation id -?\d+",
         "MetadataCache.updateMetadata, ZooKeeper; TRACE since 2.6",
-        _cached,
+        _state("metadata"),
     ),
     Template(
         "leadership.metadata_deleted",
@@ -197,7 +149,8 @@ TEMPLATES = (
         _LOGGERS,
         r"Stopped fetchers as part of controlled shutdown for \d+ partitions",
         "ReplicaManager.applyLocalFollowersDelta, KRaft, 3.4 and later: what waited for them has been answered",
-        _stepped_down,
+        # a broker that shuts down lets go of the partitions that were moved away from it (``stopPartitions``)
+        lifecycle_event("stepped_down"),
     ),
     Template(
         "leadership.fetchers_stopped",
@@ -240,9 +193,10 @@ TEMPLATES = (
     Template(
         "leadership.stopped_one",
         _LOGGERS,
-        rf"[Ff]inished handling stop replica \(delete=true\) for partition (?P<tp>{PARTITION})",
+        rf"[Ff]inished handling stop replica \(delete=true\) for partition {TP}",
         "ReplicaManager.stopReplica, up to 2.5; TRACE",
-        _stopped,
+        # the replica is deleted, and what waited for it has been answered (since 2.4, KAFKA-9198)
+        typed("leader_and_isr", role="stopped"),
     ),
     Template(
         "leadership.stop_replica_old",

@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import re
 
-from pipelines.silver.grammar import Context, Facts, Template
-from pipelines.silver.record import Fact, Record
+from pipelines.silver.grammar import Context, Template
+from pipelines.silver.typed import lifecycle_event as _event
 
 _ZK_SERVER = ("KafkaServer",)
 _KRAFT_SERVER = ("BrokerServer",)
 _LIFECYCLE = ("BrokerLifecycleManager",)
-_MAX_DETAIL = 500
 
 
-def _event(event: str, mode: str | None = None) -> Facts:
-    """A grammar function for a line that says one thing."""
-
-    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-        row = {"event": event, "mode": mode, "detail": match[0][:_MAX_DETAIL]}
-        return (Fact("broker_lifecycle", row),)
-
-    return facts
-
-
-def _version(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    row = {"event": "version", "kafka_version": match["version"], "detail": match[0][:_MAX_DETAIL]}
-    return (Fact("broker_lifecycle", row),)
-
-
-def _lifecycle_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    event = "unfenced" if match["to"] == "RUNNING" else "state_change"
-    return (Fact("broker_lifecycle", {"event": event, "mode": "kraft", "detail": match[0][:_MAX_DETAIL]}),)
+def _state(match: re.Match[str], context: Context) -> str:
+    return "unfenced" if match["event"] == "RUNNING" else "state_change"
 
 
 TEMPLATES = (
     Template(
         "lifecycle.version",
         ("AppInfoParser",),
-        r"Kafka version ?: (?P<version>\S+)",
+        r"Kafka version ?: (?P<kafka_version>\S+)",
         "AppInfoParser.AppInfo",
-        _version,
+        _event("version"),
     ),
     Template(
         "lifecycle.version_details",
@@ -50,7 +33,11 @@ TEMPLATES = (
     ),
     Template("lifecycle.starting", _ZK_SERVER, r"starting", "KafkaServer.startup", _event("starting", "zookeeper")),
     Template(
-        "lifecycle.starting", _KRAFT_SERVER, r"Starting broker", "BrokerServer.startup", _event("starting", "kraft")
+        "lifecycle.starting",
+        _KRAFT_SERVER,
+        r"Starting broker",
+        "BrokerServer.startup",
+        _event("starting", "kraft"),
     ),
     Template("lifecycle.started", _ZK_SERVER, r"started", "KafkaServer.startup", _event("started", "zookeeper")),
     Template(
@@ -225,9 +212,9 @@ TEMPLATES = (
     Template(
         "lifecycle.lifecycle_state",
         _LIFECYCLE,
-        r"(?:The broker has .*\. )?Transitioning from \w+ to (?P<to>\w+)\.",
+        r"(?:The broker has .*\. )?Transitioning from \w+ to (?P<event>\w+)\.",
         "BrokerLifecycleManager.BrokerHeartbeatResponseHandler",
-        _lifecycle_state,
+        _event(_state, "kraft"),
     ),
     Template(
         "lifecycle.controlled_shutdown",

@@ -7,10 +7,11 @@ import re
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import Forms, fields
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import PARTITION, i64, optional_i64, partition_of, topic_id_of
+from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import TP, lifecycle_event, typed
+from pipelines.silver.values import PARTITION, i64, partition_of, topic_id_of
 
 _MANAGER = ("LogManager",)
-_MAX_DETAIL = 500
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(
@@ -34,46 +35,17 @@ def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     log = fields(match[1], _LOG)
     topic, partition = partition_of(f"{log['topic']}-{log['partition']}")
     topic_id = topic_id_of(log.get("topicId"))
-    facts: list[Fact] = []
+    facts = topic_fact(topic, topic_id)
     folder = log["dir"].rpartition("/")[2]
     if _NO_REPLICA_DIR.fullmatch(folder) is None:
         if folder != f"{topic}-{partition}":
             raise ValueError(f"not the folder of {topic}-{partition}: {log['dir'][:80]}")
-        row = {
-            "topic": topic,
-            "partition": partition,
-            "source": "loaded",
-            "log_end_offset": i64(log["logEndOffset"]),
-        }
-        facts.append(Fact("high_watermarks", row))
-    if topic_id is not None:
-        facts.append(Fact("topics", {"topic": topic, "topic_id": topic_id}))
-    return tuple(facts)
+        row = {"topic": topic, "partition": partition, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
+        return Fact("high_watermarks", row), *facts
+    return facts
 
 
-def _loaded_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[1]) if match[1] else context.owner()
-    row = {"topic": topic, "partition": partition, "source": "loaded", "log_end_offset": optional_i64(match[2])}
-    return (Fact("high_watermarks", row),)
-
-
-def _loading(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_loading", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-def _renamed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The replica is gone from this broker: its topic was deleted, or the partition was moved away."""
-    topic, partition = partition_of(match["tp"])
-    return (Fact("leader_and_isr", {"topic": topic, "partition": partition, "role": "stopped"}),)
-
-
-def _log_dir_failure(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-def _fatal(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "fatal", "detail": match[0][:_MAX_DETAIL]}),)
-
+_loading = lifecycle_event("log_loading")
 
 TEMPLATES = (
     Template(
@@ -87,10 +59,10 @@ TEMPLATES = (
     Template(
         "log.loaded",
         ("Log",),
-        rf"Completed load of log (?:({PARTITION}) )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log "
-        r"end offset (-?\d+) in \d+ ms",
+        rf"Completed load of log (?:{TP} )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log end "
+        r"offset (?P<log_end_offset>-?\d+) in \d+ ms",
         "Log.loadSegments, up to 2.5",
-        _loaded_old,
+        typed("high_watermarks", source="loaded"),
     ),
     Template(
         "log.remains_loaded",
@@ -134,21 +106,22 @@ TEMPLATES = (
         _MANAGER,
         r"(?:Stopping serving logs in dir .*|Logs for partitions .* are offline and logs for future partitions .*)",
         "LogManager.handleLogDirFailure",
-        _log_dir_failure,
+        lifecycle_event("log_dir_failure"),
     ),
     Template(
         "log.no_directory_left",
         _MANAGER,
         r"Shutdown broker because (?:all log dirs in .* have failed|none of the specified log dirs from .*)",
         "LogManager.handleLogDirFailure / createAndValidateLogDirs; FATAL",
-        _fatal,
+        lifecycle_event("fatal"),
     ),
     Template(
         "log.renamed",
         _MANAGER,
-        rf"Log for partition (?P<tp>{PARTITION}) is renamed to .* and is scheduled for deletion",
+        rf"Log for partition {TP} is renamed to .* and is scheduled for deletion",
         "LogManager.asyncDelete, 0.10.2 and later; also for a move between directories that was given up (1.1)",
-        _renamed,
+        # gone from this broker: its topic was deleted, or the partition was moved away
+        typed("leader_and_isr", role="stopped"),
     ),
     Template(
         "log.marked_stray",

@@ -7,34 +7,20 @@ import re
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
-from pipelines.silver.values import ID_PARTITION, PARTITION, i64, partition_of, topic_id_of
+from pipelines.silver.typed import lifecycle_event, typed
+from pipelines.silver.values import ID_PARTITION, PARTITION, topic_id_of
 
 _LOGGERS = ("ReplicaManager",)
-_MAX_DETAIL = 500
+
+
+_appended = typed("appends", source="replica_manager")
 
 
 def _written(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The topic id of the line is kept; the many "Fetching log segment" and "Append" lines do not repeat it."""
-    size, name, first, last = match.groups()
-    topic, partition = partition_of(name)
-    topic_id = topic_id_of(name.rpartition(":")[0] or None)
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "source": "replica_manager",
-        "first_offset": i64(first),
-        "last_offset": i64(last),
-        "size_bytes": i64(size),
-    }
-    return Fact("appends", row), *topic_fact(topic, topic_id)
-
-
-def _log_dir_failure(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-def _fatal(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "fatal", "detail": match[0][:_MAX_DETAIL]}),)
+    (fact,) = _appended(match, context, record)
+    topic_id = topic_id_of(match["tp"].rpartition(":")[0] or None)
+    return fact, *topic_fact(fact.row["topic"], topic_id)
 
 
 TEMPLATES = (
@@ -47,8 +33,9 @@ TEMPLATES = (
     Template(
         "replica_manager.written",
         _LOGGERS,
-        rf"(\d+) (?:bytes )?written to log ({ID_PARTITION}) beginning at offset "
-        r"(?:Some\(|Optional\[)?\(?(?:offset=)?(-?\d+)\S*?(?: segment=\S+?)? and ending at offset (-?\d+)",
+        rf"(?P<size_bytes>\d+) (?:bytes )?written to log (?P<tp>{ID_PARTITION}) beginning at offset "
+        r"(?:Some\(|Optional\[)?\(?(?:offset=)?(?P<first_offset>-?\d+)\S*?(?: segment=\S+?)? and ending at offset "
+        r"(?P<last_offset>-?\d+)",
         "ReplicaManager.appendToLocalLog; TRACE",
         _written,
     ),
@@ -115,7 +102,7 @@ TEMPLATES = (
         r"serving replicas in dir .*|Broker -?\d+ stopped fetcher for partitions .*|Error while (?:writing to "
         r"highwatermark file|making broker the (?:leader|follower) for partition) .*)",
         "ReplicaManager.handleLogDirFailure / checkpointHighWatermarks",
-        _log_dir_failure,
+        lifecycle_event("log_dir_failure"),
     ),
     Template(
         "replica_manager.halting",
@@ -123,7 +110,7 @@ TEMPLATES = (
         r"(?:Halting broker because dir .* is offline|Shutdown broker because .*|Unable to propagate directory "
         r"failure .*)",
         "LogDirFailureHandler / handleLogDirFailure; FATAL",
-        _fatal,
+        lifecycle_event("fatal"),
     ),
     Template(
         "replica_manager.log_dir_failure_unsent",
