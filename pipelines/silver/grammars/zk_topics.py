@@ -8,6 +8,7 @@ from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import ASSIGNMENT, fields, items, mapping, partitions, split
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import TP, controller_event, event_fact
 from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, partition_of, topic_id_of
 
 _CONTROLLER = ("KafkaController",)
@@ -15,18 +16,8 @@ _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
 _DELETION_LISTENER = ("PartitionStateMachine$DeleteTopicsListener", "PartitionStateMachine")
 _DELETION = ("TopicDeletionManager", "TopicDeletionManager$DeleteTopicsThread")
 _REASSIGNMENT = (*_CONTROLLER, "ReassignedPartitionsIsrChangeListener")
-_MAX_DETAIL = 500
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
 _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
-
-
-def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
-
-
-def _about_partition(match: re.Match[str], event: str, **columns: object) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    return (_event(match, event, topic=topic, partition=partition, **columns),)
 
 
 def _new_partitions(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -93,37 +84,20 @@ def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> t
     names = _names(match[1])
     if not names:
         raise ValueError("no topic")
-    return tuple(
-        Fact("controller_events", {"event": "topic_deleted", "topic": topic, "detail": match[0][:_MAX_DETAIL]})
-        for topic in names
-    )
+    return tuple(event_fact(match, "topic_deleted", topic=topic) for topic in names)
 
 
 def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The broker that serves the request writes the assignment (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
-    facts = [Fact("controller_events", {"event": "topic_created", "topic": topic, "detail": match[0][:_MAX_DETAIL]})]
+    facts = [event_fact(match, "topic_created", topic=topic)]
     for index, replicas in mapping(match["assignment"], " -> ").items():
-        row = {
-            "event": "partition_created",
-            "topic": topic,
-            "partition": i32(index),
-            "replicas": _replicas(replicas),
-        }
+        row = {"event": "partition_created", "topic": topic, "partition": i32(index), "replicas": _replicas(replicas)}
         facts.append(Fact("controller_events", row))
     return tuple(facts)
 
 
-def _reassignment(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _about_partition(match, "reassignment")
-
-
-def _reassigned_to(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The replicas that the controller now counts with: those of both sets while it waits, then the new ones."""
-    return _about_partition(match, "reassignment", replicas=ints(match["replicas"]))
-
-
-_TP = rf"(?P<tp>{PARTITION})"
+_reassignment = controller_event("reassignment")
 
 TEMPLATES = (
     Template(
@@ -195,14 +169,14 @@ TEMPLATES = (
         _CONTROLLER,
         r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
         r"all caught up with the leader for reassigning partition|Skipping reassignment of(?: partition)?|Failed "
-        rf"completing reassignment of partition|Error completing reassignment of partition) {_TP}.*",
+        rf"completing reassignment of partition|Error completing reassignment of partition) {TP}.*",
         "KafkaController.onPartitionReassignment and its steps",
         _reassignment,
     ),
     Template(
         "controller_zk.reassignment",
         _CONTROLLER,
-        rf"Leader -?\d+ for partition {_TP} being reassigned, is (?:not|already) in the new list of replicas .*",
+        rf"Leader -?\d+ for partition {TP} being reassigned, is (?:not|already) in the new list of replicas .*",
         "KafkaController.moveReassignedPartitionLeaderIfRequired",
         _reassignment,
     ),
@@ -210,7 +184,7 @@ TEMPLATES = (
         "controller_zk.reassignment",
         _REASSIGNMENT,
         r"(?:New replicas [\d,]+ for partition|Waiting for new replicas [\d,]+ for partition|\d+/\d+ replicas have "
-        rf"caught up with the leader for partition) {_TP} being reassigned(?: not yet caught up with the leader| to "
+        rf"caught up with the leader for partition) {TP} being reassigned(?: not yet caught up with the leader| to "
         r"catch up with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch "
         r"up)",
         "KafkaController.onPartitionReassignment, up to 2.3",
@@ -219,15 +193,16 @@ TEMPLATES = (
     Template(
         "controller_zk.reassigned_to",
         _CONTROLLER,
-        rf"(?:Handling reassignment of|Updated assigned replicas for) partition {_TP} (?:to new replicas|being "
+        rf"(?:Handling reassignment of|Updated assigned replicas for) partition {TP} (?:to new replicas|being "
         rf"reassigned to) (?P<replicas>{INT_LIST})",
         "KafkaController.initiateReassignReplicasForTopicPartition / updateAssignedReplicasForPartition, up to 2.3",
-        _reassigned_to,
+        # those of both sets while the controller waits, then the new ones
+        _reassignment,
     ),
     Template(
         "controller_zk.reassignment",
         _CONTROLLER,
-        rf"Remov(?:ed|ing) partition {_TP} from the list of reassigned partitions in zookeeper",
+        rf"Remov(?:ed|ing) partition {TP} from the list of reassigned partitions in zookeeper",
         "KafkaController.removePartitionFromReassignedPartitions, up to 2.3",
         _reassignment,
     ),
