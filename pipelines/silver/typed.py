@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pipelines.silver.grammar import Context, Facts
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import topic_fact
+from pipelines.silver.states import state_of, topic_fact
 from pipelines.silver.values import (
     PARTITION,
     flag,
@@ -55,8 +55,8 @@ def epoch(match: re.Match[str], context: Context) -> int | None:
 def typed(table: str, **columns: object) -> Facts:
     """A grammar function for a line that is one row of a table.
 
-    Each named group of the pattern is a column, but for `TP`, which is its topic and partition. Where the table asks
-    for a partition and the text names none, it is the prefix's.
+    Each named group of the pattern is a column, but for `TP`, which is its topic and partition, and ``state``, which is
+    read by `state_of`. Where the table asks for a partition and the text names none, it is the prefix's.
 
     Args:
         table: name of a table of `schemas.silver`.
@@ -75,10 +75,12 @@ def typed(table: str, **columns: object) -> Facts:
     needs_partition = "partition" in spec and not spec["partition"].nullable
 
     def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-        row = constants.copy()
+        row = dict(constants)
         groups = match.groupdict()
-        name = groups.pop("tp", None)
-        if name is not None:
+        name, state = groups.pop("tp", None), groups.pop("state", None)
+        if state is not None:
+            row.update(state_of(state, name))
+        elif name is not None:
             row["topic"], row["partition"] = partition_of(name)
         elif needs_partition and "partition" not in groups:
             row["topic"], row["partition"] = context.owner()

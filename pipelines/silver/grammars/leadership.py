@@ -53,11 +53,8 @@ def _leader_update(match: re.Match[str], context: Context, record: Record) -> tu
     return Fact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
 
 
-def _follower_update(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """Newer metadata within a follower's epoch: what the cluster's metadata says, hence the role ``metadata``."""
-    topic_id = topic_id_of(match["id"])
-    row = {"role": "metadata", "topic_id": topic_id, **state_of(match["state"], match["tp"])}
-    return Fact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
+#: Newer metadata within a follower's epoch: what the cluster's metadata says, hence the role ``metadata``.
+_follower_update = with_topic_id(typed("leader_and_isr", role="metadata"))
 
 
 def _named_id(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -109,8 +106,8 @@ TEMPLATES = (
     Template(
         "leadership.follower_update",
         _LOGGERS,
-        rf"Skipped the become-follower state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since it "
-        r"is already a follower with leader epoch -?\d+\.",
+        rf"Skipped the become-follower state change for {TP} with topic id (?P<topic_id>{_ID}),? (?:and )?{_STATE} "
+        r"since it is already a follower with leader epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _follower_update,
     ),

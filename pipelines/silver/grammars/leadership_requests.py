@@ -5,28 +5,11 @@ Up to 0.11 a text starts with a small letter, after ``Broker 1 `` in place of ``
 
 from __future__ import annotations
 
-import re
-
-from pipelines.silver.grammar import Context, Facts, Template
-from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import state_of
+from pipelines.silver.grammar import Template
 from pipelines.silver.typed import TP, lifecycle_event, node, typed
-from pipelines.silver.values import PARTITION, i32
+from pipelines.silver.values import PARTITION
 
 _LOGGERS = ("state.change.logger",)
-
-
-def _state(role: str) -> Facts:
-    """The state of a partition in a controller's request, with the controller."""
-
-    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-        row = state_of(match["state"], match["tp"])
-        row.update(
-            role=role, controller_id=i32(match["controller_id"]), controller_epoch=i32(match["controller_epoch"])
-        )
-        return (Fact("leader_and_isr", row),)
-
-    return facts
 
 
 _stopping = lifecycle_event("stopping_replicas")
@@ -56,7 +39,7 @@ TEMPLATES = (
         _LOGGERS,
         rf"[Rr]eceived LeaderAndIsr request (?P<state>\w*\(.*\)) correlation id -?\d+ {_FROM}(?: for partition {TP})?",
         "ReplicaManager.becomeLeaderOrFollower, ZooKeeper; TRACE",
-        _state("request"),
+        typed("leader_and_isr", role="request"),
     ),
     Template(
         "leadership.leader_unavailable",
@@ -72,7 +55,7 @@ TEMPLATES = (
         rf"[Cc]ached leader info (?P<state>.*) for partition {TP} in response to UpdateMetadata request sent by "
         r"controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+) with correlation id -?\d+",
         "MetadataCache.updateMetadata, ZooKeeper; TRACE since 2.6",
-        _state("metadata"),
+        typed("leader_and_isr", role="metadata"),
     ),
     Template(
         "leadership.metadata_deleted",

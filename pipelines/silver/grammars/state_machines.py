@@ -7,8 +7,8 @@ from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import COLON_STATE, colon_state, equals_state, state_of
-from pipelines.silver.typed import TP, controller_event, epoch, typed
+from pipelines.silver.states import COLON_STATE, equals_state
+from pipelines.silver.typed import TP, controller_event, epoch, node, typed
 from pipelines.silver.values import INT_LIST, PARTITION, ints, partition_of
 
 _LOGGERS = ("state.change.logger",)
@@ -44,26 +44,8 @@ def _moved(match: re.Match[str], context: Context, record: Record) -> tuple[Fact
     return *facts, Fact("controller_events", {**row, "controller_epoch": context.epoch})
 
 
-def _without_replica(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """A replica went offline: the state that the controller wrote without it."""
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        **colon_state(match["state"]),
-        "controller_id": context.node,
-        "controller_epoch": context.epoch,
-    }
-    return (Fact("leader_and_isr", row),)
-
-
-def _sent(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """What the controller sends to a broker is what it holds for true."""
-    row = state_of(match["state"], match["tp"])
-    row.update(role="controller", controller_id=context.node, controller_epoch=context.epoch)
-    return (Fact("leader_and_isr", row),)
-
+#: What the controller holds for true: it sends that to brokers.
+_held = typed("leader_and_isr", role="controller", controller_id=node, controller_epoch=epoch)
 
 #: ``Controller 1 epoch 2``, printed once more inside the text by some lines.
 _SELF = r"(?:Controller -?\d+ epoch -?\d+ )?"
@@ -119,7 +101,7 @@ TEMPLATES = (
         rf"Partition {TP} state changed to (?P<state>{COLON_STATE}) after removing replica -?\d+ from the ISR as part "
         r"of transition to OfflineReplica",
         "ZkReplicaStateMachine.doHandleStateChanges, 2.6 and later",
-        _without_replica,
+        _held,
     ),
     Template(
         "state_machines.sent_state",
@@ -127,14 +109,14 @@ TEMPLATES = (
         r"[Ss]ending become-(?:leader|follower) LeaderAndIsr request (?P<state>\w*\(.*\)) to broker -?\d+ for "
         rf"partition {TP}",
         "AbstractControllerBrokerRequestBatch.sendLeaderAndIsrRequest; TRACE",
-        _sent,
+        _held,
     ),
     Template(
         "state_machines.sent_metadata",
         _LOGGERS,
         rf"[Ss]ending UpdateMetadata request (?P<state>\w*\(.*\)) to brokers? {INT_LIST} for partition {TP}",
         "ControllerBrokerRequestBatch.sendRequestsToBrokers, up to 2.5",
-        _sent,
+        _held,
     ),
     Template(
         "state_machines.sent_summary",

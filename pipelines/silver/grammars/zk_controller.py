@@ -10,8 +10,7 @@ from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import equals_state
-from pipelines.silver.typed import TP, node
+from pipelines.silver.typed import TP, node, typed
 from pipelines.silver.typed import controller_event as _event
 from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, partition_of
 
@@ -50,35 +49,12 @@ def _selected(match: re.Match[str], context: Context, record: Record) -> tuple[F
     state = _JSON_STATE.fullmatch(match["state"])
     if state is None:
         raise ValueError(f"no leader and ISR: {match['state'][:80]}")
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "leader": i32(state[1]),
-        "leader_epoch": i32(state[2]),
-        "isr": ints(state[3]),
-        "controller_id": context.node,
-    }
-    return (Fact("leader_and_isr", row),)
+    row = {"topic": topic, "partition": partition, "role": "controller", "controller_id": context.node}
+    written = {"leader": i32(state[1]), "leader_epoch": i32(state[2]), "isr": ints(state[3])}
+    return (Fact("leader_and_isr", {**row, **written}),)
 
 
-def _isr_written(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The controller wrote the ISR that a leader asked for."""
-    topic, partition = partition_of(match["tp"])
-    row: dict[str, object] = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "controller_id": context.node,
-    }
-    state = match.groupdict().get("state")
-    if state is None:
-        row.update(isr=ints(match["isr"]), partition_epoch=i32(match["version"]))
-    else:
-        written = equals_state(state)
-        row.update({key: written[key] for key in ("leader", "leader_epoch", "isr", "partition_epoch")})
-    return (Fact("leader_and_isr", row),)
-
+_isr_written = typed("leader_and_isr", role="controller", controller_id=node)
 
 TEMPLATES = (
     Template(
@@ -217,7 +193,8 @@ TEMPLATES = (
     Template(
         "controller_zk.isr_written",
         _CONTROLLER,
-        rf"ISR for partition {TP} updated to \[(?P<isr>[-\d,]*)\] and zkVersion updated to \[(?P<version>-?\d+)\]",
+        rf"ISR for partition {TP} updated to \[(?P<isr>[-\d,]*)\] and zkVersion updated to "
+        r"\[(?P<partition_epoch>-?\d+)\]",
         "KafkaController.processAlterIsr, 2.7 to 3.2; DEBUG",
         _isr_written,
     ),
