@@ -109,7 +109,7 @@ def lifecycle_event(event: object, mode: str | None = None) -> Facts:
     return typed("broker_lifecycle", event=event, mode=mode, detail=logged)
 
 
-def controller_event(event: str, **columns: object) -> Facts:
+def controller_event(event: object, **columns: object) -> Facts:
     """A grammar function for what a controller says (``controller_events``)."""
     return typed("controller_events", event=event, detail=logged, **columns)
 

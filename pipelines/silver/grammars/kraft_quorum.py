@@ -5,72 +5,53 @@ from __future__ import annotations
 import re
 
 from pipelines.silver.grammar import Context, Template
-from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import i32, optional_i32
+from pipelines.silver.typed import controller_event as _event
+from pipelines.silver.typed import node
+from pipelines.silver.values import i32
 
 _QUORUM = ("QuorumController",)
-_MAX_DETAIL = 500
 
 
-def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
+#: An epoch may begin without a leader.
+_NONE = "(none)"
 
 
-def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(match, "controller_elected", subject_broker_id=context.node, controller_epoch=i32(match["epoch"])),)
+def _new_leader(match: re.Match[str], context: Context) -> str:
+    return "other" if match["subject_broker_id"] == _NONE else "controller_elected"
 
 
-def _new_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """An epoch may begin without a leader: ``(none)``."""
-    leader = match["leader"]
-    known = leader.lstrip("-").isdigit()
-    return (
-        _event(
-            match,
-            "controller_elected" if known else "other",
-            subject_broker_id=i32(leader) if known else None,
-            controller_epoch=i32(match["epoch"]),
-        ),
-    )
-
-
-def _resigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    epoch = optional_i32(match.groupdict().get("epoch"))
-    return (_event(match, "controller_resigned", subject_broker_id=context.node, controller_epoch=epoch),)
-
-
-def _other(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(match, "other"),)
+def _leader(match: re.Match[str], context: Context) -> int | None:
+    return None if match["subject_broker_id"] == _NONE else i32(match["subject_broker_id"])
 
 
 TEMPLATES = (
     Template(
         "controller_kraft.elected",
         _QUORUM,
-        r"Becoming (?:the active controller|active) at (?:controller )?epoch (?P<epoch>\d+)[,.].*",
+        r"Becoming (?:the active controller|active) at (?:controller )?epoch (?P<controller_epoch>\d+)[,.].*",
         "QuorumController.claim",
-        _elected,
+        _event("controller_elected", subject_broker_id=node),
     ),
     Template(
         "controller_kraft.new_leader",
         _QUORUM,
-        r"In the new epoch (?P<epoch>\d+), the leader is (?P<leader>-?\d+|\(none\))\.",
+        r"In the new epoch (?P<controller_epoch>\d+), the leader is (?P<subject_broker_id>-?\d+|\(none\))\.",
         "QuorumController.handleLeaderChange, 3.3 and later",
-        _new_leader,
+        _event(_new_leader, subject_broker_id=_leader),
     ),
     Template(
         "controller_kraft.resigned",
         _QUORUM,
-        r"Renouncing the leadership (?:at oldEpoch (?P<epoch>\d+) )?due to a metadata log event\. .*",
+        r"Renouncing the leadership (?:at oldEpoch (?P<controller_epoch>\d+) )?due to a metadata log event\. .*",
         "QuorumController.handleLeaderChange",
-        _resigned,
+        _event("controller_resigned", subject_broker_id=node),
     ),
     Template(
         "controller_kraft.still_leader",
         _QUORUM,
         r"We were the leader in epoch \d+, and are still the leader in the new epoch \d+\.",
         "QuorumController.handleLeaderChange, 3.3 and later",
-        _other,
+        _event("other"),
     ),
     Template(
         "controller_kraft.event_failed",
@@ -78,14 +59,14 @@ TEMPLATES = (
         r"\w+(?:[(\[]-?\d+[)\]])?: (?:event failed with|event unable to start processing because of|failed "
         r"with|unable to start processing because of) .*",
         "QuorumController.handleEventException",
-        _other,
+        _event("other"),
     ),
     Template(
         "controller_kraft.event_failed",
         _QUORUM,
         r"unable to start processing \w+ because of .*",
         "QuorumController.handleEventException, 2.8 to 3.1",
-        _other,
+        _event("other"),
     ),
     Template(
         "controller_kraft.balanced",
@@ -166,7 +147,7 @@ TEMPLATES = (
         ("EventPerformanceMonitor",),
         r"Exceptionally slow controller event .* took -?\d+ ms\.",
         "EventPerformanceMonitor.observeEvent, 4.0 and later: a stalled controller",
-        _other,
+        _event("other"),
     ),
     Template(
         "controller_kraft.producer_ids",

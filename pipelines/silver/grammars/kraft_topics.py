@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import controller_event, with_topic_id
 from pipelines.silver.values import topic_id_of
 
 _REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-_MAX_DETAIL = 500
 _CREATED_TOPIC = re.compile(
     r"CreatableTopic\(name='(?P<name>[^']*)', numPartitions=-?\d+, replicationFactor=-?\d+, assignments=\[.*?\], "
     r"configs=\[.*?\]\): (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)(?:, (?=CreatableTopic\()|$)",
@@ -22,20 +22,6 @@ _DELETED_TOPIC = re.compile(
     r"\(.*?\))?)\}(?:, (?=\{id: )|$)",
     re.ASCII,
 )
-
-
-def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
-
-
-def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, topic_id = match["topic"], topic_id_of(match["id"])
-    return _event(match, "topic_created", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
-
-
-def _topic_removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, topic_id = match["topic"], topic_id_of(match["id"])
-    return _event(match, "topic_deleted", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
 
 
 def _topics_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -60,13 +46,10 @@ def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for result in _results(_DELETED_TOPIC, match["results"]):
-        topic_id, topic = result["id"], result["name"]
-        if result["code"] != "SUCCESS":
-            continue
-        facts.append(
-            Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id_of(topic_id)})
-        )
-        facts.extend(topic_fact(topic, topic_id_of(topic_id)))
+        if result["code"] == "SUCCESS":
+            topic, topic_id = result["name"], topic_id_of(result["id"])
+            facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id}))
+            facts.extend(topic_fact(topic, topic_id))
     return tuple(facts)
 
 
@@ -74,16 +57,16 @@ TEMPLATES = (
     Template(
         "controller_kraft.topic_created",
         _REPLICATION,
-        r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<id>[\w-]+)\.",
+        r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(TopicRecord)",
-        _topic_created,
+        with_topic_id(controller_event("topic_created")),
     ),
     Template(
         "controller_kraft.topic_removed",
         _REPLICATION,
-        r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<id>[\w-]+)\.",
+        r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(RemoveTopicRecord)",
-        _topic_removed,
+        with_topic_id(controller_event("topic_deleted")),
     ),
     Template(
         "controller_kraft.topics_created",
