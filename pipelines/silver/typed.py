@@ -74,19 +74,26 @@ def typed(table: str, **columns: object) -> Facts:
         raise ValueError(f"{table} has no {', '.join(sorted(unknown))}")
     needs_partition = "partition" in spec and not spec["partition"].nullable
 
+    #: Number, column and reader of a pattern's groups.
+    plans: dict[str, list[tuple[int, str, Callable[[str], object]]]] = {}
+
     def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-        row = dict(constants)
-        groups = match.groupdict()
-        name, state = groups.pop("tp", None), groups.pop("state", None)
-        if state is not None:
-            row.update(state_of(state, name))
+        groups = match.re.groupindex
+        plan = plans.get(match.re.pattern)
+        if plan is None:
+            read_here = [name for name in groups if name not in columns and name not in ("tp", "state")]
+            plan = plans[match.re.pattern] = [(groups[name], name, readers[name]) for name in read_here]
+        row = constants.copy()
+        name = match["tp"] if "tp" in groups else None
+        if "state" in groups:
+            row.update(state_of(match["state"], name))
         elif name is not None:
             row["topic"], row["partition"] = partition_of(name)
         elif needs_partition and "partition" not in groups:
             row["topic"], row["partition"] = context.owner()
-        for column, text in groups.items():
-            if text is not None and column not in columns:
-                row[column] = readers[column](text)
+        for group, column, read in plan:
+            if (text := match[group]) is not None:
+                row[column] = read(text)
         for column, function in computed:
             row[column] = function(match, context)
         return (Fact(table, row),)

@@ -7,10 +7,11 @@ import re
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import COMMITTED, PENDING, STATES, fields, isr_of
 from pipelines.silver.record import Fact, Record
+from pipelines.silver.typed import logged, typed
 from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, ints, optional_i64
 
 _LOGGERS = ("Partition",)
-_MAX_DETAIL = 500
+_DETAIL_CHARS_MAX = 500
 
 _LAGGING = r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)"
 _OUT_OF_SYNC = re.compile(_LAGGING, re.ASCII)
@@ -66,15 +67,6 @@ def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     )
 
 
-def _expand(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _isr_change(context, "expand", isr=ints(match[2]), previous_isr=ints(match[1]))
-
-
-def _committed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    isr, under_min_isr, version = match.groups()
-    return _isr_change(context, "committed", isr=ints(isr), partition_epoch=i32(version), detail=under_min_isr)
-
-
 def _committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
@@ -111,33 +103,29 @@ def _sent_state(text: str) -> dict[str, object]:
 
 def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     kind, columns = _proposed_state(match[1])
-    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_MAX_DETAIL])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
 def _pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """2.7 to 3.0: the state to be sent is printed before the pending one."""
     kind, columns = _proposed_state(match[2])
     columns.update(_sent_state(match[1]))
-    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_MAX_DETAIL])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def _refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     _, columns = _proposed_state(match[1])
-    return _isr_change(context, "refused", **columns, detail=match[2][:_MAX_DETAIL])
+    return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def _refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
-    return _isr_change(context, "refused", **_sent_state(match[1]), detail=match[0][:_MAX_DETAIL])
-
-
-def _refused_version(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _isr_change(context, "refused", detail=match[0])
+    return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
 
 
 def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     _, columns = _proposed_state(match[1])
-    return _isr_change(context, "committed", **columns, detail=match[2][:_MAX_DETAIL])
+    return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 _STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
@@ -146,10 +134,10 @@ TEMPLATES = (
     Template(
         "partition.isr_committed",
         _LOGGERS,
-        rf"ISR updated (?:from AlterIsr )?to ({INT_LIST})\s*?(\(under-min-isr\))? *and (?:zkV|v)ersion updated to "
-        r"\[?(-?\d+)\]?",
+        rf"ISR updated (?:from AlterIsr )?to (?P<isr>{INT_LIST})\s*?(?P<detail>\(under-min-isr\))? *and "
+        r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>-?\d+)\]?",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
-        _committed,
+        typed("isr_changes", change="committed"),
     ),
     Template(
         "partition.isr_committed",
@@ -169,9 +157,9 @@ TEMPLATES = (
     Template(
         "partition.isr_expand",
         _LOGGERS,
-        rf"Expanding ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})",
+        rf"Expanding ISR (?:for partition {PARTITION} )?from (?P<previous_isr>{INT_LIST}) to (?P<isr>{INT_LIST})",
         "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
-        _expand,
+        typed("isr_changes", change="expand"),
     ),
     Template(
         "partition.isr_pending",
@@ -229,7 +217,7 @@ TEMPLATES = (
         _LOGGERS,
         r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
         "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
-        _refused_version,
+        typed("isr_changes", change="refused", detail=logged),
     ),
     Template(
         "partition.isr_committed_without_us",

@@ -22,17 +22,8 @@ _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.A
 
 #: What `PartitionRegistration.diff` prints, in this order, if it changed.
 _DIFF = (
-    "replicas",
-    "directories",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "leader",
-    "leaderRecoveryState",
-    "leaderEpoch",
-    "elr",
-    "lastKnownElr",
-    "partitionEpoch",
+    "replicas directories isr removingReplicas addingReplicas leader leaderRecoveryState leaderEpoch elr lastKnownElr "
+    "partitionEpoch"
 )
 
 _LIST = r"\[[\d, ]*\]"
@@ -61,7 +52,7 @@ def _arrows(text: str) -> dict[str, str]:
         if match is None:
             raise ValueError(f"no change: {part[:80]}")
         after[match[1]] = match[3]
-    if list(after) != [name for name in _DIFF if name in after]:
+    if list(after) != [name for name in _DIFF.split() if name in after]:
         raise ValueError(f"no changes of a partition: {text[:80]}")
     return after
 
