@@ -7,14 +7,13 @@ from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.typed import TP, lifecycle_event, logged, typed
+from pipelines.silver.typed import TP, logged, typed
 from pipelines.silver.values import i64
 
 _THREAD = ("ReplicaFetcherThread",)
 
-
 _decided = partial(typed, "truncations", source="fetcher", detail=logged)
-#: ``from`` is the offset that the follower asked for: its log end offset.
+#: The previous end offset is the offset that the follower asked for.
 _out_of_range = typed(
     "truncations",
     source="out_of_range",
@@ -22,7 +21,6 @@ _out_of_range = typed(
     detail=logged,
 )
 _not_allowed = typed("truncations", source="out_of_range", reason="not_allowed", detail=logged)
-_fatal = lifecycle_event("fatal")
 _epoch_reply = typed("truncations", source="epoch_reply", reason="leader_epoch", detail=logged)
 
 
@@ -32,7 +30,8 @@ def _offset(match: re.Match[str], context: Context) -> int:
 
 
 def _halted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return *_not_allowed(match, context, record), *_fatal(match, context, record)
+    fatal = Fact("broker_lifecycle", {"event": "fatal", "detail": logged(match, context)})
+    return *_not_allowed(match, context, record), fatal
 
 
 _TRUNCATION_STATE = (
