@@ -116,10 +116,7 @@ HIGH_WATERMARKS = silver_table(
     column("leader_high_watermark", LONG, "Leader's high watermark in a follower's line"),
     column(
         "replica_end_offsets",
-        structs(
-            required("replica_id", INT, "Replica"),
-            column("log_end_offset", LONG, "Its log end offset"),
-        ),
+        structs(required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset")),
         "Log end offsets of the replicas, where the line lists them",
     ),
 )
@@ -154,18 +151,12 @@ DELAYED_OPERATION_CHECKS = silver_table(
     column("required_offset", LONG, "requiredOffset: last offset + 1"),
     column(
         "acked",
-        structs(
-            required("replica_id", INT, "Replica"),
-            column("log_end_offset", LONG, "Its log end offset"),
-        ),
+        structs(required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset")),
         "Replicas that have the required offset",
     ),
     column(
         "awaiting",
-        structs(
-            required("replica_id", INT, "Replica"),
-            column("log_end_offset", LONG, "Its log end offset"),
-        ),
+        structs(required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset")),
         "Replicas that have not",
     ),
     column("unblocked", INT, "Operations unblocked"),

@@ -66,18 +66,8 @@ TEMPLATES = (
         r"Deleting all segments because logEndOffset .*",
         "LogLoader.load: segments were removed from the file system",
     ),
-    Template(
-        "log.flushed",
-        _LOG,
-        r"Flushing log .*",
-        "UnifiedLog.flush; DEBUG",
-    ),
-    Template(
-        "log.read",
-        _LOG,
-        r"Reading (?:maximum )?-?\d+ bytes (?:from|at) offset -?\d+ .*",
-        "LocalLog.read; TRACE",
-    ),
+    Template("log.flushed", _LOG, r"Flushing log .*", "UnifiedLog.flush; DEBUG"),
+    Template("log.read", _LOG, r"Reading (?:maximum )?-?\d+ bytes (?:from|at) offset -?\d+ .*", "LocalLog.read; TRACE"),
     Template(
         "log.first_unstable_offset",
         _LOG,

@@ -71,13 +71,7 @@ TEMPLATES = (
         r"\d+ ms",
         "Log.loadSegments, 0.10.2 to 1.0, of a folder whose replica was deleted before the broker restarted: nobody's",
     ),
-    Template(
-        "log.loading",
-        _MANAGER,
-        r"Loading logs(?: from log dirs .*)?\.?",
-        "LogManager.loadLogs",
-        _loading,
-    ),
+    Template("log.loading", _MANAGER, r"Loading logs(?: from log dirs .*)?\.?", "LogManager.loadLogs", _loading),
     Template(
         "log.loading",
         _MANAGER,
@@ -129,12 +123,7 @@ TEMPLATES = (
         rf"Log for partition {PARTITION} is marked as stray and renamed to .*",
         "LogManager.asyncDelete, 3.7 and later",
     ),
-    Template(
-        "log.deleted",
-        _MANAGER,
-        rf"Deleted log for partition {PARTITION} in .*\.",
-        "LogManager.deleteLogs",
-    ),
+    Template("log.deleted", _MANAGER, rf"Deleted log for partition {PARTITION} in .*\.", "LogManager.deleteLogs"),
     Template(
         "log.directory_created",
         _MANAGER,
