@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
@@ -16,7 +17,6 @@ _HANDLERS = (
     "ZkConfigManager",
     "ZkConfigManager$ConfigChangedNotificationHandler",
 )
-_PUBLISHER = ("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
 
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.
@@ -134,124 +134,122 @@ def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[F
     )
 
 
+_dump_line = partial(Template, loggers=_DUMP)
+_handlers = partial(Template, loggers=_HANDLERS)
+_publisher = partial(
+    Template, loggers=("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
+)
+
 TEMPLATES = (
-    Template(
+    _dump_line(
         "configs.broker_dump",
-        _DUMP,
         r"KafkaConfig values:",
         "AbstractConfig.logAll; logged by AbstractConfig since 4.0; several times per start",
         _dump,
     ),
     Template(
         "configs.other_dump",
-        (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
         r"\w*Config values:",
         "AbstractConfig.logAll of clients, groups and plug-ins",
+        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
     ),
     Template(
         "configs.unused",
-        (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
         r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated "
         r".*|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
         "AbstractConfig.logUnused, KafkaConfig.validateValues",
+        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
     ),
     Template(
         "configs.log_created",
-        ("LogManager",),
         rf"Created log for partition ({PARTITION}) in .*? with properties \{{(.*)\}}\.?",
         "LogManager.getOrCreateLog; overrides only since 2.8.1",
         _created_log,
+        loggers=("LogManager",),
     ),
     Template(
         "configs.log_manager",
-        ("LogManager",),
         r"(?:Reconfigure .* from .* to .*|(?!Created log).*message\.format\.version.*)",
         "LogManager, message format versions to 3.x",
+        loggers=("LogManager",),
     ),
-    Template(
+    _handlers(
         "configs.notification",
-        _HANDLERS,
         r"(?:Processing config change notification\(s\)\.\.\.|Purging config change notification .*|Version [12] "
         r"config change notification .*)",
         "DynamicConfigManager.processAllConfigChanges, 0.9; ConfigChangedNotificationHandler: what it cannot read",
     ),
-    Template(
+    _handlers(
         "configs.override",
-        _HANDLERS,
         r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: "
         r"(?:(?:Map|HashMap)\(|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
         _override,
     ),
-    Template(
+    _handlers(
         "configs.override",
-        _HANDLERS,
         r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: "
         r"(?:\w*\(|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",
         _override,
     ),
-    Template(
+    _publisher(
         "configs.topic",
-        _PUBLISHER,
         r"Updating topic (?P<entity>[\w.-]+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
         _topic,
     ),
     Template(
         "configs.topic_object",
-        ("AdminManager",),
         r"Updating topic [\w.-]+ with new configuration .*",
         "AdminManager.alterTopicConfigs, up to 2.7: printed as an object; DynamicConfigManager has the values",
+        loggers=("AdminManager",),
     ),
-    Template(
+    _publisher(
         "configs.cluster",
-        _PUBLISHER,
         r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
         _cluster,
     ),
-    Template(
+    _publisher(
         "configs.node",
-        _PUBLISHER,
         r"Updating (?:broker|node) (?P<entity>-?\d+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
         _node,
     ),
-    Template(
+    _publisher(
         "configs.other_entity",
-        _PUBLISHER,
         r"Updating (?:client metrics|group) .* with new configuration : ?.*",
         "DynamicConfigPublisher.onMetadataUpdate, 3.8 and later",
     ),
     Template(
         "configs.replayed",
-        ("ConfigurationControlManager",),
         r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
         r"set configuration (?P<key>\S+) to (?P<value>(?:\S.*)?)",
         "ConfigurationControlManager.replay(ConfigRecord)",
         _replayed,
+        loggers=("ConfigurationControlManager",),
     ),
     Template(
         "configs.validation_error",
-        ("ConfigurationControlManager",),
         r"(?:Unknown server error validating Alter Configs|Skipping unsupported config .* for resource .* during "
         r"replay|(?:Generating cluster-level|Removing broker-level) min\.insync\.replicas .*)",
         "ConfigurationControlManager.validateAlterConfig",
+        loggers=("ConfigurationControlManager",),
     ),
     Template(
         "configs.topic_property",
-        ("TopicConfigHandler",),
         r"(?:Setting .* on broker -?\d+ for topic: .*|Removing .* from broker -?\d+ for topic .*|Topic configuration "
         r".*|Log configuration .*|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
         "TopicConfigHandler: throttles and message formats",
+        loggers=("TopicConfigHandler",),
     ),
     Template(
         "configs.reconfigured",
-        ("DynamicBrokerConfig",),
         r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
         r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: "
         r"(?:Set|HashSet)\(.*\))",
         "DynamicBrokerConfig: the publishers above have the values",
+        loggers=("DynamicBrokerConfig",),
     ),
 )

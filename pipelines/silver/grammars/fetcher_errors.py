@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.grammars.fetcher_events import fetcher_event as _event
@@ -11,9 +12,6 @@ from pipelines.silver.printed import FETCH_DATA, fields, mapping, partitions
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.typed import TP, lifecycle_event
 from pipelines.silver.values import ID_PARTITION, i64, option, optional_i32, optional_i64, partition_of
-
-_THREAD = ("ReplicaFetcherThread",)
-_MANAGER = ("ReplicaFetcherManager",)
 
 _ERROR_CHARS_MAX = 500
 
@@ -68,182 +66,160 @@ def _delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return tuple(_event(context, partition, "delayed", error=cause) for partition in partitions(match[2]))
 
 
+_thread = partial(Template, loggers=("ReplicaFetcherThread",))
+_manager = partial(Template, loggers=("ReplicaFetcherManager",))
+
 TEMPLATES = (
-    Template(
+    _thread(
         "fetcher.failed",
-        _THREAD,
         rf"Partition {TP} marked as failed",
         "AbstractFetcherThread.markPartitionFailed, 2.4 and later",
         fetcher_facts("failed"),
     ),
-    Template(
+    _thread(
         "fetcher.fenced",
-        _THREAD,
         rf"Partition {TP} has an older epoch \((?P<leader_epoch>-?\d+)\) than the current leader\. Will await the new "
         r"LeaderAndIsr state before resuming fetching\.",
         "AbstractFetcherThread.onPartitionFenced, 2.1 and later",
         fetcher_facts("fenced", error="older epoch than the current leader"),
     ),
-    Template(
+    _thread(
         "fetcher.ahead_of_leader",
-        _THREAD,
         rf"Partition {TP} has an? (?:new|newer) epoch \((?P<leader_epoch>-?\d+)\) than the current leader\. [rR]etry "
         r"the partition later\.?",
         "AbstractFetcherThread.onPartitionFenced, 2.6 and later",
         # the leader does not know the follower's epoch yet: fetched again later
         fetcher_facts("delayed", error="newer epoch than the current leader"),
     ),
-    Template(
+    _thread(
         "fetcher.leader_behind",
-        _THREAD,
         rf"Remote broker has a smaller leader epoch for partition {TP} than this replica's current leader epoch of "
         r"(?P<leader_epoch>-?\d+)\.",
         "AbstractFetcherThread.processFetchRequest, 2.1 and later; DEBUG",
         fetcher_facts("error", error="smaller leader epoch at the remote broker"),
     ),
-    Template(
+    _thread(
         "fetcher.not_leader",
-        _THREAD,
         rf"Remote broker is not the leader for partition {TP}, which could indicate that the partition is being moved",
         "AbstractFetcherThread.processFetchRequest; DEBUG since 2.1",
         fetcher_facts("error", error="remote broker is not the leader"),
     ),
-    Template(
+    _thread(
         "fetcher.answered_error",
-        _THREAD,
         rf"Received (?P<error>[A-Z_]+) from the leader for partition {TP}\. This error may be returned transiently .*",
         "AbstractFetcherThread.processFetchRequest, 2.7 and later",
         fetcher_facts("error", error=lambda match, _: match["error"][:_ERROR_CHARS_MAX]),
     ),
-    Template(
+    _thread(
         "fetcher.answered_error",
-        _THREAD,
         rf"Retrying leaderEpoch request for partition {TP} as the leader reported an error: (?P<error>.*)",
         "AbstractFetcherThread.fetchAndTruncate / maybeTruncateToEpochEndOffsets",
         fetcher_facts("error", error=lambda match, _: match["error"][:_ERROR_CHARS_MAX]),
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"Error for partition {TP} at offset (?P<offset>-?\d+)",
         "AbstractFetcherThread.processFetchRequest, 1.1 and later",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"Error for partition {TP} to broker -?\d+:(?P<cause>.*)",
         "AbstractFetcherThread.processFetchRequest, up to 1.0",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"(?:(?:Error|Unexpected error occurred) while|[Ee]rror) processing data for partition {TP}(?:(?: at)? "
         r"offset (?P<offset>-?\d+))?",
         "AbstractFetcherThread.processFetchRequest",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"Found invalid messages during fetch for partition {TP} offset (?P<offset>-?\d+)(?: error (?P<cause>.*))?",
         "AbstractFetcherThread.processFetchRequest",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"(?:Failed to truncate|Unexpected error occurred during truncation for) {TP}(?: at offset "
         r"(?P<offset>-?\d+))?",
         "AbstractFetcherThread.doTruncate",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"Error getting offset for partition {TP}(?: to broker -?\d+)?",
         "AbstractFetcherThread.handleOutOfRangeError",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"Could not fetch offset for {TP} due to error: (?P<cause>.*)",
         "AbstractFetcherThread.handleOutOfRangeError, 2.1 and later",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         rf"(?:Could not build|Error building) remote log auxiliary state for {TP}(?: due to error: (?P<cause>.*))?",
         "AbstractFetcherThread.handleOffsetsMovedToTieredStorage, 3.5 and later",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes for partition "
         rf"{TP}\. .*",
         "ReplicaFetcherThread.maybeWarnIfOversizedRecords",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.oversized_unnamed",
-        _THREAD,
         r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes\. .*",
         "ReplicaFetcherThread.warnIfMessageOversized, 0.9: of which partition it does not say",
     ),
-    Template(
+    _thread(
         "fetcher.response_error",
-        _THREAD,
         rf"Error in (?:response for fetch request|fetch to broker -?\d+, request) {_FETCH_REQUEST}",
         "AbstractFetcherThread.processFetchRequest; 'in fetch to broker' up to 1.1",
         _response_error,
     ),
-    Template(
+    _thread(
         "fetcher.response_error_unnamed",
-        _THREAD,
         r"Error in fetch kafka\.server\.ReplicaFetcherThread\$FetchRequest@[0-9a-f]+(?:\. Possible cause: .*)?",
         "AbstractFetcherThread.processFetchRequest, up to 0.10.1: the partitions are not printed",
     ),
-    Template(
+    _thread(
         "fetcher.delayed",
-        _THREAD,
         r"Handling errors in (\w+) for partitions (.*)",
         "AbstractFetcherThread.handlePartitionsWithErrors, 2.2 and later; DEBUG",
         _delayed,
     ),
-    Template(
+    _thread(
         "fetcher.delayed",
-        _THREAD,
         r"[hH]andling (errors for partitions|partitions with error for) (.*)",
         "AbstractFetcherThread.handlePartitionsWithErrors, up to 2.1",
         _delayed,
     ),
-    Template(
+    _thread(
         "fetcher.tiered",
-        _THREAD,
         r"(?:Received error OFFSET_MOVED_TO_TIERED_STORAGE, at fetch offset: .*|Current offset .* is out of range or "
         r"moved to remote tier\. .*)",
         "AbstractFetcherThread, 3.5 and later; DEBUG",
     ),
-    Template(
+    _thread(
         "fetcher.endpoint_close",
-        _THREAD,
         r"(?:Failed to initiate shutdown of|Failed to close|Fail to close leader endpoint) .*",
         "ReplicaFetcherThread.initiateShutdown / awaitShutdown",
     ),
-    Template(
+    _thread(
         "fetcher.disk_error",
-        _THREAD,
         r"Disk error while replicating data for .*",
         "ReplicaFetcherThread.processPartitionData, up to 1.0; FATAL",
         lifecycle_event("log_dir_failure"),
     ),
-    Template(
+    _manager(
         "fetcher.manager_shutdown",
-        _MANAGER,
         r"(?:shutting down|shutdown completed|Resizing fetcher thread pool size from \d+ to \d+)",
         "AbstractFetcherManager.closeAllFetchers / resizeThreadPool",
     ),

@@ -7,6 +7,7 @@ Loggers ``ReplicaFetcherThread`` and ``ReplicaFetcherManager``. The same classes
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Facts, Template
 from pipelines.silver.printed import items, mapping, partitions
@@ -14,8 +15,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
 from pipelines.silver.typed import typed
 from pipelines.silver.values import PARTITION, i32, i64, partition_of, topic_id_of
-
-_MANAGER = ("ReplicaFetcherManager",)
 
 #: ``BrokerEndPoint``: a class with ``host:port`` up to 3.9, a record with a port since 4.1; the old one has no names.
 _END_POINT = r"BrokerEndPoint(?:\(id=(?P<id>-?\d+), host=[^,()]*\)|\[id=(?P<new_id>-?\d+), host=[^,\[\]]*, port=\d+\])"
@@ -83,24 +82,23 @@ def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return tuple(fetcher_event(context, partition, "removed") for partition in partitions(match[1]))
 
 
+_manager = partial(Template, loggers=("ReplicaFetcherManager",))
+
 TEMPLATES = (
-    Template(
+    _manager(
         "fetcher.added",
-        _MANAGER,
         rf"Added fetcher to broker (?:(?P<broker>-?\d+)|{_END_POINT}) for partitions (?P<states>.*)",
         "AbstractFetcherManager.addPartitionsToFetcherThread, 2.1 and later; topic ids since 3.1",
         _added,
     ),
-    Template(
+    _manager(
         "fetcher.added",
-        _MANAGER,
         r"Added fetcher for partitions (.*)",
         "AbstractFetcherManager.addFetcherForPartitions, up to 2.0",
         _added_old,
     ),
-    Template(
+    _manager(
         "fetcher.removed",
-        _MANAGER,
         r"Removed fetcher for partitions ?(.*)",
         "AbstractFetcherManager.removeFetcherForPartitions",
         _removed,

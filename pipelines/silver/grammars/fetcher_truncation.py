@@ -10,8 +10,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.typed import TP, logged, typed
 from pipelines.silver.values import i64
 
-_THREAD = ("ReplicaFetcherThread",)
-
 _decided = partial(typed, "truncations", source="fetcher", detail=logged)
 #: The previous end offset is the offset that the follower asked for.
 _out_of_range = typed(
@@ -37,109 +35,97 @@ def _halted(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
 _TRUNCATION_STATE = (
     r"(?:Offset)?TruncationState[(\[]offset=(?P<offset>-?\d+), (?:completed|truncationCompleted)=\w+[)\]]"
 )
+_thread = partial(Template, loggers=("ReplicaFetcherThread",))
 
 TEMPLATES = (
-    Template(
+    _thread(
         "fetcher.truncate_to_high_watermark",
-        _THREAD,
         rf"Truncating partition {TP} (?:with {_TRUNCATION_STATE} due )?to local high watermark "
         r"(?P<high_watermark>-?\d+)",
         "AbstractFetcherThread.truncateToHighWatermark, 2.4 and later; 'with' since 3.1",
         _decided(reason="high_watermark", offset=_offset),
     ),
-    Template(
+    _thread(
         "fetcher.truncate_to_leader_epoch",
-        _THREAD,
         rf"Truncating partition {TP} with {_TRUNCATION_STATE} due to leader epoch and offset "
         r"EpochEndOffset\(errorCode=-?\d+, partition=\d+, leaderEpoch=(?P<leader_epoch>-?\d+), endOffset=-?\d+\)",
         "AbstractFetcherThread.maybeTruncateToEpochEndOffsets, 3.1 and later; before, only the log layer's line",
         _decided(reason="leader_epoch"),
     ),
-    Template(
+    _thread(
         "fetcher.below_high_watermark",
-        _THREAD,
         rf"Truncating {TP} to offset (?P<offset>-?\d+) below high watermark (?P<high_watermark>-?\d+)",
         "ReplicaFetcherThread.truncate, 2.0 to 4.0, after it truncated; the log layer has it later",
         typed("truncations", source="below_high_watermark"),
     ),
-    Template(
+    _thread(
         "fetcher.out_of_range",
-        _THREAD,
         rf"Current offset (?P<previous_end_offset>-?\d+) for partition {TP} (?:is )?out of range.*?[rR]eset (?:fetch "
         r")?offset to (?P<offset>-?\d+)",
         "AbstractFetcherThread.handleOutOfRangeError; ERROR up to 0.11",
         _out_of_range,
     ),
-    Template(
+    _thread(
         "fetcher.out_of_range",
-        _THREAD,
         rf"(?:Truncate fully and reset|Reset) fetch offset for partition {TP} from (?P<previous_end_offset>-?\d+) to "
         r"(?:the )?current (?:leader's (?:latest|start) offset|local replica's end offset) (?P<offset>-?\d+)(?: "
         r"because .*)?",
         "AbstractFetcherThread.fetchOffsetAndTruncate / fetchOffsetAndApplyTruncateAndBuild",
         _out_of_range,
     ),
-    Template(
+    _thread(
         "fetcher.out_of_range",
-        _THREAD,
         rf"Replica -?\d+ for partition {TP} reset its fetch offset from (?P<previous_end_offset>-?\d+) to current "
         r"leader -?\d+'s (?:latest|start) offset (?P<offset>-?\d+)",
         "ReplicaFetcherThread.handleOffsetOutOfRange, up to 0.11",
         _out_of_range,
     ),
-    Template(
+    _thread(
         "fetcher.truncation_not_allowed_unnamed",
-        _THREAD,
         r"(?:Exiting|Halting) because log truncation is not allowed for topic \S+, [Cc]urrent leader -?\d+'s latest "
         r"offset -?\d+ is less than replica -?\d+'s latest offset -?\d+",
         "ReplicaFetcherThread.handleOffsetOutOfRange, up to 0.10.0: of which partition it does not say; FATAL",
     ),
-    Template(
+    _thread(
         "fetcher.truncation_not_allowed",
-        _THREAD,
         rf"(?:Exiting|Halting) because log truncation is not allowed for partition {TP}, [Cc]urrent leader(?: "
         r"-?\d+)?'s latest offset (?P<offset>-?\d+) is less than replica(?: -?\d+)?'s latest offset "
         r"(?P<previous_end_offset>-?\d+)",
         "ReplicaFetcherThread.handleOffsetOutOfRange, up to 2.0 (KAFKA-3410); FATAL",
         _halted,
     ),
-    Template(
+    _thread(
         "fetcher.epoch_reply",
-        _THREAD,
         rf"Based on (?:replica|follower)'s leader epoch, leader replied with an unknown offset in {TP}\. (?:The "
         r"initial fetch offset|High watermark) (?P<offset>-?\d+) will be used for truncation\.",
         "AbstractFetcherThread.getOffsetTruncationState",
         _epoch_reply,
     ),
-    Template(
+    _thread(
         "fetcher.epoch_reply",
-        _THREAD,
         r"Based on (?:replica|follower)'s leader epoch, leader replied with epoch (?P<leader_epoch>-?\d+) unknown to "
         rf"the (?:replica|follower) for {TP}\. Will truncate to (?P<offset>-?\d+) and send another leader epoch "
         r"request to the leader\.",
         "AbstractFetcherThread.getOffsetTruncationState, 2.0 and later (KIP-279)",
         _epoch_reply,
     ),
-    Template(
+    _thread(
         "fetcher.epoch_reply",
-        _THREAD,
         r"Based on (?:replica|follower)'s leader epoch, leader replied with epoch (?P<leader_epoch>-?\d+) below any "
         rf"(?:replica|follower)'s tracked epochs for {TP}\. The leader's offset only (?P<offset>-?\d+) will be used "
         r"for truncation\.",
         "AbstractFetcherThread.getOffsetTruncationState, 2.0 and later",
         _epoch_reply,
     ),
-    Template(
+    _thread(
         "fetcher.epoch_reply",
-        _THREAD,
         r"Based on follower's leader epoch, leader replied with an offset (?P<offset>-?\d+) >= the follower's log "
         rf"end offset -?\d+ in {TP}\. No truncation needed\.",
         "ReplicaFetcherThread.maybeTruncate, 0.11 to 1.1",
         _epoch_reply,
     ),
-    Template(
+    _thread(
         "fetcher.epoch_reply",
-        _THREAD,
         r"Leader or \w+ is on protocol version where leader epoch is not considered in the OffsetsForLeaderEpoch "
         rf"response\. The leader's offset (?P<offset>-?\d+) will be used for truncation in {TP}\.",
         "AbstractFetcherThread.getOffsetTruncationState",

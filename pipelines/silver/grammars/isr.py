@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import COMMITTED, PENDING, STATES, fields, isr_of
@@ -10,7 +11,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.typed import logged, typed
 from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, ints, optional_i64
 
-_LOGGERS = ("Partition",)
 _DETAIL_CHARS_MAX = 500
 
 _LAGGING = r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)"
@@ -129,107 +129,94 @@ def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 
 _STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
+_logged = partial(Template, loggers=("Partition",))
 
 TEMPLATES = (
-    Template(
+    _logged(
         "partition.isr_committed",
-        _LOGGERS,
         rf"ISR updated (?:from AlterIsr )?to (?P<isr>{INT_LIST})\s*?(?P<detail>\(under-min-isr\))? *and "
         r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>-?\d+)\]?",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
         typed("isr_changes", change="committed"),
     ),
-    Template(
+    _logged(
         "partition.isr_committed",
-        _LOGGERS,
         r"ISR updated to \[(Replica.*|)\] and zkVersion updated to \[(-?\d+)\]",
         "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
         _committed_old,
     ),
-    Template(
+    _logged(
         "partition.isr_shrink",
-        _LOGGERS,
         rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})(?:\. Leader: "
         r"\(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
         "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
         _shrink,
     ),
-    Template(
+    _logged(
         "partition.isr_expand",
-        _LOGGERS,
         rf"Expanding ISR (?:for partition {PARTITION} )?from (?P<previous_isr>{INT_LIST}) to (?P<isr>{INT_LIST})",
         "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
         typed("isr_changes", change="expand"),
     ),
-    Template(
+    _logged(
         "partition.isr_pending",
-        _LOGGERS,
         rf"Submitting ISR state change {_STATE_TEXT}",
         "Partition.submitAlterIsr / submitAlterPartition, 3.1 and later",
         _pending,
     ),
-    Template(
+    _logged(
         "partition.isr_pending",
-        _LOGGERS,
         r"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
         rf"transition to {_STATE_TEXT}",
         "Partition.sendAlterIsrRequest, 2.7 to 3.0",
         _pending_beside,
     ),
-    Template(
+    _logged(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Failed to (?:alter partition to|update ISR to) {_STATE_TEXT} ((?:since|due to|because) .*)",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionError, 2.8 and later",
         _refused,
     ),
-    Template(
+    _logged(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Controller failed to update ISR to {_STATE_TEXT} ((?:since|due to) .*)",
         "Partition.handleAlterIsrResponse, 2.7",
         _refused,
     ),
-    Template(
+    _logged(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Ignoring failed ISR update to {_STATE_TEXT} (since we have already updated state to .*)",
         "Partition.handleAlterIsrUpdate / submitAlterPartition, 2.7 and later",
         _refused,
     ),
-    Template(
+    _logged(
         "partition.isr_refused",
-        _LOGGERS,
         r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader "
         r"epoch|newer version) -?\d+\.",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
         _refused_state,
     ),
-    Template(
+    _logged(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Failed to enqueue ISR change state (LeaderAndIsr\(.*\)) for partition {PARTITION}",
         "Partition.sendAlterIsrRequest, 3.0",
         _refused_state,
     ),
-    Template(
+    _logged(
         "partition.isr_refused",
-        _LOGGERS,
         r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
         "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
         typed("isr_changes", change="refused", detail=logged),
     ),
-    Template(
+    _logged(
         "partition.isr_committed_without_us",
-        _LOGGERS,
         rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica "
         r"got removed from the replica set .*)",
         "Partition.handleAlterPartitionError, 3.3 and later",
         _replaced,
     ),
-    Template(
+    _logged(
         "partition.isr_in_flight",
-        _LOGGERS,
         r"ISR update in-flight, not (?:adding new in-sync replica|removing out-of-sync replicas) .*",
         "Partition.maybeExpandIsr / maybeShrinkIsr, 2.7 to 3.0",
     ),

@@ -10,14 +10,13 @@ from pipelines.silver.grammar import Template
 
 #: Any logger may write these: `ShutdownableThread` logs under the class of the thread.
 SHARED = (
-    Template("known.thread_started", (), r"Starting", "ShutdownableThread.run"),
-    Template("known.thread_stopping", (), r"Shutting down", "ShutdownableThread.initiateShutdown"),
-    Template("known.thread_stopped", (), r"Stopped", "ShutdownableThread.run"),
-    Template("known.thread_shut_down", (), r"Shutdown completed", "ShutdownableThread.awaitShutdown"),
-    Template("known.thread_error", (), r"Error due to.*", "ShutdownableThread.run: the thread dies"),
+    Template("known.thread_started", r"Starting", "ShutdownableThread.run"),
+    Template("known.thread_stopping", r"Shutting down", "ShutdownableThread.initiateShutdown"),
+    Template("known.thread_stopped", r"Stopped", "ShutdownableThread.run"),
+    Template("known.thread_shut_down", r"Shutdown completed", "ShutdownableThread.awaitShutdown"),
+    Template("known.thread_error", r"Error due to.*", "ShutdownableThread.run: the thread dies"),
     Template(
         "known.thread_shutdown_called",
-        (),
         r"shutdownInitiated latch count reached zero\. Shutdown called\.",
         "ShutdownableThread.pause; TRACE",
     ),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import BROKER_CHANGE, fields
 from pipelines.silver.typed import controller_event as _event
 from pipelines.silver.values import i32
-
-_REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-_CLUSTER = ("ClusterControlManager",)
-_HEARTBEATS = ("BrokerHeartbeatManager",)
 
 
 def _change(match: re.Match[str], context: Context) -> str:
@@ -32,133 +29,121 @@ def _fence(match: re.Match[str], context: Context) -> str:
     return "broker_unfenced" if "Unfence" in match[0] else "broker_fenced"
 
 
+_replication = partial(
+    Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
+)
+_cluster = partial(Template, loggers=("ClusterControlManager",))
+_heartbeats = partial(Template, loggers=("BrokerHeartbeatManager",))
+
 TEMPLATES = (
-    Template(
+    _replication(
         "controller_kraft.broker_fenced",
-        _REPLICATION,
         r"Fencing broker (?P<subject_broker_id>-?\d+)(?: at epoch -?\d+)? because its session has timed out\.",
         "ReplicationControlManager.maybeFenceOneStaleBroker",
         _event("broker_fenced"),
     ),
-    Template(
+    _replication(
         "controller_kraft.partitions_changing",
-        _REPLICATION,
         r"\w+(?:\[(?P<subject_broker_id>-?\d+)(?::[\w-]{22})?\])?: changing \d+ partition\(s\)",
         "ReplicationControlManager.generateLeaderAndIsrUpdates: a count only",
         _event("other"),
     ),
-    Template(
+    _replication(
         "controller_kraft.partitions_listed",
-        _REPLICATION,
         r"\w+(?:\[-?\d+(?::[\w-]{22})?\])?: changing partition\(s\): .*",
         "ReplicationControlManager.generateLeaderAndIsrUpdates; DEBUG",
     ),
-    Template(
+    _replication(
         "controller_kraft.heartbeats_forgotten",
-        _REPLICATION,
         r"Removing heartbeat tracker entry for (?:broker -?\d+ at previous epoch -?\d+\. Current epoch is "
         r"-?\d+|unknown broker -?\d+ at epoch -?\d+\.)",
         "ReplicationControlManager, 4.0 and later: a broker that is back, or gone for good",
     ),
-    Template(
+    _cluster(
         "controller_kraft.broker_registered",
-        _CLUSTER,
         r"(?:Replayed initial RegisterBrokerRecord for broker|Replayed RegisterBrokerRecord (?:modifying the "
         r"registration for|establishing a new incarnation of) broker) (?P<subject_broker_id>-?\d+): .*",
         "ClusterControlManager.replay(RegisterBrokerRecord), 3.6 and later",
         _event("broker_registered"),
     ),
-    Template(
+    _cluster(
         "controller_kraft.broker_registered",
-        _CLUSTER,
         r"(?:Registered new broker: |Re-registered broker incarnation: |Re-registered broker id -?\d+: "
         r")\w+\(brokerId=(?P<subject_broker_id>-?\d+).*",
         "ClusterControlManager.replay(RegisterBrokerRecord), 2.8 to 3.5",
         _event("broker_registered"),
     ),
-    Template(
+    _cluster(
         "controller_kraft.registration_changed",
-        _CLUSTER,
         r"Replayed BrokerRegistrationChangeRecord modifying the registration for broker (?P<subject_broker_id>-?\d+): "
         r"(BrokerRegistrationChangeRecord\(.*\))",
         "ClusterControlManager.replayRegistrationChange, 3.6 and later",
         _event(_change),
     ),
-    Template(
+    _cluster(
         "controller_kraft.broker_unregistered",
-        _CLUSTER,
         r"(?:Replayed UnregisterBrokerRecord|Unregistered broker: \w+)\(brokerId=(?P<subject_broker_id>-?\d+).*",
         "ClusterControlManager.replay(UnregisterBrokerRecord)",
         _event("broker_failed"),
     ),
-    Template(
+    _cluster(
         "controller_kraft.broker_fence_replayed",
-        _CLUSTER,
         r"(?:Fenced broker: |Replayed )\w*FenceBrokerRecord\((?:id|brokerId)=(?P<subject_broker_id>-?\d+).*",
         "ClusterControlManager.replay(FenceBrokerRecord)",
         _event(_fence),
     ),
-    Template(
+    _cluster(
         "controller_kraft.broker_fence_replayed",
-        _CLUSTER,
         r"Unfenced broker: \w+\((?:id|brokerId)=(?P<subject_broker_id>-?\d+).*",
         "ClusterControlManager.replay(UnfenceBrokerRecord), 2.8 to 3.2",
         _event("broker_unfenced"),
     ),
-    Template(
+    _cluster(
         "controller_kraft.registration",
-        _CLUSTER,
         r"(?:No previous registration found for broker|Registering a new incarnation of broker|Amending registration "
         r"of broker) .*",
         "ClusterControlManager.registerBroker, 3.7 and later: the replayed record follows",
     ),
-    Template(
+    _cluster(
         "controller_kraft.controller_registered",
-        _CLUSTER,
         r"Replayed RegisterControllerRecord conta(?:in|n)ing .*",
         "ClusterControlManager.replay(RegisterControllerRecord), 3.7 and later",
     ),
-    Template(
+    _cluster(
         "controller_kraft.registration_unchanged",
-        _CLUSTER,
         r"(?:Ignoring no-op registration change for .*|Broker -?\d+ registered with .*|Received an unclean shutdown "
         r"request)",
         "ClusterControlManager",
     ),
-    Template(
+    _heartbeats(
         "controller_kraft.unfence_granted",
-        _HEARTBEATS,
         r"The request from broker (?P<subject_broker_id>-?\d+) to unfence has been granted because it has caught up "
         r"with the .*",
         "BrokerHeartbeatManager.calculateNextBrokerState",
         _event("broker_unfenced"),
     ),
-    Template(
+    _heartbeats(
         "controller_kraft.fencing_granted",
-        _HEARTBEATS,
         r"Unfenced broker (?P<subject_broker_id>-?\d+) has requested and been granted fencing",
         "BrokerHeartbeatManager.calculateNextBrokerState",
         _event("broker_fenced"),
     ),
-    Template(
+    _heartbeats(
         "controller_kraft.shutdown_granted",
-        _HEARTBEATS,
         r"(?:Unfenced|Fenced) broker (?P<subject_broker_id>-?\d+) has requested and been granted an? "
         r"(?:immediate|controlled) shutdown\.",
         "BrokerHeartbeatManager.calculateNextBrokerState",
         _event("controlled_shutdown"),
     ),
-    Template(
+    _heartbeats(
         "controller_kraft.shutdown_completed",
-        _HEARTBEATS,
         r"The request from broker (?P<subject_broker_id>-?\d+) to shut down has been granted since the lowest active "
         r"offset .*",
         "BrokerHeartbeatManager.calculateNextBrokerState",
         _event("controlled_shutdown"),
     ),
-    Template(
+    _heartbeats(
         "controller_kraft.heartbeat",
-        _HEARTBEATS,
         r"(?:Updated the controlled shutdown offset for broker .*|The request from broker -?\d+ to (?:unfence|shut "
         r"down) can ?not yet be granted .*|Broker -?\d+ is in controlled shutdown state, but can not shut down "
         r"because .*|Registered .*|Broker -?\d+ .*)",

@@ -8,6 +8,7 @@ the ``__cluster_metadata`` segments instead.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from pipelines.silver.grammar import Context, Template
@@ -17,7 +18,6 @@ from pipelines.silver.states import topic_fact
 from pipelines.silver.typed import TP, controller_event, event_fact, node, typed
 from pipelines.silver.values import PARTITION, i32, optional_i32, optional_ints, partition_of, topic_id_of
 
-_REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
 _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
 
 #: What `PartitionRegistration.diff` prints, in this order, if it changed.
@@ -117,124 +117,110 @@ def _assignment_changed(match: re.Match[str], context: Context, record: Record) 
 
 _NODE = r"(?:node|broker) (?P<subject_broker_id>-?\d+)"
 _REQUEST = r"(?:AlterPartition|alterIsr|AlterIsr)"
+_replication = partial(
+    Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
+)
 
 TEMPLATES = (
-    Template(
+    _replication(
         "controller_kraft.partition_created",
-        _REPLICATION,
         rf"(?:Replayed PartitionRecord for (?:new|existing) partition|Created partition) {TP} with topic ID "
         r"(?P<topic_id>[\w-]+) and (?P<state>PartitionRegistration\(.*\))\.",
         "ReplicationControlManager.replay(PartitionRecord), 3.0 and later",
         _partition_created,
     ),
-    Template(
+    _replication(
         "controller_kraft.partition_created_by_id",
-        _REPLICATION,
         r"(?:Created|Modified) partition [\w-]{22}:\d+(?: with|:) .*\.",
         "ReplicationControlManager.replay(PartitionRecord), 2.8, a preview: the topic's name is not printed",
     ),
-    Template(
+    _replication(
         "controller_kraft.partition_changed",
-        _REPLICATION,
         rf"(?:UNCLEAN )?partition change for {TP}(?: with topic ID (?P<topic_id>[\w-]+))?: (?P<diff>.*)",
         "PartitionRegistration.maybeLogPartitionChange, 3.0 and later; DEBUG, UNCLEAN at INFO",
         _partition_changed,
     ),
-    Template(
+    _replication(
         "controller_kraft.assignment_changed",
-        _REPLICATION,
         r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic "
         rf"(?P<topic>[\w.-]+?)(?:\. \({_AFTER}\))?\.?",
         "ReplicationControlManager.replay(PartitionChangeRecord), 3.0 and later",
         _assignment_changed,
     ),
-    Template(
+    _replication(
         "controller_kraft.partition_replayed",
-        _REPLICATION,
         r"Replayed partition change .* for topic .*",
         "ReplicationControlManager.replay(PartitionChangeRecord); DEBUG: 'partition change for' has the values",
     ),
-    Template(
+    _replication(
         "controller_kraft.alter_partition_rejected",
-        _REPLICATION,
         rf"Rejecting {_REQUEST} request from {_NODE} for {TP} because .*",
         "ReplicationControlManager.validateAlterPartitionData",
         controller_event("other"),
     ),
-    Template(
+    _replication(
         "controller_kraft.alter_partition_rejected",
-        _REPLICATION,
         rf"Rejecting {_REQUEST} request for unknown partition {TP}\.",
         "ReplicationControlManager.alterPartition",
         controller_event("other"),
     ),
-    Template(
+    _replication(
         "controller_kraft.alter_partition_unknown_topic",
-        _REPLICATION,
         rf"Rejecting {_REQUEST} request for unknown topic ID .*",
         "ReplicationControlManager.alterPartition",
     ),
-    Template(
+    _replication(
         "controller_kraft.reassigned",
-        _REPLICATION,
         rf"{_REQUEST} request from {_NODE} for {TP} completed the ongoing partition reassignment(?: and triggered a "
         rf"leadership change)?\.?(?: {_AFTER.replace('?P<partition_epoch>', '?:')}\.?)?(?: Returning "
         r"NEW_LEADER_ELECTED\.)?",
         "ReplicationControlManager.alterPartition",
         controller_event("reassignment"),
     ),
-    Template(
+    _replication(
         "controller_kraft.isr_altered",
-        _REPLICATION,
         rf"Node (?P<leader>-?\d+) has altered ISR for {TP} to (?P<isr>\[[-\d, ]*\])\.",
         "ReplicationControlManager.alterPartition; DEBUG",
         _held,
     ),
-    Template(
+    _replication(
         "controller_kraft.reassignments_altered",
-        _REPLICATION,
         r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition reassignment "
         r"for .*)",
         "ReplicationControlManager.alterPartitionReassignments",
         controller_event("reassignment"),
     ),
-    Template(
+    _replication(
         "controller_kraft.unclean_election",
-        _REPLICATION,
         r"Setting new leader for topicId (?P<topic_id>[\w-]+), partition (?P<partition>\d+) to (?P<leader>-?\d+) "
         r"using an unclean election",
         "PartitionChangeBuilder.setLeader; INFO since 3.6: the topic's name is not printed",
         controller_event("unclean_election"),
     ),
-    Template(
+    _replication(
         "controller_kraft.clean_election",
-        _REPLICATION,
         r"(?:Setting new leader for topicId .*|Failed to find a new leader with current state: .*|Try to elect last "
         r"known leader for .*|A partition will have an empty ISR\. .*)",
         "PartitionChangeBuilder; DEBUG and TRACE",
     ),
-    Template(
+    _replication(
         "controller_kraft.unclean_triggered",
-        _REPLICATION,
         rf"Triggering unclean leader election for offline partition {TP}\.",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
         controller_event("unclean_election"),
     ),
-    Template(
+    _replication(
         "controller_kraft.unclean_not_triggered",
-        _REPLICATION,
         rf"Cannot trigger unclean leader election for offline partition {PARTITION}.*",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
     ),
-    Template(
+    _replication(
         "controller_kraft.elrs_removed",
-        _REPLICATION,
         r"Removed ELRs from \d+ partitions of topic .*\.",
         "ReplicationControlManager.replay(ClearElrRecord), 4.0 and later",
     ),
-    Template(
+    _replication(
         "controller_kraft.replication_error",
-        _REPLICATION,
         r"(?:No stale brokers found\.|Unknown server error validating Create Topic|Unexpected "
         r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced (?:topic|partition) "
         r".*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not allowed .*|Partition "
@@ -242,17 +228,15 @@ TEMPLATES = (
         r"has overlapping ISR=.*)",
         "ReplicationControlManager",
     ),
-    Template(
+    _replication(
         "controller_kraft.directories_failed",
-        _REPLICATION,
         r"Directories \[(?:[\w-]{22}(?:, )?)+\] in broker (?P<subject_broker_id>\d+) marked offline, remaining "
         r"directories: \[(?:[\w-]{22}(?:, )?)*\]",
         "ReplicationControlManager.handleDirectoriesOffline, 3.7 and later",
         controller_event("log_dir_failed"),
     ),
-    Template(
+    _replication(
         "controller_kraft.directories",
-        _REPLICATION,
         r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
         r"partition .*)",
         "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
@@ -11,7 +12,6 @@ from pipelines.silver.states import topic_fact
 from pipelines.silver.typed import controller_event, with_topic_id
 from pipelines.silver.values import topic_id_of
 
-_REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
 _CREATED_TOPIC = re.compile(
     r"CreatableTopic\(name='(?P<name>[^']*)', numPartitions=-?\d+, replicationFactor=-?\d+, assignments=\[.*?\], "
     r"configs=\[.*?\]\): (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)(?:, (?=CreatableTopic\()|$)",
@@ -53,37 +53,36 @@ def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> t
     return tuple(facts)
 
 
+_replication = partial(
+    Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
+)
+
 TEMPLATES = (
-    Template(
+    _replication(
         "controller_kraft.topic_created",
-        _REPLICATION,
         r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(TopicRecord)",
         with_topic_id(controller_event("topic_created")),
     ),
-    Template(
+    _replication(
         "controller_kraft.topic_removed",
-        _REPLICATION,
         r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(RemoveTopicRecord)",
         with_topic_id(controller_event("topic_deleted")),
     ),
-    Template(
+    _replication(
         "controller_kraft.topics_created",
-        _REPLICATION,
         r"[cC]reateTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.createTopics",
         _topics_created,
     ),
-    Template(
+    _replication(
         "controller_kraft.topics_validated",
-        _REPLICATION,
         r"Validate-only CreateTopics result\(s\): .*",
         "ReplicationControlManager.createTopics, 3.1 and later",
     ),
-    Template(
+    _replication(
         "controller_kraft.topics_deleted",
-        _REPLICATION,
         r"DeleteTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.deleteTopics, 4.1 and later",
         _topics_deleted,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import items
@@ -10,7 +11,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.typed import TP, logged, typed
 from pipelines.silver.values import i32, i64
 
-_EPOCHS = ("LeaderEpochFileCache",)
 _EPOCH_ENTRY = re.compile(r"EpochEntry\(epoch=(-?\d+), startOffset=(-?\d+)\)", re.ASCII)
 
 
@@ -40,61 +40,55 @@ def _epochs_truncated(match: re.Match[str], context: Context, record: Record) ->
     return _epoch_rows(match, context, "truncated")
 
 
+_epochs = partial(Template, loggers=("LeaderEpochFileCache",))
+
 TEMPLATES = (
-    Template(
+    _epochs(
         "log.epoch_assigned",
-        _EPOCHS,
         r"Appended new epoch entry (EpochEntry\(.*?\))\. Cache now contains \d+ entries\.",
         "LeaderEpochFileCache.assign, 2.0 and later; DEBUG",
         _epoch_assigned,
     ),
-    Template(
+    _epochs(
         "log.epoch_conflict",
-        _EPOCHS,
         r"New epoch entry (EpochEntry\(.*?\)) caused truncation of conflicting entries (.*)\. Cache now contains \d+ "
         r"entries\.",
         "LeaderEpochFileCache.assign, 2.0 and later; WARN",
         _epoch_conflict,
     ),
-    Template(
+    _epochs(
         "log.epochs_truncated",
-        _EPOCHS,
         r"Cleared entries (.*) from epoch cache after truncating to end offset -?\d+, leaving \d+ entries in the "
         r"cache\.",
         "LeaderEpochFileCache.truncateFromEnd, 2.0 and later; DEBUG",
         _epochs_truncated,
     ),
-    Template(
+    _epochs(
         "log.epochs_truncated",
-        _EPOCHS,
         r"Cleared entries (.*) and rewrote first entry .* after truncating to start offset -?\d+, leaving \d+ in the "
         r"cache\.",
         "LeaderEpochFileCache.truncateFromStart, 2.0 and later; DEBUG",
         _epochs_truncated,
     ),
-    Template(
+    _epochs(
         "log.epoch_assigned",
-        _EPOCHS,
         rf"Updated PartitionLeaderEpoch\. New: \{{epoch:(?P<leader_epoch>-?\d+), offset:(?P<start_offset>-?\d+)\}}, "
         rf"Current: .* for Partition: {TP}\. Cache now contains \d+ entries\.",
         "LeaderEpochFileCache.assign, 0.11 to 1.1",
         typed("leader_epochs", action="assigned", detail=logged),
     ),
-    Template(
+    _epochs(
         "log.epoch_looked_up",
-        _EPOCHS,
         r"Processed (?:end offset request for epoch|offset for epoch request for partition) .*",
         "LeaderEpochFileCache.endOffsetFor; DEBUG to 2.8, TRACE later",
     ),
-    Template(
+    _epochs(
         "log.epoch_out_of_order",
-        _EPOCHS,
         r"Received (?:leader epoch assignment|a PartitionLeaderEpoch assignment) .*",
         "LeaderEpochFileCache.assign, up to 2.6",
     ),
-    Template(
+    _epochs(
         "log.epochs_cleared_old",
-        _EPOCHS,
         r"Cleared (?:latest|earliest) .* entries from epoch cache based on passed offset .*",
         "LeaderEpochFileCache.clearAndFlushLatest / clearAndFlushEarliest, 0.11 to 1.1",
     ),

@@ -7,6 +7,7 @@ requests is in `leadership_requests`, the controller's own share of the log in `
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from pipelines.silver.grammar import Context, Template
@@ -14,8 +15,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import state_of, topic_fact
 from pipelines.silver.typed import TP, lifecycle_event, node, typed, with_topic_id
 from pipelines.silver.values import INT_LIST, PARTITION, i32, i64, ints, option, optional_i32, partition_of, topic_id_of
-
-_LOGGERS = ("state.change.logger",)
 
 #: ``Some(id)`` / ``Optional[id]`` / ``None`` / a bare id.
 _ID = r"(?:Some\(|Optional\[)?[\w.-]+[)\]]?"
@@ -63,11 +62,11 @@ def _named_id(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 
 _STATE = r"(?:partition state|partition registration) (?P<state>\w+\(.*?\))(?: and isNew=\w+)?"
+_logged = partial(Template, loggers=("state.change.logger",))
 
 TEMPLATES = (
-    Template(
+    _logged(
         "leadership.leader_start",
-        _LOGGERS,
         rf"Leader {TP}(?: with topic id (?P<topic_id>{_ID}))? starts at leader epoch (?P<leader_epoch>-?\d+) from "
         r"offset (?P<start_offset>-?\d+) with (?:partition epoch (?P<partition_epoch>-?\d+), )?high watermark "
         rf"(?P<high_watermark>-?\d+),? ISR (?P<isr>{INT_LIST}),? adding ?[rR]eplicas (?P<adding_replicas>{INT_LIST}) "
@@ -76,9 +75,8 @@ TEMPLATES = (
         "Partition.makeLeader, 2.6 and later; partition epoch since 3.3, under-min-isr 3.5, previous leader 3.6",
         _leader_start,
     ),
-    Template(
+    _logged(
         "leadership.follower_start",
-        _LOGGERS,
         rf"Follower {TP} starts at leader epoch (?P<leader_epoch>-?\d+) from offset (?P<start_offset>-?\d+) with "
         r"(?:partition epoch (?P<partition_epoch>-?\d+) and )?high watermark (?P<high_watermark>-?\d+)\.(?: Current "
         r"leader is (?P<leader>-?\d+)\.)? Previous (?:leader (?P<previous_leader>\S+) and previous )?leader epoch "
@@ -86,142 +84,122 @@ TEMPLATES = (
         "Partition.makeFollower, 2.6 and later; partition epoch and leader since 3.3, previous leader since 3.6",
         _follower_start,
     ),
-    Template(
+    _logged(
         "leadership.leader_update",
-        _LOGGERS,
         rf"Skipped the become-leader state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since it "
         r"is already the leader with leader epoch (?P<epoch>-?\d+)\. Current high watermark (?P<hw>-?\d+), ISR "
         rf"(?P<isr>{INT_LIST}), adding replicas {INT_LIST} and removing replicas {INT_LIST}\.",
         "Partition.makeLeader, 3.3 and later; a PartitionRegistration in place of the state since 4.1",
         _leader_update,
     ),
-    Template(
+    _logged(
         "leadership.leader_update_stale",
-        _LOGGERS,
         rf"Skipped the become-leader state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since the "
         r"leader is already at a newer partition epoch -?\d+\.",
         "Partition.makeLeader, 3.3 and later: metadata older than what the leader has",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.follower_update",
-        _LOGGERS,
         rf"Skipped the become-follower state change for {TP} with topic id (?P<topic_id>{_ID}),? (?:and )?{_STATE} "
         r"since it is already a follower with leader epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _follower_update,
     ),
-    Template(
+    _logged(
         "leadership.follower_update_stale",
-        _LOGGERS,
         rf"Skipped the become-follower state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since "
         r"the follower is already at a newer partition epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.kraft_kept",
-        _LOGGERS,
         rf"Skipped the become-(?:leader|follower) state change for (?P<tp>{PARTITION}|\$\{{?tp\}}?) with topic id .* "
         r"because this partition is already a local (?:leader|follower)\.",
         "ReplicaManager.applyLocalLeadersDelta, 3.0 to 3.2 (a string without interpolation: the names are literal)",
     ),
-    Template(
+    _logged(
         "leadership.kraft_follower_kept",
-        _LOGGERS,
         r"Skipped the become-follower state change after marking its partition as follower for partition .* with id "
         r".* and partition state .*\.",
         "ReplicaManager.applyLocalFollowersDelta, 3.0 to 3.2",
     ),
-    Template(
+    _logged(
         "leadership.storage_error",
-        _LOGGERS,
         r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* (?:since the replica for "
         r"the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
         "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta",
     ),
-    Template(
+    _logged(
         "leadership.created",
-        _LOGGERS,
         rf"Creating new partition {TP} with topic id (?P<id>[\w-]+)\.(?:A topic with the same name .*)?",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.missing",
-        _LOGGERS,
         rf"Expected partition {TP} with topic id (?P<id>[\w-]+) to exist, but it was missing\. Creating\.\.\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.offline_log_dir",
-        _LOGGERS,
         rf"Unable to bring up new local leader {TP} with topic id (?P<id>[\w-]+) because it resides in an offline log "
         r"directory\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.id_assigned",
-        _LOGGERS,
         rf"Updating log for {TP} to assign topic ID (?P<id>[\w-]+) from LeaderAndIsr request .*",
         "ReplicaManager.becomeLeaderOrFollower, 3.0 and later",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.id_removed",
-        _LOGGERS,
         rf"Updating PartitionFetchState for {PARTITION} to remove log topic ID .*",
         "ReplicaManager.becomeLeaderOrFollower, 3.1 and later",
     ),
-    Template(
+    _logged(
         "leadership.id_mismatch",
-        _LOGGERS,
         rf"Topic I[dD] in memory: .* does not match the topic I[dD] for partition {PARTITION} .*",
         "ReplicaManager.becomeLeaderOrFollower / Partition.checkOrSetTopicId",
     ),
-    Template(
+    _logged(
         "leadership.fetch_not_started",
-        _LOGGERS,
         rf"Unable to start fetching {TP} with topic ID (?P<id>{_ID}) (?:because|from leader|due to) .*",
         "ReplicaManager.applyLocalFollowersDelta, KRaft",
         _named_id,
     ),
-    Template(
+    _logged(
         "leadership.recovering",
-        _LOGGERS,
         rf"The topic partition {PARTITION} was marked as RECOVERING\. .*",
         "Partition.makeLeader, 3.2 and later (KIP-704)",
     ),
-    Template(
+    _logged(
         "leadership.zookeeper_exception",
-        _LOGGERS,
         r"A ZooKeeper client exception has occurred.*",
         "Partition.makeLeader / makeFollower, 2.7 and later",
     ),
-    Template(
+    _logged(
         "leadership.transitioning",
-        _LOGGERS,
         r"Transitioning \d+ partition\(s\) to local (?:leaders|followers)\.",
         "ReplicaManager.applyLocalLeadersDelta / applyLocalFollowersDelta, KRaft",
     ),
-    Template(
+    _logged(
         "leadership.deleting",
-        _LOGGERS,
         r"Deleting \d+ partition\(s\)\.",
         "ReplicaManager.applyDelta, KRaft: which ones the log manager says, when it renames their directories",
         lifecycle_event("stopping_replicas"),
     ),
-    Template(
+    _logged(
         "leadership.delete_failed",
-        _LOGGERS,
         rf"Unable to delete (?:stray )?replica {PARTITION} because .*",
         "ReplicaManager.stopPartitions, KRaft",
     ),
-    Template(
+    _logged(
         "leadership.strays",
-        _LOGGERS,
         r"While handling full LeaderAndIsr request from KRaft controller .*",
         "ReplicaManager.becomeLeaderOrFollower, 3.6 and later, migration",
     ),

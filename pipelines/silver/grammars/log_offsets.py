@@ -13,7 +13,6 @@ from pipelines.silver.grammar import Context, Template
 from pipelines.silver.typed import TP, logged, typed
 from pipelines.silver.values import OFFSET, PARTITION, i64, offset_of, optional_i64
 
-_LOG = ("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader")
 #: Records: as a buffer since 2.0 (a message format of its own), as a list of messages before.
 _RECORDS = (
     r"(?:MemoryRecords\(size=(?P<size_bytes>\d+), buffer=[\w.]+\[pos=\d+ lim=\d+ "
@@ -33,109 +32,96 @@ def _first(match: re.Match[str], context: Context) -> int | None:
 
 _append = partial(typed, "appends", source="log")
 _no_effect = typed("truncations", source="no_effect", previous_end_offset=_after("previous_end_offset"))
+_log = partial(Template, loggers=("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader"))
 
 TEMPLATES = (
-    Template(
+    _log(
         "log.high_watermark_set",
-        _LOG,
         rf"Setting high watermark {offset_of('high_watermark')}",
         "Log.updateHighWatermarkMetadata, 2.4 and later; TRACE",
         typed("high_watermarks", source="set"),
     ),
-    Template(
+    _log(
         "log.high_watermark_non_monotonic",
-        _LOG,
         rf"Non-monotonic update of high watermark from {offset_of('previous_high_watermark')} to "
         rf"{offset_of('high_watermark')}",
         "Log.updateHighWatermarkMetadata, 2.7 and later; WARN",
         typed("high_watermarks", source="non_monotonic"),
     ),
-    Template(
+    _log(
         "log.appended",
-        _LOG,
         r"Appended message set with last offset: (?P<last_offset>-?\d+), first offset: "
         rf"(?:(?:Some\(|Optional\[)?(?:{OFFSET}|(-?\d+))[)\]]?|None|Optional\.empty), next offset: -?\d+, and "
         rf"messages: {_RECORDS}",
         "Log.append, 2.0 and later; TRACE",
         _append(first_offset=_first),
     ),
-    Template(
+    _log(
         "log.appended",
-        _LOG,
         rf"Appended message set to log {TP} (?:with (?:last offset [-\d]+ )?first offset:?|with last offset -?\d+ "
         r"first offset:?) (?P<first_offset>-?\d+),? next offset: (?P<last_offset>-?\d+),? (?:and )?messages: "
         rf"{_RECORDS}",
         "Log.append, up to 1.1; TRACE",
         _append(last_offset=lambda match, _: i64(match["last_offset"]) - 1),
     ),
-    Template(
+    _log(
         "log.below_high_watermark",
-        _LOG,
         rf"Truncating {TP} to offset (?P<offset>-?\d+) below high watermark (?P<high_watermark>-?\d+)",
         "UnifiedLog.truncateTo, 4.x, before it truncates; ReplicaFetcherThread.truncate had it until then",
         typed("truncations", source="below_high_watermark"),
     ),
-    Template(
+    _log(
         "log.future_below_high_watermark",
-        _LOG,
         rf"Truncating future {PARTITION} to offset -?\d+ below high watermark -?\d+",
         "UnifiedLog.truncateTo, 4.x: a log being moved between directories",
     ),
-    Template(
+    _log(
         "log.truncated",
-        _LOG,
         r"Truncating to offset (?P<offset>-?\d+)",
         "Log.truncateTo, 1.1 and later",
         typed("truncations", source="log"),
     ),
-    Template(
+    _log(
         "log.truncated",
-        _LOG,
         rf"Truncating log {TP} to offset (?P<offset>-?\d+)\.?",
         "Log.truncateTo, up to 1.0",
         typed("truncations", source="log"),
     ),
-    Template(
+    _log(
         "log.truncation_no_effect",
-        _LOG,
         r"Truncating to (?P<offset>-?\d+) has no effect as the largest offset in the log is "
         r"(?P<previous_end_offset>-?\d+)\.?",
         "Log.truncateTo, 0.11 and later",
         _no_effect,
     ),
-    Template(
+    _log(
         "log.truncation_no_effect",
-        _LOG,
         rf"Truncating {TP} to (?P<offset>-?\d+) has no effect as the largest offset in the log is "
         r"(?P<previous_end_offset>-?\d+)\.",
         "Log.truncateTo, 0.11 and 1.0",
         _no_effect,
     ),
-    Template(
+    _log(
         "log.truncated_fully",
-        _LOG,
         rf"Truncate and start (?:log {PARTITION} )?at offset (?P<offset>-?\d+)(?:, logStartOffset: -?\d+)?",
         "Log.truncateFullyAndStartAt; DEBUG",
         typed("truncations", source="log", reason="full", detail=logged),
     ),
-    Template(
+    _log(
         "log.corruption",
-        _LOG,
         r"Corruption found in segment -?\d+, truncating to offset (?P<offset>-?\d+)",
         "LogLoader.recoverLog",
         # recovery drops the rest of a segment that it finds corrupt
         typed("truncations", source="log", reason="corruption", detail=logged),
     ),
-    Template(
+    _log(
         "log.rolled",
-        _LOG,
         r"Rolled new log segment at offset (?P<base_offset>\d+) in (?P<duration_ms>\d+) ms\.",
         "Log.roll, 1.0 and later; LocalLog.roll since 3.1",
         typed("segment_rolls"),
     ),
-    Template(
+    _log(
         "log.rolled",
-        _LOG,
         rf"Rolled new log segment for '{TP}' in (?P<duration_ms>\d+) ms\.",
         "Log.roll, up to 0.11",
         typed("segment_rolls"),

@@ -11,7 +11,6 @@ from pipelines.silver.record import Fact, Record
 from pipelines.silver.typed import TP, node, typed
 from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, i64, offset_of, optional_i64
 
-_LOGGERS = ("Partition",)
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
 _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)
 
@@ -46,79 +45,70 @@ def _skipped(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 
 
 _progress = partial(typed, "delayed_operation_checks", operation="produce", step="progress")
+_logged = partial(Template, loggers=("Partition",))
 
 TEMPLATES = (
-    Template(
+    _logged(
         "partition.follower_recorded",
-        _LOGGERS,
         r"Recorded replica (?P<replica_id>-?\d+) log end offset \(LEO\) position (?P<fetch_offset>-?\d+)(?: and log "
         rf"start offset (?P<log_start_offset>-?\d+))?(?: for partition {PARTITION})?\.",
         "Partition.updateFollowerFetchState (updateReplicaLogReadResult up to 2.1); log start offset since 2.4",
         typed("replica_fetches", source="recorded"),
     ),
-    Template(
+    _logged(
         "partition.high_watermark_updated",
-        _LOGGERS,
         rf"High watermark (?:for partition {PARTITION} )?updated (?:from {offset_of('previous_high_watermark')} )?to "
         rf"{offset_of('high_watermark')}",
         "Partition.maybeIncrementLeaderHW; 'from' since 2.4",
         typed("high_watermarks", source="updated"),
     ),
-    Template(
+    _logged(
         "partition.high_watermark_skipped",
-        _LOGGERS,
         rf"Skipping update high watermark since new hw {OFFSET.replace('(-?', '(?:-?')} is not larger than old "
         rf"(?:value|hw {OFFSET})\. ?All (?:current )?LEOs are (.*)",
         "Partition.maybeIncrementLeaderHW, 0.11 and later",
         _skipped,
     ),
-    Template(
+    _logged(
         "partition.high_watermark_skipped",
-        _LOGGERS,
         rf"Skipping update high watermark since Old hw {offset_of('high_watermark')} is larger than new hw .* for "
         r"partition .*\. All leo's are .*",
         "Partition.maybeIncrementLeaderHW up to 0.10",
         # bare offsets without replica ids: only the high watermark can be kept
         typed("high_watermarks", source="skipped"),
     ),
-    Template(
+    _logged(
         "partition.high_watermark_under_min_isr",
-        _LOGGERS,
         r"Not increasing HWM because partition is under min ISR\(ISR=.*",
         "Partition.maybeIncrementLeaderHW, 3.7 and later (KAFKA-15583)",
         typed("high_watermarks", source="under_min_isr"),
     ),
-    Template(
+    _logged(
         "partition.produce_progress",
-        _LOGGERS,
         r"Progress awaiting ISR acks for offset (?P<required_offset>-?\d+): acked: (\w*[\[(].*?[\])]), awaiting "
         r"(\w*[\[(].*[\])])",
         "Partition.checkEnoughReplicasReachOffset, 2.0 and later",
         _progress(acked=lambda match, _: _replicas(match[2]), awaiting=lambda match, _: _replicas(match[3])),
     ),
-    Template(
+    _logged(
         "partition.replica_received",
-        _LOGGERS,
         rf"Replica (-?\d+) (?:of {PARTITION} )?received offset (?P<required_offset>-?\d+)",
         "Partition.checkEnoughReplicasReachOffset up to 1.1",
         _progress(acked=lambda match, _: [{"replica_id": i32(match[1]), "log_end_offset": None}]),
     ),
-    Template(
+    _logged(
         "partition.acks_satisfied",
-        _LOGGERS,
         rf"\d+ acks satisfied (?:for {PARTITION} )?with acks = -1",
         "Partition.checkEnoughReplicasReachOffset up to 1.1: a count without offset",
     ),
-    Template(
+    _logged(
         "partition.log_loaded",
-        _LOGGERS,
         rf"Log loaded for partition {TP} with initial high watermark (?P<high_watermark>-?\d+)",
         "Partition.createLog, 2.4 and later",
         typed("high_watermarks", source="loaded"),
     ),
-    Template(
+    _logged(
         "partition.leader_start",
-        _LOGGERS,
         rf"{TP} starts at (?:leader epoch|Leader Epoch) (?P<leader_epoch>-?\d+) from offset "
         r"(?P<start_offset>-?\d+)(?: with high watermark (?P<high_watermark>-?\d+))?\. Previous (?:leader epoch "
         r"was|Leader Epoch was:) (?P<previous_leader_epoch>-?\d+)\.?",
@@ -127,76 +117,69 @@ TEMPLATES = (
     ),
     Template(
         "partition.replica_high_watermark_set",
-        ("Replica",),
         rf"Setting high watermark for replica -?\d+ partition {TP} (?:on broker -?\d+ )?to "
         rf"\[{offset_of('high_watermark')}\]",
         "Replica.highWatermark_= up to 2.3",
         typed("high_watermarks", source="set"),
+        loggers=("Replica",),
     ),
     Template(
         "partition.replica_log_end_offset_set",
-        ("Replica",),
         rf"Setting log end offset for replica -?\d+ for partition {PARTITION} to \[{OFFSET}\]",
         "Replica.logEndOffset_= up to 2.0: 'Recorded replica' says the same",
+        loggers=("Replica",),
     ),
     Template(
         "partition.replica_state",
-        ("Replica",),
         r"(?:Reset state of replica to|Updated state of replica to|Updated HW of replica to) .*",
         "Replica.resetReplicaState / updateFetchState, 2.4 and later: a reset follows every epoch start",
+        loggers=("Replica",),
     ),
-    Template(
+    _logged(
         "partition.no_checkpoint",
-        _LOGGERS,
         rf"No checkpointed highwatermark is found for partition {PARTITION}",
         "Partition.createLog",
     ),
     Template(
         "partition.replica_loaded",
-        ("Replica",),
         rf"Replica loaded for partition {PARTITION} with initial high watermark -?\d+",
         "Replica, 0.11 to 2.3: logged for each replica, remote ones with 0, so it cannot be told whose it is",
+        loggers=("Replica",),
     ),
     Template(
         "partition.replica_log_start_offset_set",
-        ("Replica",),
         rf"Setting log start offset for (?:remote|local) replica -?\d+ for partition {PARTITION} to \[-?\d+\]",
         "Replica.logStartOffset_= 0.11 to 2.3",
+        loggers=("Replica",),
     ),
-    Template(
+    _logged(
         "partition.log_exists",
-        _LOGGERS,
         r"(?:(?:Future )?(?:Unified)?Log already exists\.|Leader does not have a local log)",
         "Partition.createLogIfNotExists, 2.2 and later",
     ),
-    Template(
+    _logged(
         "partition.lagging",
-        _LOGGERS,
         rf"Lagging replicas (?:for partition {PARTITION} )?are {INT_LIST}",
         "Partition.getOutOfSyncReplicas up to 2.3: the shrink that follows names them",
     ),
-    Template(
+    _logged(
         "partition.not_assigned",
-        _LOGGERS,
         r"Leader -?\d+ failed to record follower -?\d+'s position -?\d+, and last sent high watermark since the "
         r"replica is not recognized to be one of the assigned replicas .*",
         "Partition.updateFollowerFetchState, 3.3 and later",
     ),
-    Template(
+    _logged(
         "partition.replica_gone",
-        _LOGGERS,
         r"The replica state of replica ID:\[-?\d+\] doesn't exist in the leader node\. .*",
         "Partition.isReplicaIsrEligible, 3.6 and later",
     ),
-    Template(
+    _logged(
         "partition.unexpected_offset",
-        _LOGGERS,
         rf"Unexpected offset in append to {PARTITION}\. First offset .*",
         "Partition.appendRecordsToFollowerOrFutureReplica",
     ),
-    Template(
+    _logged(
         "partition.future_log",
-        _LOGGERS,
         r"(?:Current log directory .* is same as requested log dir .*|Skipping creation of log because there are "
         r"potentially offline log directories .*)",
         "Partition.maybeCreateFutureReplica / createLogInAssignedDirectoryId",

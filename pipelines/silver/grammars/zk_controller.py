@@ -55,187 +55,165 @@ def _selected(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 
 _isr_written = typed("leader_and_isr", role="controller", controller_id=node)
+_controller = partial(Template, loggers=_CONTROLLER)
+_selectors = partial(Template, loggers=_SELECTORS)
 
 TEMPLATES = (
-    Template(
+    _controller(
         "controller_zk.elected",
-        _CONTROLLER,
         r"(?P<subject_broker_id>-?\d+) successfully elected as the controller\. Epoch incremented to "
         r"(?P<controller_epoch>\d+) and epoch zk version is now \d+",
         "KafkaController.elect, 1.1 and later",
         _event("controller_elected"),
     ),
-    Template(
+    _controller(
         "controller_zk.elected",
-        _CONTROLLER,
         r"Controller (?P<subject_broker_id>-?\d+) incremented epoch to (?P<controller_epoch>\d+)",
         "KafkaController.incrementControllerEpoch, up to 0.11",
         _event("controller_elected"),
     ),
-    Template(
+    _controller(
         "controller_zk.epoch_incremented",
-        _CONTROLLER,
         r"(?:Incremented epoch|Epoch incremented) to (?P<controller_epoch>\d+)",
         "KafkaController.incrementControllerEpoch, 1.0 to 2.0: the broker's own",
         _event("controller_elected", subject_broker_id=node),
     ),
-    Template(
+    _controller(
         "controller_zk.elected_without_epoch",
-        _CONTROLLER,
         r"(?P<subject_broker_id>-?\d+) successfully elected as the controller",
         "KafkaController.elect, 0.11 to 2.0",
         _event("controller_elected"),
     ),
-    Template(
+    _controller(
         "controller_zk.other_elected",
-        _CONTROLLER,
         r"Broker (?P<subject_broker_id>-?\d+) (?:has been elected as the controller, so stopping the election "
         r"process\.|was elected as controller instead of broker -?\d+)",
         "KafkaController.elect; DEBUG",
         _event("controller_elected"),
     ),
-    Template(
+    _controller(
         "controller_zk.resigned",
-        _CONTROLLER,
         r"(?:Resigned|Broker -?\d+ resigned as the controller)",
         "KafkaController.onControllerResignation",
         _event("controller_resigned", subject_broker_id=node),
     ),
     Template(
         "controller_zk.brokers_changed",
-        (*_CONTROLLER, *_BROKER_LISTENER),
         r"Newly added brokers: [-\d,]*, deleted brokers: [-\d,]*,(?: bounced brokers: [-\d,]*,)? all live brokers: "
         r"(?P<brokers>[-\d,]*)",
         "KafkaController.processBrokerChange",
         _event("brokers_changed"),
+        loggers=(*_CONTROLLER, *_BROKER_LISTENER),
     ),
-    Template(
+    _controller(
         "controller_zk.broker_failed",
-        _CONTROLLER,
         rf"Broker failure callback for (?P<brokers>{INT_LIST})",
         "KafkaController.onBrokerFailure",
         _about_brokers("broker_failed"),
     ),
-    Template(
+    _controller(
         "controller_zk.broker_started",
-        _CONTROLLER,
         rf"New broker startup callback for (?P<brokers>{INT_LIST})",
         "KafkaController.onBrokerStartup",
         _about_brokers("broker_registered"),
     ),
-    Template(
+    _controller(
         "controller_zk.broker_log_dir_failed",
-        _CONTROLLER,
         rf"Handling log directory failure for brokers (?P<brokers>{INT_LIST})",
         "KafkaController.onBrokerLogDirFailure",
         _about_brokers("log_dir_failed"),
     ),
-    Template(
+    _controller(
         "controller_zk.controlled_shutdown",
-        _CONTROLLER,
         r"Shutting down broker (?P<subject_broker_id>-?\d+)",
         "KafkaController.doControlledShutdown",
         _event("controlled_shutdown"),
     ),
-    Template(
+    _controller(
         "controller_zk.preferred_elected",
-        _CONTROLLER,
         rf"Partition {TP} completed preferred replica leader election\. New leader is (?P<leader>-?\d+)",
         "KafkaController.removePartitionsFromPreferredReplicaElection",
         _event("election"),
     ),
-    Template(
+    _controller(
         "controller_zk.preferred_failed",
-        _CONTROLLER,
         rf"Partition {TP} failed to (?:be elected|complete preferred replica leader election)\b.*",
         "KafkaController.removePartitionsFromPreferredReplicaElection",
         _event("election"),
     ),
-    Template(
+    _controller(
         "controller_zk.election_error",
-        _CONTROLLER,
         rf"Error completing (?:replica|preferred replica) leader election (?:\(\w+\) )?for partition {TP}(?: because "
         r"controller has moved to another broker\.)?",
         "KafkaController.onReplicaElection",
         _event("election"),
     ),
-    Template(
+    _selectors(
         "controller_zk.unclean_elected",
-        _SELECTORS,
         rf"No broker in ISR is alive for {TP}\. Elect leader (?P<leader>-?\d+) from live brokers [-\d,]*\. There's "
         r"potential data loss\.",
         "OfflinePartitionLeaderSelector.selectLeader, up to 1.0; later versions do not say it",
         _event("unclean_election"),
     ),
-    Template(
+    _selectors(
         "controller_zk.selected",
-        _SELECTORS,
         rf"Selected new leader and ISR (?P<state>\{{.*\}}) for offline partition {TP}",
         "OfflinePartitionLeaderSelector.selectLeader, up to 1.0",
         _selected,
     ),
-    Template(
+    _selectors(
         "controller_zk.selecting",
-        _SELECTORS,
         rf"(?:Some broker in ISR is alive for {PARTITION}\. Select -?\d+ from ISR [-\d,]* to be the leader\.|No "
         rf"broker in ISR is alive for {PARTITION}\. Pick the leader from .*|Partition {PARTITION} : current leader = "
         rf"-?\d+, new leader = -?\d+|Current leader -?\d+ for partition {PARTITION} is not the preferred replica\. "
         r".*|I should never have been asked .*)",
         "PartitionLeaderSelector, up to 1.0",
     ),
-    Template(
+    _controller(
         "controller_zk.new_leader_and_isr",
-        _CONTROLLER,
         rf"New leader and ISR for partition {TP} is (?P<state>\{{.*\}})",
         "KafkaController.removeReplicaFromIsr, up to 1.0",
         _selected,
     ),
-    Template(
+    _controller(
         "controller_zk.isr_written",
-        _CONTROLLER,
         rf"ISR for partition {TP} updated to \[(?P<isr>[-\d,]*)\] and zkVersion updated to "
         r"\[(?P<partition_epoch>-?\d+)\]",
         "KafkaController.processAlterIsr, 2.7 to 3.2; DEBUG",
         _isr_written,
     ),
-    Template(
+    _controller(
         "controller_zk.isr_written",
-        _CONTROLLER,
         rf"ISR for partition {TP} updated to (?P<state>LeaderAndIsr\(.*\))\.",
         "KafkaController.processAlterPartition, 3.3 and later; DEBUG",
         _isr_written,
     ),
-    Template(
+    _controller(
         "controller_zk.isr_failed",
-        _CONTROLLER,
         rf"Failed to update ISR (?:to .* )?for partition {TP}(?:, bad ZK version\.?)?",
         "KafkaController.processAlterIsr / processAlterPartition",
         _event("other"),
     ),
-    Template(
+    _controller(
         "controller_zk.isr_retained",
-        _CONTROLLER,
         rf"Retaining last ISR -?\d+ of partition {PARTITION} since unclean leader election is disabled",
         "KafkaController.removeReplicaFromIsr, up to 1.0: the ISR that follows says it",
     ),
-    Template(
+    _controller(
         "controller_zk.isr_rejected",
-        _CONTROLLER,
         r"(?:Ignoring (?:AlterIsr|AlterPartition|AllocateProducerIds) due to .*|Rejecting AlterPartition (?:request "
         r")?from node .*|Error when processing (?:AlterIsr|AlterPartition).*)",
         "KafkaController.alterIsrs / alterPartitions, 2.7 and later",
         _event("other"),
     ),
-    Template(
+    _controller(
         "controller_zk.unclean_enabled",
-        _CONTROLLER,
         r"Unclean leader election has been enabled (?:by default|for topic (?P<topic>[\w.-]+))",
         "KafkaController.processUncleanLeaderElectionEnable / processTopicUncleanLeaderElectionEnable",
         _event("config_changed"),
     ),
-    Template(
+    _controller(
         "controller_zk.moved",
-        _CONTROLLER,
         r"(?:Received error in LeaderAndIsr response .* from broker -?\d+|Forcing the controller to resign|Controller "
         r"has already moved .*|A controller has been elected but just resigned.*|Error while electing or becoming "
         r"controller .*|Controller moved to another broker when processing .*|Error processing event .*|Received a "
@@ -245,30 +223,30 @@ TEMPLATES = (
     ),
     Template(
         "controller_zk.session_expired",
-        ("KafkaController$SessionExpirationListener",),
         r"ZK expired; shut down all controller components and try to re-elect",
         "SessionExpirationListener.handleNewSession, up to 1.0",
         _event("controller_resigned", subject_broker_id=node),
+        loggers=("KafkaController$SessionExpirationListener",),
     ),
     Template(
         "controller_zk.elector",
-        ("ZookeeperLeaderElector",),
         r"(?P<subject_broker_id>-?\d+) successfully elected as leader",
         "ZookeeperLeaderElector.elect, up to 1.0",
         _event("controller_elected"),
+        loggers=("ZookeeperLeaderElector",),
     ),
     Template(
         "controller_zk.elector_step",
-        ("ZookeeperLeaderElector", "ZookeeperLeaderElector$LeaderChangeListener"),
         r"(?:A leader has been elected but just resigned.*|Broker -?\d+ (?:has been|was) elected as leader.*|Error "
         r"while electing or becoming leader on broker -?\d+)",
         "ZookeeperLeaderElector.elect, up to 0.10: the winner says it itself",
+        loggers=("ZookeeperLeaderElector", "ZookeeperLeaderElector$LeaderChangeListener"),
     ),
     Template(
         "controller_zk.elector",
-        ("ZookeeperLeaderElector$LeaderChangeListener",),
         r"New leader is (?P<subject_broker_id>-?\d+)",
         "ZookeeperLeaderElector.LeaderChangeListener, up to 1.0",
         _event("controller_elected"),
+        loggers=("ZookeeperLeaderElector$LeaderChangeListener",),
     ),
 )

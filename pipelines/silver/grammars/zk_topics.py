@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import ASSIGNMENT, fields, items, mapping, partitions, split
@@ -14,8 +15,6 @@ from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, partition_of
 _CONTROLLER = ("KafkaController",)
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
 _DELETION_LISTENER = ("PartitionStateMachine$DeleteTopicsListener", "PartitionStateMachine")
-_DELETION = ("TopicDeletionManager", "TopicDeletionManager$DeleteTopicsThread")
-_REASSIGNMENT = (*_CONTROLLER, "ReassignedPartitionsIsrChangeListener")
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
 _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
 
@@ -98,40 +97,41 @@ def _topic_created(match: re.Match[str], context: Context, record: Record) -> tu
 
 
 _reassignment = controller_event("reassignment")
+_controller = partial(Template, loggers=_CONTROLLER)
+_deletion_listener = partial(Template, loggers=_DELETION_LISTENER)
+_deletion = partial(Template, loggers=("TopicDeletionManager", "TopicDeletionManager$DeleteTopicsThread"))
+_reassignment_line = partial(Template, loggers=(*_CONTROLLER, "ReassignedPartitionsIsrChangeListener"))
 
 TEMPLATES = (
-    Template(
+    _controller(
         "controller_zk.new_partitions",
-        _CONTROLLER,
         r"New partition creation callback for (.*)",
         "KafkaController.onNewPartitionCreation",
         _new_partitions,
     ),
     Template(
         "controller_zk.topics_changed",
-        (*_CONTROLLER, *_TOPIC_LISTENER),
         r"New topics: \[(?P<new>.*?)\], deleted topics: \[(?P<deleted>.*?)\], new partition replica assignment "
         r"\[(?P<assignment>.*)\]",
         "KafkaController.processTopicChange",
         _topics_changed,
+        loggers=(*_CONTROLLER, *_TOPIC_LISTENER),
     ),
     Template(
         "controller_zk.topic_deletion",
-        (*_CONTROLLER, *_DELETION_LISTENER),
         r"Starting topic deletion for topics (.*)",
         "KafkaController.processTopicDeletion; DeleteTopicsListener up to 0.10",
         _topics_deleted,
+        loggers=(*_CONTROLLER, *_DELETION_LISTENER),
     ),
-    Template(
+    _deletion(
         "controller_zk.topic_deletion",
-        _DELETION,
         r"Deletion of topic (\S+) successfully completed",
         "TopicDeletionManager.completeDeleteTopic",
         _topics_deleted,
     ),
-    Template(
+    _deletion(
         "controller_zk.topic_deletion_step",
-        _DELETION,
         r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for "
         r".*|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
         r"deletion of topic .* at this time since it is marked ineligible for deletion|Retrying delet(?:e topic "
@@ -144,45 +144,42 @@ TEMPLATES = (
     ),
     Template(
         "controller_zk.topic_created",
-        ("AdminZkClient",),
         r"Creating topic (?P<topic>[\w.-]+) with configuration (?P<config>\{.*?\}) and initial partition assignment "
         r"(?P<assignment>.*)",
         "AdminZkClient.createTopicWithAssignment",
         _topic_created,
+        loggers=("AdminZkClient",),
     ),
     Template(
         "controller_zk.partitions_created",
-        ("AdminZkClient",),
         r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: (?P<assignment>.*)\.",
         "AdminZkClient.addPartitions",
         _topic_created,
+        loggers=("AdminZkClient",),
     ),
     Template(
         "controller_zk.admin",
-        ("AdminZkClient", "AdminUtils"),
         r"(?:Topic update .*|Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation "
         r".*|Topic deletion .*)",
         "AdminZkClient, AdminUtils up to 1.0 (which names no topic); mostly DEBUG",
+        loggers=("AdminZkClient", "AdminUtils"),
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment",
-        _CONTROLLER,
         r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
         r"all caught up with the leader for reassigning partition|Skipping reassignment of(?: partition)?|Failed "
         rf"completing reassignment of partition|Error completing reassignment of partition) {TP}.*",
         "KafkaController.onPartitionReassignment and its steps",
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment",
-        _CONTROLLER,
         rf"Leader -?\d+ for partition {TP} being reassigned, is (?:not|already) in the new list of replicas .*",
         "KafkaController.moveReassignedPartitionLeaderIfRequired",
         _reassignment,
     ),
-    Template(
+    _reassignment_line(
         "controller_zk.reassignment",
-        _REASSIGNMENT,
         r"(?:New replicas [\d,]+ for partition|Waiting for new replicas [\d,]+ for partition|\d+/\d+ replicas have "
         rf"caught up with the leader for partition) {TP} being reassigned(?: not yet caught up with the leader| to "
         r"catch up with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch "
@@ -190,54 +187,49 @@ TEMPLATES = (
         "KafkaController.onPartitionReassignment, up to 2.3",
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassigned_to",
-        _CONTROLLER,
         rf"(?:Handling reassignment of|Updated assigned replicas for) partition {TP} (?:to new replicas|being "
         rf"reassigned to) (?P<replicas>{INT_LIST})",
         "KafkaController.initiateReassignReplicasForTopicPartition / updateAssignedReplicasForPartition, up to 2.3",
         # those of both sets while the controller waits, then the new ones
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment",
-        _CONTROLLER,
         rf"Remov(?:ed|ing) partition {TP} from the list of reassigned partitions in zookeeper",
         "KafkaController.removePartitionFromReassignedPartitions, up to 2.3",
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment_failed",
-        _CONTROLLER,
         rf"(?:Error handling reassignment of partition {PARTITION} to replicas [\d,]* as it was never "
         rf"created|Ignoring request to reassign partition {PARTITION} that doesn't exist\.)",
         "KafkaController.onPartitionReassignment, up to 2.3: nothing changes",
     ),
-    Template(
+    _deletion_listener(
         "controller_zk.topics_step",
-        _DELETION_LISTENER,
         r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing .* "
         r"since delete topic is disabled)",
         "DeleteTopicsListener, up to 0.10",
     ),
     Template(
         "controller_zk.partitions_listener",
-        ("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
         r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added .*|Skipping "
         r"adding partitions .*|Error while handling add partitions .*)",
         "PartitionModificationsListener, up to 0.10: the creation of partitions follows",
+        loggers=("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
     ),
     Template(
         "controller_zk.reassignment_listener",
-        ("PartitionsReassignedListener", "ReassignedPartitionsIsrChangeListener"),
         r"(?:Partitions reassigned listener fired .*|Reassigned partitions isr change listener fired .*|Skipping "
         r"reassignment of partition .*|Error handling reassignment of partition .*|Error while handling partition "
         r"reassignment)",
         "PartitionsReassignedListener, up to 0.10: what the controller makes of it follows",
+        loggers=("PartitionsReassignedListener", "ReassignedPartitionsIsrChangeListener"),
     ),
-    Template(
+    _controller(
         "controller_zk.reassignments",
-        _CONTROLLER,
         r"(?:Partitions being reassigned: .*|Partitions already reassigned: .*|Resuming reassignment of partitions: "
         r".*|Removing partitions .* from the list of reassigned partitions .*|No more partitions need to be "
         r"reassigned\. .*|Failed reassignment through zk .*|Failed to complete reassignment .*)",
