@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammar import Context, Facts, Template
 from pipelines.silver.record import Fact, Record
+from pipelines.silver.typed import event_fact
 from pipelines.silver.values import PARTITION, partition_of
 
 _DUMP = ("KafkaConfig", "AbstractConfig")
@@ -82,8 +83,13 @@ def _created_log(match: re.Match[str], context: Context, record: Record) -> tupl
     return _overrides("log", topic, match[2])
 
 
-def _topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _overrides("topic", match["entity"], match["values"])
+def _all_overrides(scope: str) -> Facts:
+    """Of the entity that a line names; the default for all brokers has no name, ZooKeeper calls it <default>."""
+
+    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+        return _overrides(scope, match.groupdict().get("entity", "<default>"), match["values"])
+
+    return facts
 
 
 def _override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -97,15 +103,6 @@ def _override(match: re.Match[str], context: Context, record: Record) -> tuple[F
     if kind not in ("clients", "users", "ips"):
         raise ValueError(f"no kind of entity: {kind[:80]}")
     return ()
-
-
-def _cluster(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The default for all brokers has no name of its own; ZooKeeper calls it <default>."""
-    return _overrides("broker_dynamic", "<default>", match["values"])
-
-
-def _node(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _overrides("broker_dynamic", match["entity"], match["values"])
 
 
 def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -122,16 +119,9 @@ def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[F
     if kind == "TOPIC" and not entity:
         raise ValueError("a topic without name")
     topic = entity if kind == "TOPIC" else None
-    row = {
-        "scope": "topic_record" if kind == "TOPIC" else "broker_record",
-        "entity": entity or "<default>",
-        "key": key,
-        "value": value,
-    }
-    return (
-        Fact("broker_configs", row),
-        Fact("controller_events", {"event": "config_changed", "topic": topic, "detail": match[0][:500]}),
-    )
+    scope = "topic_record" if kind == "TOPIC" else "broker_record"
+    row = {"scope": scope, "entity": entity or "<default>", "key": key, "value": value}
+    return Fact("broker_configs", row), event_fact(match, "config_changed", topic=topic)
 
 
 _dump_line = partial(Template, loggers=_DUMP)
@@ -197,7 +187,7 @@ TEMPLATES = (
         "configs.topic",
         r"Updating topic (?P<entity>[\w.-]+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
-        _topic,
+        _all_overrides("topic"),
     ),
     Template(
         "configs.topic_object",
@@ -209,13 +199,13 @@ TEMPLATES = (
         "configs.cluster",
         r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
-        _cluster,
+        _all_overrides("broker_dynamic"),
     ),
     _publisher(
         "configs.node",
         r"Updating (?:broker|node) (?P<entity>-?\d+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
-        _node,
+        _all_overrides("broker_dynamic"),
     ),
     _publisher(
         "configs.other_entity",

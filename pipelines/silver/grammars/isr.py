@@ -129,93 +129,93 @@ def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 
 _STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
-_logged = partial(Template, loggers=("Partition",))
+_partition = partial(Template, loggers=("Partition",))
 
 TEMPLATES = (
-    _logged(
+    _partition(
         "partition.isr_committed",
         rf"ISR updated (?:from AlterIsr )?to (?P<isr>{INT_LIST})\s*?(?P<detail>\(under-min-isr\))? *and "
         r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>-?\d+)\]?",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
         typed("isr_changes", change="committed"),
     ),
-    _logged(
+    _partition(
         "partition.isr_committed",
         r"ISR updated to \[(Replica.*|)\] and zkVersion updated to \[(-?\d+)\]",
         "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
         _committed_old,
     ),
-    _logged(
+    _partition(
         "partition.isr_shrink",
         rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})(?:\. Leader: "
         r"\(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
         "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
         _shrink,
     ),
-    _logged(
+    _partition(
         "partition.isr_expand",
         rf"Expanding ISR (?:for partition {PARTITION} )?from (?P<previous_isr>{INT_LIST}) to (?P<isr>{INT_LIST})",
         "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
         typed("isr_changes", change="expand"),
     ),
-    _logged(
+    _partition(
         "partition.isr_pending",
         rf"Submitting ISR state change {_STATE_TEXT}",
         "Partition.submitAlterIsr / submitAlterPartition, 3.1 and later",
         _pending,
     ),
-    _logged(
+    _partition(
         "partition.isr_pending",
         r"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
         rf"transition to {_STATE_TEXT}",
         "Partition.sendAlterIsrRequest, 2.7 to 3.0",
         _pending_beside,
     ),
-    _logged(
+    _partition(
         "partition.isr_refused",
         rf"Failed to (?:alter partition to|update ISR to) {_STATE_TEXT} ((?:since|due to|because) .*)",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionError, 2.8 and later",
         _refused,
     ),
-    _logged(
+    _partition(
         "partition.isr_refused",
         rf"Controller failed to update ISR to {_STATE_TEXT} ((?:since|due to) .*)",
         "Partition.handleAlterIsrResponse, 2.7",
         _refused,
     ),
-    _logged(
+    _partition(
         "partition.isr_refused",
         rf"Ignoring failed ISR update to {_STATE_TEXT} (since we have already updated state to .*)",
         "Partition.handleAlterIsrUpdate / submitAlterPartition, 2.7 and later",
         _refused,
     ),
-    _logged(
+    _partition(
         "partition.isr_refused",
         r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader "
         r"epoch|newer version) -?\d+\.",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
         _refused_state,
     ),
-    _logged(
+    _partition(
         "partition.isr_refused",
         rf"Failed to enqueue ISR change state (LeaderAndIsr\(.*\)) for partition {PARTITION}",
         "Partition.sendAlterIsrRequest, 3.0",
         _refused_state,
     ),
-    _logged(
+    _partition(
         "partition.isr_refused",
         r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
         "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
         typed("isr_changes", change="refused", detail=logged),
     ),
-    _logged(
+    _partition(
         "partition.isr_committed_without_us",
         rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica "
         r"got removed from the replica set .*)",
         "Partition.handleAlterPartitionError, 3.3 and later",
         _replaced,
     ),
-    _logged(
+    _partition(
         "partition.isr_in_flight",
         r"ISR update in-flight, not (?:adding new in-sync replica|removing out-of-sync replicas) .*",
         "Partition.maybeExpandIsr / maybeShrinkIsr, 2.7 to 3.0",

@@ -8,6 +8,7 @@ the ``__cluster_metadata`` segments instead.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -57,24 +58,32 @@ def _arrows(text: str) -> dict[str, str]:
     return after
 
 
+def _named(context: Context, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
+    row = {"topic": partition[0], "partition": partition[1], "role": "controller", "topic_id": topic_id}
+    return {**row, "controller_id": context.node}
+
+
+def _lists(values: Mapping[str, str]) -> dict[str, Any]:
+    """Columns of a change that are replicas; null where nothing changes."""
+    return {
+        "isr": optional_ints(values.get("isr")),
+        "replicas": optional_ints(values.get("replicas")),
+        "adding_replicas": optional_ints(values.get("addingReplicas")),
+        "removing_replicas": optional_ints(values.get("removingReplicas")),
+    }
+
+
 def _partition_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """`PartitionRegistration.diff` prints only what changed."""
     topic, partition = partition_of(match["tp"])
     topic_id = topic_id_of(match.groupdict().get("topic_id"))
     after = _arrows(match["diff"])
     row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "topic_id": topic_id,
+        **_named(context, (topic, partition), topic_id),
         "leader": optional_i32(after.get("leader")),
         "leader_epoch": optional_i32(after.get("leaderEpoch")),
         "partition_epoch": optional_i32(after.get("partitionEpoch")),
-        "isr": optional_ints(after.get("isr")),
-        "replicas": optional_ints(after.get("replicas")),
-        "adding_replicas": optional_ints(after.get("addingReplicas")),
-        "removing_replicas": optional_ints(after.get("removingReplicas")),
-        "controller_id": context.node,
+        **_lists(after),
     }
     facts = [Fact("leader_and_isr", row)]
     if match[0].startswith("UNCLEAN"):
@@ -97,19 +106,14 @@ def _assignment_changed(match: re.Match[str], context: Context, record: Record) 
     leader = optional_i32(values.get("leader"))
     if leader is not None and leader < -2:
         raise ValueError(f"no leader: {leader}")
+    if match["isr"]:
+        values |= {"isr": match["isr"], "replicas": match["replicas"]}
     row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "topic_id": topic_id,
+        **_named(context, (topic, partition), topic_id),
         "leader": None if leader == -2 else leader,
         "leader_epoch": optional_i32(match["leader_epoch"]),
         "partition_epoch": optional_i32(match["partition_epoch"]),
-        "isr": optional_ints(match["isr"] or values.get("isr")),
-        "replicas": optional_ints(match["replicas"] or values.get("replicas")),
-        "adding_replicas": optional_ints(values.get("addingReplicas")),
-        "removing_replicas": optional_ints(values.get("removingReplicas")),
-        "controller_id": context.node,
+        **_lists(values),
     }
     columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")}
     return Fact("leader_and_isr", row), event_fact(match, "reassignment", **columns), *topic_fact(topic, topic_id)

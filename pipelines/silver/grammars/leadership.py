@@ -62,10 +62,10 @@ def _named_id(match: re.Match[str], context: Context, record: Record) -> tuple[F
 
 
 _STATE = r"(?:partition state|partition registration) (?P<state>\w+\(.*?\))(?: and isNew=\w+)?"
-_logged = partial(Template, loggers=("state.change.logger",))
+_state_change = partial(Template, loggers=("state.change.logger",))
 
 TEMPLATES = (
-    _logged(
+    _state_change(
         "leadership.leader_start",
         rf"Leader {TP}(?: with topic id (?P<topic_id>{_ID}))? starts at leader epoch (?P<leader_epoch>-?\d+) from "
         r"offset (?P<start_offset>-?\d+) with (?:partition epoch (?P<partition_epoch>-?\d+), )?high watermark "
@@ -75,7 +75,7 @@ TEMPLATES = (
         "Partition.makeLeader, 2.6 and later; partition epoch since 3.3, under-min-isr 3.5, previous leader 3.6",
         _leader_start,
     ),
-    _logged(
+    _state_change(
         "leadership.follower_start",
         rf"Follower {TP} starts at leader epoch (?P<leader_epoch>-?\d+) from offset (?P<start_offset>-?\d+) with "
         r"(?:partition epoch (?P<partition_epoch>-?\d+) and )?high watermark (?P<high_watermark>-?\d+)\.(?: Current "
@@ -84,7 +84,7 @@ TEMPLATES = (
         "Partition.makeFollower, 2.6 and later; partition epoch and leader since 3.3, previous leader since 3.6",
         _follower_start,
     ),
-    _logged(
+    _state_change(
         "leadership.leader_update",
         rf"Skipped the become-leader state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since it "
         r"is already the leader with leader epoch (?P<epoch>-?\d+)\. Current high watermark (?P<hw>-?\d+), ISR "
@@ -92,113 +92,113 @@ TEMPLATES = (
         "Partition.makeLeader, 3.3 and later; a PartitionRegistration in place of the state since 4.1",
         _leader_update,
     ),
-    _logged(
+    _state_change(
         "leadership.leader_update_stale",
         rf"Skipped the become-leader state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since the "
         r"leader is already at a newer partition epoch -?\d+\.",
         "Partition.makeLeader, 3.3 and later: metadata older than what the leader has",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.follower_update",
         rf"Skipped the become-follower state change for {TP} with topic id (?P<topic_id>{_ID}),? (?:and )?{_STATE} "
         r"since it is already a follower with leader epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _follower_update,
     ),
-    _logged(
+    _state_change(
         "leadership.follower_update_stale",
         rf"Skipped the become-follower state change for {TP} with topic id (?P<id>{_ID}),? (?:and )?{_STATE} since "
         r"the follower is already at a newer partition epoch -?\d+\.",
         "Partition.makeFollower, 3.3 and later",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.kraft_kept",
         rf"Skipped the become-(?:leader|follower) state change for (?P<tp>{PARTITION}|\$\{{?tp\}}?) with topic id .* "
         r"because this partition is already a local (?:leader|follower)\.",
         "ReplicaManager.applyLocalLeadersDelta, 3.0 to 3.2 (a string without interpolation: the names are literal)",
     ),
-    _logged(
+    _state_change(
         "leadership.kraft_follower_kept",
         r"Skipped the become-follower state change after marking its partition as follower for partition .* with id "
         r".* and partition state .*\.",
         "ReplicaManager.applyLocalFollowersDelta, 3.0 to 3.2",
     ),
-    _logged(
+    _state_change(
         "leadership.storage_error",
         r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* (?:since the replica for "
         r"the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
         "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta",
     ),
-    _logged(
+    _state_change(
         "leadership.created",
         rf"Creating new partition {TP} with topic id (?P<id>[\w-]+)\.(?:A topic with the same name .*)?",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.missing",
         rf"Expected partition {TP} with topic id (?P<id>[\w-]+) to exist, but it was missing\. Creating\.\.\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.offline_log_dir",
         rf"Unable to bring up new local leader {TP} with topic id (?P<id>[\w-]+) because it resides in an offline log "
         r"directory\.",
         "ReplicaManager.getOrCreatePartition, KRaft",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.id_assigned",
         rf"Updating log for {TP} to assign topic ID (?P<id>[\w-]+) from LeaderAndIsr request .*",
         "ReplicaManager.becomeLeaderOrFollower, 3.0 and later",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.id_removed",
         rf"Updating PartitionFetchState for {PARTITION} to remove log topic ID .*",
         "ReplicaManager.becomeLeaderOrFollower, 3.1 and later",
     ),
-    _logged(
+    _state_change(
         "leadership.id_mismatch",
         rf"Topic I[dD] in memory: .* does not match the topic I[dD] for partition {PARTITION} .*",
         "ReplicaManager.becomeLeaderOrFollower / Partition.checkOrSetTopicId",
     ),
-    _logged(
+    _state_change(
         "leadership.fetch_not_started",
         rf"Unable to start fetching {TP} with topic ID (?P<id>{_ID}) (?:because|from leader|due to) .*",
         "ReplicaManager.applyLocalFollowersDelta, KRaft",
         _named_id,
     ),
-    _logged(
+    _state_change(
         "leadership.recovering",
         rf"The topic partition {PARTITION} was marked as RECOVERING\. .*",
         "Partition.makeLeader, 3.2 and later (KIP-704)",
     ),
-    _logged(
+    _state_change(
         "leadership.zookeeper_exception",
         r"A ZooKeeper client exception has occurred.*",
         "Partition.makeLeader / makeFollower, 2.7 and later",
     ),
-    _logged(
+    _state_change(
         "leadership.transitioning",
         r"Transitioning \d+ partition\(s\) to local (?:leaders|followers)\.",
         "ReplicaManager.applyLocalLeadersDelta / applyLocalFollowersDelta, KRaft",
     ),
-    _logged(
+    _state_change(
         "leadership.deleting",
         r"Deleting \d+ partition\(s\)\.",
         "ReplicaManager.applyDelta, KRaft: which ones the log manager says, when it renames their directories",
         lifecycle_event("stopping_replicas"),
     ),
-    _logged(
+    _state_change(
         "leadership.delete_failed",
         rf"Unable to delete (?:stray )?replica {PARTITION} because .*",
         "ReplicaManager.stopPartitions, KRaft",
     ),
-    _logged(
+    _state_change(
         "leadership.strays",
         r"While handling full LeaderAndIsr request from KRaft controller .*",
         "ReplicaManager.becomeLeaderOrFollower, 3.6 and later, migration",

@@ -204,11 +204,6 @@ TEMPLATES = (
         "BrokerLifecycleManager.BrokerHeartbeatResponseHandler: no change of state",
     ),
     _lifecycle(
-        "lifecycle.recovery",
-        r"The broker is in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the active controller\.",
-        "BrokerLifecycleManager.BrokerHeartbeatResponseHandler: no change of state",
-    ),
-    _lifecycle(
         "lifecycle.heartbeat",
         r"(?:Unable to (?:register|send) .*|Broker -?\d+ sent a heartbeat request but received error .*|Sending "
         r"broker .*|Scheduling next communication .*|Delaying communication .*|Unexpected broker state .*|The next .*)",

@@ -45,31 +45,31 @@ def _skipped(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 
 
 _progress = partial(typed, "delayed_operation_checks", operation="produce", step="progress")
-_logged = partial(Template, loggers=("Partition",))
+_partition = partial(Template, loggers=("Partition",))
 
 TEMPLATES = (
-    _logged(
+    _partition(
         "partition.follower_recorded",
         r"Recorded replica (?P<replica_id>-?\d+) log end offset \(LEO\) position (?P<fetch_offset>-?\d+)(?: and log "
         rf"start offset (?P<log_start_offset>-?\d+))?(?: for partition {PARTITION})?\.",
         "Partition.updateFollowerFetchState (updateReplicaLogReadResult up to 2.1); log start offset since 2.4",
         typed("replica_fetches", source="recorded"),
     ),
-    _logged(
+    _partition(
         "partition.high_watermark_updated",
         rf"High watermark (?:for partition {PARTITION} )?updated (?:from {offset_of('previous_high_watermark')} )?to "
         rf"{offset_of('high_watermark')}",
         "Partition.maybeIncrementLeaderHW; 'from' since 2.4",
         typed("high_watermarks", source="updated"),
     ),
-    _logged(
+    _partition(
         "partition.high_watermark_skipped",
         rf"Skipping update high watermark since new hw {OFFSET.replace('(-?', '(?:-?')} is not larger than old "
         rf"(?:value|hw {OFFSET})\. ?All (?:current )?LEOs are (.*)",
         "Partition.maybeIncrementLeaderHW, 0.11 and later",
         _skipped,
     ),
-    _logged(
+    _partition(
         "partition.high_watermark_skipped",
         rf"Skipping update high watermark since Old hw {offset_of('high_watermark')} is larger than new hw .* for "
         r"partition .*\. All leo's are .*",
@@ -77,37 +77,37 @@ TEMPLATES = (
         # bare offsets without replica ids: only the high watermark can be kept
         typed("high_watermarks", source="skipped"),
     ),
-    _logged(
+    _partition(
         "partition.high_watermark_under_min_isr",
         r"Not increasing HWM because partition is under min ISR\(ISR=.*",
         "Partition.maybeIncrementLeaderHW, 3.7 and later (KAFKA-15583)",
         typed("high_watermarks", source="under_min_isr"),
     ),
-    _logged(
+    _partition(
         "partition.produce_progress",
         r"Progress awaiting ISR acks for offset (?P<required_offset>-?\d+): acked: (\w*[\[(].*?[\])]), awaiting "
         r"(\w*[\[(].*[\])])",
         "Partition.checkEnoughReplicasReachOffset, 2.0 and later",
         _progress(acked=lambda match, _: _replicas(match[2]), awaiting=lambda match, _: _replicas(match[3])),
     ),
-    _logged(
+    _partition(
         "partition.replica_received",
         rf"Replica (-?\d+) (?:of {PARTITION} )?received offset (?P<required_offset>-?\d+)",
         "Partition.checkEnoughReplicasReachOffset up to 1.1",
         _progress(acked=lambda match, _: [{"replica_id": i32(match[1]), "log_end_offset": None}]),
     ),
-    _logged(
+    _partition(
         "partition.acks_satisfied",
         rf"\d+ acks satisfied (?:for {PARTITION} )?with acks = -1",
         "Partition.checkEnoughReplicasReachOffset up to 1.1: a count without offset",
     ),
-    _logged(
+    _partition(
         "partition.log_loaded",
         rf"Log loaded for partition {TP} with initial high watermark (?P<high_watermark>-?\d+)",
         "Partition.createLog, 2.4 and later",
         typed("high_watermarks", source="loaded"),
     ),
-    _logged(
+    _partition(
         "partition.leader_start",
         rf"{TP} starts at (?:leader epoch|Leader Epoch) (?P<leader_epoch>-?\d+) from offset "
         r"(?P<start_offset>-?\d+)(?: with high watermark (?P<high_watermark>-?\d+))?\. Previous (?:leader epoch "
@@ -135,7 +135,7 @@ TEMPLATES = (
         "Replica.resetReplicaState / updateFetchState, 2.4 and later: a reset follows every epoch start",
         loggers=("Replica",),
     ),
-    _logged(
+    _partition(
         "partition.no_checkpoint",
         rf"No checkpointed highwatermark is found for partition {PARTITION}",
         "Partition.createLog",
@@ -152,33 +152,33 @@ TEMPLATES = (
         "Replica.logStartOffset_= 0.11 to 2.3",
         loggers=("Replica",),
     ),
-    _logged(
+    _partition(
         "partition.log_exists",
         r"(?:(?:Future )?(?:Unified)?Log already exists\.|Leader does not have a local log)",
         "Partition.createLogIfNotExists, 2.2 and later",
     ),
-    _logged(
+    _partition(
         "partition.lagging",
         rf"Lagging replicas (?:for partition {PARTITION} )?are {INT_LIST}",
         "Partition.getOutOfSyncReplicas up to 2.3: the shrink that follows names them",
     ),
-    _logged(
+    _partition(
         "partition.not_assigned",
         r"Leader -?\d+ failed to record follower -?\d+'s position -?\d+, and last sent high watermark since the "
         r"replica is not recognized to be one of the assigned replicas .*",
         "Partition.updateFollowerFetchState, 3.3 and later",
     ),
-    _logged(
+    _partition(
         "partition.replica_gone",
         r"The replica state of replica ID:\[-?\d+\] doesn't exist in the leader node\. .*",
         "Partition.isReplicaIsrEligible, 3.6 and later",
     ),
-    _logged(
+    _partition(
         "partition.unexpected_offset",
         rf"Unexpected offset in append to {PARTITION}\. First offset .*",
         "Partition.appendRecordsToFollowerOrFutureReplica",
     ),
-    _logged(
+    _partition(
         "partition.future_log",
         r"(?:Current log directory .* is same as requested log dir .*|Skipping creation of log because there are "
         r"potentially offline log directories .*)",

@@ -21,15 +21,15 @@ def _written(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return fact, *topic_fact(fact.row["topic"], topic_id)
 
 
-_logged = partial(Template, loggers=("ReplicaManager",))
+_replica_manager = partial(Template, loggers=("ReplicaManager",))
 
 TEMPLATES = (
-    _logged(
+    _replica_manager(
         "replica_manager.fetching",
         r"Fetching log segment for partition .*",
         "ReplicaManager.readFromLog; TRACE: which replica reads it does not say",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.written",
         rf"(?P<size_bytes>\d+) (?:bytes )?written to log (?P<tp>{ID_PARTITION}) beginning at offset "
         r"(?:Some\(|Optional\[)?\(?(?:offset=)?(?P<first_offset>-?\d+)\S*?(?: segment=\S+?)? and ending at offset "
@@ -37,54 +37,54 @@ TEMPLATES = (
         "ReplicaManager.appendToLocalLog; TRACE",
         _written,
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.append",
         r"Append \[.*\] to local log",
         "ReplicaManager.appendToLocalLog; TRACE: 'written to log' follows with the offsets",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.produced",
         r"Produce to local log in -?\d+ ms",
         "ReplicaManager.appendRecords; DEBUG: of which request it does not say",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.append_error",
         rf"Error processing append operation on partition (?:{ID_PARTITION}|\[[\w.-]+,\d+\])",
         "ReplicaManager.appendToLocalLog: the request log has the error that the client got",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.fetch_error",
         r"(?:Error processing fetch (?:operation on partition|with max size) .*|Fetching log segment for .*|Leader "
         r"for partition .* does not have a local log)",
         "ReplicaManager.readFromLog",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.isr_evaluation",
         r"Evaluating ISR list of partitions to see which replicas can be removed from the ISR",
         "ReplicaManager.maybeShrinkIsr; TRACE",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.fetch_state_skipped",
         r"Skipping update of fetch state for follower -?\d+ since the log read returned (?:error|diverging epoch) .*",
         "ReplicaManager.updateFollowerFetchState; DEBUG: of which partition it does not say",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.follower_reads",
         r"Recording follower broker -?\d+ log (?:read results|end offsets): .*",
         "ReplicaManager.updateFollowerLogReadResults, up to 2.3; DEBUG: 'Recorded replica' follows for each partition",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.not_assigned",
         r"(?:Leader -?\d+ failed to record follower -?\d+'s position .*|While recording the replica LEO, the "
         r"partition .*)",
         "ReplicaManager.updateFollowerFetchState",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.preferred_replica",
         r"Replica selector .* returned preferred replica .*",
         "ReplicaManager.findPreferredReadReplica; DEBUG",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.log_dir_failure",
         r"(?:Partitions .* are offline due to failure on log directory .*|Stopping serving replicas in dir .*|Stopped "
         r"serving replicas in dir .*|Broker -?\d+ stopped fetcher for partitions .*|Error while (?:writing to "
@@ -92,47 +92,47 @@ TEMPLATES = (
         "ReplicaManager.handleLogDirFailure / checkpointHighWatermarks",
         lifecycle_event("log_dir_failure"),
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.halting",
         r"(?:Halting broker because dir .* is offline|Shutdown broker because .*|Unable to propagate directory "
         r"failure .*)",
         "LogDirFailureHandler / handleLogDirFailure; FATAL",
         lifecycle_event("fatal"),
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.log_dir_failure_unsent",
         r"Unable to propagate log dir failure via Zookeeper in KRaft mode",
         "ReplicaManager.handleLogDirFailure, 2.8 to 3.6",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.strays",
         r"(?:Found stray partitions .*|Unable to stop stray partition .*|Failed to delete stray partition "
         rf"{PARTITION} .*)",
         "ReplicaManager.updateStrayLogs, 3.6 and later",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.delete_records",
         r"(?:Delete records on local logs? .*|Error processing delete records operation on partition .*)",
         "ReplicaManager.deleteRecords",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.log_dirs",
         r"(?:Error while changing replica dir for partition .*|Error while describing replica in dir .*|Unable to "
         r"alter log dirs for .*|Unable to describe replica dirs for .*)",
         "ReplicaManager.alterReplicaLogDirs / describeLogDirs",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.list_offsets",
         r"(?:OffsetRequest with correlation id .*|Offset request with correlation id .*|Error while responding to "
         r"offset request)",
         "ReplicaManager.fetchOffset, 4.0 and later; DEBUG",
     ),
-    _logged(
+    _replica_manager(
         "replica_manager.remote_read_error",
         r"Unable to fetch data from remote storage",
         "ReplicaManager.processRemoteFetch, 3.7 and later",
     ),
-    _logged("replica_manager.shutdown", r"(?:Shutting down|Shut down completely)", "ReplicaManager.shutdown"),
+    _replica_manager("replica_manager.shutdown", r"(?:Shutting down|Shut down completely)", "ReplicaManager.shutdown"),
     Template(
         "replica_manager.alter_isr_stale_epoch",
         r"Broker had a stale broker epoch \(-?\d+\), retrying\.",
