@@ -26,37 +26,15 @@ CONTROL_NAMES = {
     5: "KRaftVersionRecord",
     6: "VotersRecord",
 }
-#: All that was ever released. Keys 6 and 13 were given up before there was a release with KRaft.
-NAMES = {
-    0: "RegisterBrokerRecord",
-    1: "UnregisterBrokerRecord",
-    2: "TopicRecord",
-    3: "PartitionRecord",
-    4: "ConfigRecord",
-    5: "PartitionChangeRecord",
-    7: "FenceBrokerRecord",
-    8: "UnfenceBrokerRecord",
-    9: "RemoveTopicRecord",
-    10: "DelegationTokenRecord",
-    11: "UserScramCredentialRecord",
-    12: "FeatureLevelRecord",
-    14: "ClientQuotaRecord",
-    15: "ProducerIdsRecord",
-    16: "RemoveFeatureLevelRecord",
-    17: "BrokerRegistrationChangeRecord",
-    18: "AccessControlEntryRecord",
-    19: "RemoveAccessControlEntryRecord",
-    20: "NoOpRecord",
-    21: "ZkMigrationStateRecord",
-    22: "RemoveUserScramCredentialRecord",
-    23: "BeginTransactionRecord",
-    24: "EndTransactionRecord",
-    25: "AbortTransactionRecord",
-    26: "RemoveDelegationTokenRecord",
-    27: "RegisterControllerRecord",
-    28: "ClearElrRecord",
-    29: "UnregisterControllerRecord",
-}
+#: All that was ever released, by key. Keys 6 and 13 were given up before there was a release with KRaft.
+_RECORDS = (
+    "RegisterBroker UnregisterBroker Topic Partition Config PartitionChange - FenceBroker UnfenceBroker RemoveTopic "
+    "DelegationToken UserScramCredential FeatureLevel - ClientQuota ProducerIds RemoveFeatureLevel "
+    "BrokerRegistrationChange AccessControlEntry RemoveAccessControlEntry NoOp ZkMigrationState "
+    "RemoveUserScramCredential BeginTransaction EndTransaction AbortTransaction RemoveDelegationToken "
+    "RegisterController ClearElr UnregisterController"
+)
+NAMES = {key: f"{name}Record" for key, name in enumerate(_RECORDS.split()) if name != "-"}
 NO_LEADER_CHANGE: Final = -2
 
 

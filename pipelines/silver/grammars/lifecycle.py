@@ -19,6 +19,7 @@ def _state(match: re.Match[str], context: Context) -> str:
 _zk_server = partial(Template, loggers=_ZK_SERVER)
 _kraft_server = partial(Template, loggers=_KRAFT_SERVER)
 _lifecycle = partial(Template, loggers=("BrokerLifecycleManager",))
+_zookeeper_client = partial(Template, loggers=("ZooKeeperClient",))
 
 TEMPLATES = (
     Template(
@@ -215,26 +216,23 @@ TEMPLATES = (
         "BrokerLifecycleManager.RegistrationTimeoutEvent / OfflineDirBrokerFailureEvent",
         _event("fatal", "kraft"),
     ),
-    Template(
+    _zookeeper_client(
         "lifecycle.zookeeper_connected",
         r"Connected\.",
         "ZooKeeperClient.waitUntilConnected",
         _event("zookeeper_connected", "zookeeper"),
-        loggers=("ZooKeeperClient",),
     ),
-    Template(
+    _zookeeper_client(
         "lifecycle.zookeeper_expired",
         r"Session expired\.?",
         "ZooKeeperClient.ZooKeeperClientWatcher",
         _event("zookeeper_expired", "zookeeper"),
-        loggers=("ZooKeeperClient",),
     ),
-    Template(
+    _zookeeper_client(
         "lifecycle.zookeeper_client",
         r"(?:Initializing a new session to .*|Waiting until connected\.|Closing\.|Closed\.|Error when recreating "
         r"ZooKeeper, .*|Uncaught error in handler .*|Received event: .*|Auth failed.*|Session (?:re)?established.*)",
         "ZooKeeperClient",
-        loggers=("ZooKeeperClient",),
     ),
     Template(
         "lifecycle.zookeeper_connected",

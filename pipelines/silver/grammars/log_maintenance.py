@@ -8,6 +8,7 @@ from pipelines.silver.grammar import Template
 from pipelines.silver.values import PARTITION
 
 _log = partial(Template, loggers=("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader"))
+_producer_state = partial(Template, loggers=("ProducerStateManager",))
 
 TEMPLATES = (
     _log(
@@ -89,25 +90,22 @@ TEMPLATES = (
         r"the highest offset in remote storage .*|Ignoring the call as the remote log storage is disabled)",
         "LogLoader, UnifiedLog: repairs at start",
     ),
-    Template(
+    _producer_state(
         "log.producer_snapshot",
         r"(?:Writing|Wrote) producer snapshot (?:file .* )?(?:at offset|for partition) .*",
         "ProducerStateManager.takeSnapshot",
-        loggers=("ProducerStateManager",),
     ),
-    Template(
+    _producer_state(
         "log.producer_snapshot_loading",
         r"(?:Loading producer state from snapshot file .*|Reloading the producer state snapshots|Failed to load "
         r"producer snapshot from .*)",
         "ProducerStateManager.loadFromSnapshot",
-        loggers=("ProducerStateManager",),
     ),
-    Template(
+    _producer_state(
         "log.producer_state",
         r"(?:Updated producer .* state to .*|Failed to (?:rename|delete) producer state snapshot .*|Deleted producer "
         r"state snapshot .*|Detected invalid coordinator epoch .*|Producer's? epoch .*)",
         "ProducerStateManager",
-        loggers=("ProducerStateManager",),
     ),
     Template(
         "log.producer_snapshot_file",

@@ -46,6 +46,7 @@ def _skipped(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 
 _progress = partial(typed, "delayed_operation_checks", operation="produce", step="progress")
 _partition = partial(Template, loggers=("Partition",))
+_replica = partial(Template, loggers=("Replica",))
 
 TEMPLATES = (
     _partition(
@@ -115,42 +116,37 @@ TEMPLATES = (
         "Partition.makeLeader, 0.11 to 2.5; the state change log has it later",
         typed("leader_and_isr", role="leader_start", leader=node),
     ),
-    Template(
+    _replica(
         "partition.replica_high_watermark_set",
         rf"Setting high watermark for replica -?\d+ partition {TP} (?:on broker -?\d+ )?to "
         rf"\[{offset_of('high_watermark')}\]",
         "Replica.highWatermark_= up to 2.3",
         typed("high_watermarks", source="set"),
-        loggers=("Replica",),
     ),
-    Template(
+    _replica(
         "partition.replica_log_end_offset_set",
         rf"Setting log end offset for replica -?\d+ for partition {PARTITION} to \[{OFFSET}\]",
         "Replica.logEndOffset_= up to 2.0: 'Recorded replica' says the same",
-        loggers=("Replica",),
     ),
-    Template(
+    _replica(
         "partition.replica_state",
         r"(?:Reset state of replica to|Updated state of replica to|Updated HW of replica to) .*",
         "Replica.resetReplicaState / updateFetchState, 2.4 and later: a reset follows every epoch start",
-        loggers=("Replica",),
     ),
     _partition(
         "partition.no_checkpoint",
         rf"No checkpointed highwatermark is found for partition {PARTITION}",
         "Partition.createLog",
     ),
-    Template(
+    _replica(
         "partition.replica_loaded",
         rf"Replica loaded for partition {PARTITION} with initial high watermark -?\d+",
         "Replica, 0.11 to 2.3: logged for each replica, remote ones with 0, so it cannot be told whose it is",
-        loggers=("Replica",),
     ),
-    Template(
+    _replica(
         "partition.replica_log_start_offset_set",
         rf"Setting log start offset for (?:remote|local) replica -?\d+ for partition {PARTITION} to \[-?\d+\]",
         "Replica.logStartOffset_= 0.11 to 2.3",
-        loggers=("Replica",),
     ),
     _partition(
         "partition.log_exists",
