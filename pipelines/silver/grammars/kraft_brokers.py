@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammars.kraft_partitions import replication
 from pipelines.silver.printed import BROKER_CHANGE, fields
 from pipelines.silver.typed import controller_event as _event
 from pipelines.silver.values import i32
@@ -29,31 +30,28 @@ def _fence(match: re.Match[str], context: Context) -> str:
     return "broker_unfenced" if "Unfence" in match[0] else "broker_fenced"
 
 
-_replication = partial(
-    Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-)
 _cluster = partial(Template, loggers=("ClusterControlManager",))
 _heartbeats = partial(Template, loggers=("BrokerHeartbeatManager",))
 
 TEMPLATES = (
-    _replication(
+    replication(
         "controller_kraft.broker_fenced",
         r"Fencing broker (?P<subject_broker_id>-?\d+)(?: at epoch -?\d+)? because its session has timed out\.",
         "ReplicationControlManager.maybeFenceOneStaleBroker",
         _event("broker_fenced"),
     ),
-    _replication(
+    replication(
         "controller_kraft.partitions_changing",
         r"\w+(?:\[(?P<subject_broker_id>-?\d+)(?::[\w-]{22})?\])?: changing \d+ partition\(s\)",
         "ReplicationControlManager.generateLeaderAndIsrUpdates: a count only",
         _event("other"),
     ),
-    _replication(
+    replication(
         "controller_kraft.partitions_listed",
         r"\w+(?:\[-?\d+(?::[\w-]{22})?\])?: changing partition\(s\): .*",
         "ReplicationControlManager.generateLeaderAndIsrUpdates; DEBUG",
     ),
-    _replication(
+    replication(
         "controller_kraft.heartbeats_forgotten",
         r"Removing heartbeat tracker entry for (?:broker -?\d+ at previous epoch -?\d+\. Current epoch is "
         r"-?\d+|unknown broker -?\d+ at epoch -?\d+\.)",

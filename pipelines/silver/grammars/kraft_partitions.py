@@ -121,59 +121,60 @@ def _assignment_changed(match: re.Match[str], context: Context, record: Record) 
 
 _NODE = r"(?:node|broker) (?P<subject_broker_id>-?\d+)"
 _REQUEST = r"(?:AlterPartition|alterIsr|AlterIsr)"
-_replication = partial(
+#: Lines of the controller's part that partitions and topics are about.
+replication = partial(
     Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
 )
 
 TEMPLATES = (
-    _replication(
+    replication(
         "controller_kraft.partition_created",
         rf"(?:Replayed PartitionRecord for (?:new|existing) partition|Created partition) {TP} with topic ID "
         r"(?P<topic_id>[\w-]+) and (?P<state>PartitionRegistration\(.*\))\.",
         "ReplicationControlManager.replay(PartitionRecord), 3.0 and later",
         _partition_created,
     ),
-    _replication(
+    replication(
         "controller_kraft.partition_created_by_id",
         r"(?:Created|Modified) partition [\w-]{22}:\d+(?: with|:) .*\.",
         "ReplicationControlManager.replay(PartitionRecord), 2.8, a preview: the topic's name is not printed",
     ),
-    _replication(
+    replication(
         "controller_kraft.partition_changed",
         rf"(?:UNCLEAN )?partition change for {TP}(?: with topic ID (?P<topic_id>[\w-]+))?: (?P<diff>.*)",
         "PartitionRegistration.maybeLogPartitionChange, 3.0 and later; DEBUG, UNCLEAN at INFO",
         _partition_changed,
     ),
-    _replication(
+    replication(
         "controller_kraft.assignment_changed",
         r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic "
         rf"(?P<topic>[\w.-]+?)(?:\. \({_AFTER}\))?\.?",
         "ReplicationControlManager.replay(PartitionChangeRecord), 3.0 and later",
         _assignment_changed,
     ),
-    _replication(
+    replication(
         "controller_kraft.partition_replayed",
         r"Replayed partition change .* for topic .*",
         "ReplicationControlManager.replay(PartitionChangeRecord); DEBUG: 'partition change for' has the values",
     ),
-    _replication(
+    replication(
         "controller_kraft.alter_partition_rejected",
         rf"Rejecting {_REQUEST} request from {_NODE} for {TP} because .*",
         "ReplicationControlManager.validateAlterPartitionData",
         controller_event("other"),
     ),
-    _replication(
+    replication(
         "controller_kraft.alter_partition_rejected",
         rf"Rejecting {_REQUEST} request for unknown partition {TP}\.",
         "ReplicationControlManager.alterPartition",
         controller_event("other"),
     ),
-    _replication(
+    replication(
         "controller_kraft.alter_partition_unknown_topic",
         rf"Rejecting {_REQUEST} request for unknown topic ID .*",
         "ReplicationControlManager.alterPartition",
     ),
-    _replication(
+    replication(
         "controller_kraft.reassigned",
         rf"{_REQUEST} request from {_NODE} for {TP} completed the ongoing partition reassignment(?: and triggered a "
         rf"leadership change)?\.?(?: {_AFTER.replace('?P<partition_epoch>', '?:')}\.?)?(?: Returning "
@@ -181,49 +182,49 @@ TEMPLATES = (
         "ReplicationControlManager.alterPartition",
         controller_event("reassignment"),
     ),
-    _replication(
+    replication(
         "controller_kraft.isr_altered",
         rf"Node (?P<leader>-?\d+) has altered ISR for {TP} to (?P<isr>\[[-\d, ]*\])\.",
         "ReplicationControlManager.alterPartition; DEBUG",
         _held,
     ),
-    _replication(
+    replication(
         "controller_kraft.reassignments_altered",
         r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition reassignment "
         r"for .*)",
         "ReplicationControlManager.alterPartitionReassignments",
         controller_event("reassignment"),
     ),
-    _replication(
+    replication(
         "controller_kraft.unclean_election",
         r"Setting new leader for topicId (?P<topic_id>[\w-]+), partition (?P<partition>\d+) to (?P<leader>-?\d+) "
         r"using an unclean election",
         "PartitionChangeBuilder.setLeader; INFO since 3.6: the topic's name is not printed",
         controller_event("unclean_election"),
     ),
-    _replication(
+    replication(
         "controller_kraft.clean_election",
         r"(?:Setting new leader for topicId .*|Failed to find a new leader with current state: .*|Try to elect last "
         r"known leader for .*|A partition will have an empty ISR\. .*)",
         "PartitionChangeBuilder; DEBUG and TRACE",
     ),
-    _replication(
+    replication(
         "controller_kraft.unclean_triggered",
         rf"Triggering unclean leader election for offline partition {TP}\.",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
         controller_event("unclean_election"),
     ),
-    _replication(
+    replication(
         "controller_kraft.unclean_not_triggered",
         rf"Cannot trigger unclean leader election for offline partition {PARTITION}.*",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
     ),
-    _replication(
+    replication(
         "controller_kraft.elrs_removed",
         r"Removed ELRs from \d+ partitions of topic .*\.",
         "ReplicationControlManager.replay(ClearElrRecord), 4.0 and later",
     ),
-    _replication(
+    replication(
         "controller_kraft.replication_error",
         r"(?:No stale brokers found\.|Unknown server error validating Create Topic|Unexpected "
         r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced (?:topic|partition) "
@@ -232,14 +233,14 @@ TEMPLATES = (
         r"has overlapping ISR=.*)",
         "ReplicationControlManager",
     ),
-    _replication(
+    replication(
         "controller_kraft.directories_failed",
         r"Directories \[(?:[\w-]{22}(?:, )?)+\] in broker (?P<subject_broker_id>\d+) marked offline, remaining "
         r"directories: \[(?:[\w-]{22}(?:, )?)*\]",
         "ReplicationControlManager.handleDirectoriesOffline, 3.7 and later",
         controller_event("log_dir_failed"),
     ),
-    _replication(
+    replication(
         "controller_kraft.directories",
         r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
         r"partition .*)",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
-from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammar import Context
+from pipelines.silver.grammars.kraft_partitions import replication
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
 from pipelines.silver.typed import controller_event, with_topic_id
@@ -53,35 +53,31 @@ def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> t
     return tuple(facts)
 
 
-_replication = partial(
-    Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-)
-
 TEMPLATES = (
-    _replication(
+    replication(
         "controller_kraft.topic_created",
         r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(TopicRecord)",
         with_topic_id(controller_event("topic_created")),
     ),
-    _replication(
+    replication(
         "controller_kraft.topic_removed",
         r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(RemoveTopicRecord)",
         with_topic_id(controller_event("topic_deleted")),
     ),
-    _replication(
+    replication(
         "controller_kraft.topics_created",
         r"[cC]reateTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.createTopics",
         _topics_created,
     ),
-    _replication(
+    replication(
         "controller_kraft.topics_validated",
         r"Validate-only CreateTopics result\(s\): .*",
         "ReplicationControlManager.createTopics, 3.1 and later",
     ),
-    _replication(
+    replication(
         "controller_kraft.topics_deleted",
         r"DeleteTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.deleteTopics, 4.1 and later",
