@@ -7,7 +7,7 @@ declaration of a table (`schemas.silver`) and a pattern are all that a grammar h
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pipelines.silver.grammar import Context, Facts
 from pipelines.silver.record import Fact, Record
@@ -74,24 +74,29 @@ def typed(table: str, **columns: object) -> Facts:
         raise ValueError(f"{table} has no {', '.join(sorted(unknown))}")
     needs_partition = "partition" in spec and not spec["partition"].nullable
 
-    #: Number, column and reader of a pattern's groups.
-    plans: dict[str, list[tuple[int, str, Callable[[str], object]]]] = {}
+    def plan_of(groups: Mapping[str, int]) -> tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]:
+        """Whether a pattern names a partition, whether a state, whether the prefix does; how its groups are read."""
+        mine = [name for name in groups if name not in columns and name not in ("tp", "state")]
+        asks_prefix = needs_partition and "partition" not in groups
+        return "tp" in groups, "state" in groups, asks_prefix, [(groups[name], name, readers[name]) for name in mine]
+
+    plans: dict[str, tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]] = {}
 
     def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-        groups = match.re.groupindex
-        plan = plans.get(match.re.pattern)
+        pattern = match.re
+        plan = plans.get(pattern.pattern)
         if plan is None:
-            read_here = [name for name in groups if name not in columns and name not in ("tp", "state")]
-            plan = plans[match.re.pattern] = [(groups[name], name, readers[name]) for name in read_here]
+            plan = plans[pattern.pattern] = plan_of(pattern.groupindex)
+        has_partition, has_state, asks_prefix, groups = plan
         row = constants.copy()
-        name = match["tp"] if "tp" in groups else None
-        if "state" in groups:
+        name = match["tp"] if has_partition else None
+        if has_state:
             row.update(state_of(match["state"], name))
         elif name is not None:
             row["topic"], row["partition"] = partition_of(name)
-        elif needs_partition and "partition" not in groups:
+        elif asks_prefix:
             row["topic"], row["partition"] = context.owner()
-        for group, column, read in plan:
+        for group, column, read in groups:
             if (text := match[group]) is not None:
                 row[column] = read(text)
         for column, function in computed:
