@@ -38,10 +38,11 @@ def tables_of(function: Callable[..., object]) -> set[str]:
         if current in seen:
             continue
         seen.add(current)
-        constants = {const for code in _codes(current.__code__) for const in code.co_consts if isinstance(const, str)}
-        tables |= constants & BY_NAME.keys()
+        cells = [cell.cell_contents for cell in current.__closure__ or ()]
+        constants = [const for code in _codes(current.__code__) for const in code.co_consts]
+        tables |= {text for text in (*cells, *constants) if isinstance(text, str)} & BY_NAME.keys()
         names = {name for code in _codes(current.__code__) for name in code.co_names}
-        called = [current.__globals__.get(name) for name in sorted(names)]
+        called = [*cells, *(current.__globals__.get(name) for name in sorted(names))]
         waiting += [item for item in called if hasattr(item, "__code__") and "silver" in item.__module__]
     return tables
 

@@ -7,21 +7,21 @@ before them, and parses everything but request logs. Each argument is a folder (
 from __future__ import annotations
 
 import argparse
-import gzip
-import re
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import islice
 from pathlib import Path
 
+from pipelines.bronze.layout import BY_NAME
+from pipelines.bronze.reader import records
+from pipelines.bronze.source import Source
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Record
 from pipelines.silver.text_log import parse_text
 
-_START = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) ")
-_LOGGER = re.compile(r" ?\(([\w.$-]+)\)\s*$")
+_RECORD_BYTES_MAX = 1 << 26
 _BATCH = 10_000
 _KINDS = ("state-change", "controller", "log-cleaner", "server")
 
@@ -33,37 +33,14 @@ def kind_of(path: Path) -> str:
 
 def read_records(path: Path) -> Iterator[Record]:
     """Records of one file in the default layout; what comes before the first one is dropped."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    kind = kind_of(path)
-    pending: list[str] = []
-    with opener(path, "rt", encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if line[:2] == "[2" and _START.match(line):
-                if pending:
-                    yield _record(kind, pending)
-                pending = [line.rstrip("\n")]
-            elif pending:
-                pending.append(line.rstrip("\n"))
-    if pending:
-        yield _record(kind, pending)
-
-
-def _record(kind: str, lines: list[str]) -> Record:
-    """The logger ends the first line, or, where the text itself has several lines, the last one."""
-    start = _START.match(lines[0])
-    assert start is not None  # only such lines begin a record
-    stamp = datetime.strptime(start[1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
-    first = lines[0][start.end() :]
-    logger = ""
-    if found := _LOGGER.search(first):
-        logger, first = found[1], first[: found.start()]
-        rest = lines[1:]
-    elif len(lines) > 1 and (found := _LOGGER.search(lines[-1])):
-        logger = found[1]
-        rest = [*lines[1:-1], lines[-1][: found.start()]]
-    else:
-        rest = lines[1:]
-    return Record(kind, round(stamp.timestamp() * 1_000_000), start[2], logger, "\n".join([first, *rest]))
+    kind, layout = kind_of(path), BY_NAME["kafka"]
+    parse = layout.parser(UTC)
+    with path.open("rb") as file:
+        for raw in records(Source(file).blocks(), layout, _RECORD_BYTES_MAX):
+            head = parse(raw.text)
+            if head is not None:
+                message = head.message.decode(errors="replace")
+                yield Record(kind, head.time_us, head.level or "", head.logger or "", message)
 
 
 def batched(records: Iterator[Record], size: int) -> Iterator[list[Record]]:
@@ -103,11 +80,11 @@ def main(argv: list[str] | None = None) -> int:
         for path in find_logs(root):
             kind = kind_of(path)
             counts = outcomes.setdefault(kind, Counter())
-            for records in batched(read_records(path), _BATCH):
+            for batch in batched(read_records(path), _BATCH):
                 begin = time.process_time()  # not the wall clock: other processes share the machine
-                results = [parse_text(record) for record in records]
+                results = [parse_text(record) for record in batch]
                 seconds[kind] += time.process_time() - begin
-                for record, parsed in zip(records, results, strict=True):
+                for record, parsed in zip(batch, results, strict=True):
                     counts[parsed.outcome] += 1
                     if parsed.outcome == UNPARSED:
                         unparsed[record.level, record.logger, parsed.problem or parsed.template] += 1

@@ -14,7 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -30,6 +30,7 @@ from pipelines.silver.parse import parse
 from schemas import gold
 
 Figures = dict[str, float | int | None]
+Shown = tuple[str, str, Callable[..., str]]
 
 SHARES = (
     *("within_1_ms", "within_5_ms", "within_20_ms", "isr_inferred", "closer", "required", "phases", "understood"),
@@ -59,9 +60,8 @@ def main(arguments: list[str]) -> None:
             refresh(lake, config)
             print(f"\n## {corpus.name} ({given.tier}), {time.monotonic() - started:.0f} s")
             rows[corpus.name] = figures(lake)
-    print_produces({name: made["produce"] for name, made in rows.items() if made["produce"]["succeeded"]})
-    print_fetches({name: made["fetch"] for name, made in rows.items() if made["fetch"]["completed"]})
-    print_coordinators({name: made["coordinator"] for name, made in rows.items() if made["coordinator"]["succeeded"]})
+    for kind in TABLES:
+        print_table(kind, {name: of_corpus[kind] for name, of_corpus in rows.items()})
     spark.stop()
 
 
@@ -162,75 +162,17 @@ def _share(condition: Column, among: Column | None = None) -> Column:
     return F.avg(holds if among is None else F.when(among, holds))
 
 
-def print_produces(rows: dict[str, Figures]) -> None:
-    """Clients' acks=all produces, as Markdown."""
-    heads = ("answered", "within 1 ms", "5 ms", "width p99", "late", "unobservable", "closer", "required", "understood")
-    _table(
-        heads,
-        {
-            corpus: (
-                f"{made['succeeded']:,}",
-                percent(made["within_1_ms"]),
-                percent(made["within_5_ms"]),
-                _ms(made["width_p99_ms"]),
-                str(made["late"]),
-                str(made["unobservable"]),
-                percent(made["closer"]),
-                percent(made["required"]),
-                percent(made["understood"]),
-            )
-            for corpus, made in rows.items()
-        },
-    )
-
-
-def print_fetches(rows: dict[str, Figures]) -> None:
-    """Completed fetches, as Markdown; those of consumers that ask for more than a byte, or read committed, apart."""
-    heads = (
-        *("fetches", "cause known", "parked", "within 1 ms", "5 ms", "width p99"),
-        *("min.bytes > 1: parked", "within 5 ms", "read_committed: parked", "within 5 ms"),
-    )
-    _table(
-        heads,
-        {
-            corpus: (
-                f"{made['completed']:,}",
-                percent(made["cause_known"]),
-                f"{made['parked']:,}",
-                percent(made["parked_within_1_ms"]),
-                percent(made["parked_within_5_ms"]),
-                _ms(made["width_p99_ms"]),
-                f"{made['min_bytes']:,}",
-                percent(made["min_bytes_within_5_ms"]),
-                f"{made['read_committed']:,}",
-                percent(made["read_committed_within_5_ms"]),
-            )
-            for corpus, made in rows.items()
-        },
-    )
-
-
-def print_coordinators(rows: dict[str, Figures]) -> None:
-    """Requests to coordinators that waited for replication, as Markdown."""
-    _table(
-        ("answered", "within 1 ms", "5 ms", "width p99", "late", "unobservable"),
-        {
-            corpus: (
-                f"{made['succeeded']:,}",
-                percent(made["within_1_ms"]),
-                percent(made["within_5_ms"]),
-                _ms(made["width_p99_ms"]),
-                str(made["late"]),
-                str(made["unobservable"]),
-            )
-            for corpus, made in rows.items()
-        },
-    )
-
-
-def _table(heads: Sequence[str], rows: dict[str, tuple[str, ...]]) -> None:
-    if rows:
-        print("\n" + "\n".join(markdown(("corpus", *heads), [(corpus, *cells) for corpus, cells in rows.items()])))
+def print_table(kind: str, rows: dict[str, Figures]) -> None:
+    """The figures of a kind of operation by corpus, as Markdown; corpora that have none are left out."""
+    columns = TABLES[kind]
+    counted = columns[0][1]
+    cells = [
+        (corpus, *(shown(figure[name]) for _, name, shown in columns))
+        for corpus, figure in rows.items()
+        if figure[counted]
+    ]
+    if cells:
+        print("\n" + "\n".join(markdown(("corpus", *(head for head, _, _ in columns)), cells)))
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -246,6 +188,39 @@ def _ms(value: float | int | None) -> str:
 def percent(share: float | int | None) -> str:
     """With two decimals; a hyphen where there is nothing to count."""
     return "-" if share is None else f"{share:.2%}"
+
+
+#: Heads of the tables, with the figure in each column and how it is shown; those of the first column were counted.
+_CLOSENESS: tuple[Shown, ...] = (
+    ("answered", "succeeded", "{:,}".format),
+    ("within 1 ms", "within_1_ms", percent),
+    ("5 ms", "within_5_ms", percent),
+    ("width p99", "width_p99_ms", _ms),
+    ("late", "late", str),
+    ("unobservable", "unobservable", str),
+)
+TABLES: dict[str, tuple[Shown, ...]] = {
+    "produce": (
+        *_CLOSENESS,
+        ("closer", "closer", percent),
+        ("required", "required", percent),
+        ("understood", "understood", percent),
+    ),
+    # those of consumers that ask for more than a byte, or read committed, apart
+    "fetch": (
+        ("fetches", "completed", "{:,}".format),
+        ("cause known", "cause_known", percent),
+        ("parked", "parked", "{:,}".format),
+        ("within 1 ms", "parked_within_1_ms", percent),
+        ("5 ms", "parked_within_5_ms", percent),
+        ("width p99", "width_p99_ms", _ms),
+        ("min.bytes > 1: parked", "min_bytes", "{:,}".format),
+        ("within 5 ms", "min_bytes_within_5_ms", percent),
+        ("read_committed: parked", "read_committed", "{:,}".format),
+        ("within 5 ms", "read_committed_within_5_ms", percent),
+    ),
+    "coordinator": _CLOSENESS,
+}
 
 
 if __name__ == "__main__":

@@ -51,21 +51,22 @@ def table_alias(full_name: str) -> str:
     return full_name.replace(".", "_")
 
 
-LATE_OPERATIONS = ViewSpec(
-    "late_operations",
-    "One row per operation that was answered long after, or before, Kafka's rules allowed it, with what it waited for.",
-    """
+VIEWS = (
+    ViewSpec(
+        "late_operations",
+        "One row per operation that was answered long after, or before, Kafka's rules allowed it, with what it waited "
+        "for.",
+        """
 select cluster_id, broker_id, arrival_time, api, client_id, class, class_reason, known_bug, residual_ms, wait_ms,
        closing_topic, closing_partition, closing_replica, closing_role, cause, connection, correlation_id, operation_id
 from gold_delayed_operations
 where class in ('late', 'contradicted')
 """,
-)
-
-SLOW_PRODUCES = ViewSpec(
-    "slow_produces",
-    "One row per acks=all append that waited longer than 20 ms, with the part of its wait that took longest.",
-    """
+    ),
+    ViewSpec(
+        "slow_produces",
+        "One row per acks=all append that waited longer than 20 ms, with the part of its wait that took longest.",
+        """
 select cluster_id, broker_id, arrival_time, client_id, closing_topic, closing_partition, closing_replica,
        closing_role, cause, wait_ms,
        case
@@ -86,12 +87,11 @@ select cluster_id, broker_id, arrival_time, client_id, closing_topic, closing_pa
 from gold_delayed_operations
 where operation = 'produce' and wait_ms > 20
 """,
-)
-
-BROKER_BLAME = ViewSpec(
-    "broker_blame",
-    "One row per replica and kind of operation: how much of all waiting for acks=all was waiting for it.",
-    """
+    ),
+    ViewSpec(
+        "broker_blame",
+        "One row per replica and kind of operation: how much of all waiting for acks=all was waiting for it.",
+        """
 select cluster_id, kind, replica_id,
        sum(operations) as operations,
        sum(slow_operations) as slow_operations,
@@ -105,12 +105,11 @@ select cluster_id, kind, replica_id,
 from gold_replica_blame
 group by cluster_id, kind, replica_id
 """,
-)
-
-SLOWEST_PARTITIONS = ViewSpec(
-    "slowest_partitions",
-    "One row per partition that closed acks=all appends: how long they waited, and for which replica most.",
-    """
+    ),
+    ViewSpec(
+        "slowest_partitions",
+        "One row per partition that closed acks=all appends: how long they waited, and for which replica most.",
+        """
 select cluster_id, closing_topic as topic, closing_partition as partition,
        count(*) as operations,
        percentile_cont(0.5) within group (order by wait_ms) as wait_ms_p50,
@@ -121,12 +120,12 @@ from gold_delayed_operations
 where operation = 'produce' and closing_topic is not null
 group by cluster_id, closing_topic, closing_partition
 """,
-)
-
-REQUESTS_BY_PHASE = ViewSpec(
-    "requests_by_phase",
-    "One row per broker and API: how many requests, how long they took, and in which phase, milliseconds on average.",
-    """
+    ),
+    ViewSpec(
+        "requests_by_phase",
+        "One row per broker and API: how many requests, how long they took, and in which phase, milliseconds on "
+        "average.",
+        """
 select cluster_id, broker_id, api,
        count(*) as requests,
        avg(total_time_ms) as total_ms,
@@ -140,12 +139,11 @@ select cluster_id, broker_id, api,
 from gold_request_phases
 group by cluster_id, broker_id, api
 """,
-)
-
-REQUESTS_PER_MINUTE = ViewSpec(
-    "requests_per_minute",
-    "One row per minute, broker and API: how many requests arrived, and their latency.",
-    """
+    ),
+    ViewSpec(
+        "requests_per_minute",
+        "One row per minute, broker and API: how many requests arrived, and their latency.",
+        """
 select cluster_id, broker_id, api, date_trunc('minute', arrival_time) as minute,
        count(*) as requests,
        percentile_cont(0.5) within group (order by total_time_ms) as total_ms_p50,
@@ -154,12 +152,11 @@ select cluster_id, broker_id, api, date_trunc('minute', arrival_time) as minute,
 from gold_request_phases
 group by cluster_id, broker_id, api, date_trunc('minute', arrival_time)
 """,
-)
-
-ISR_CHURN_PER_HOUR = ViewSpec(
-    "isr_churn_per_hour",
-    "One row per hour, partition and replica that left or joined the ISR.",
-    """
+    ),
+    ViewSpec(
+        "isr_churn_per_hour",
+        "One row per hour, partition and replica that left or joined the ISR.",
+        """
 select cluster_id, date_trunc('hour', change_time) as hour, topic, partition, replica_id,
        sum(case when change = 'shrink' then 1 else 0 end) as shrinks,
        sum(case when change = 'expand' then 1 else 0 end) as expands,
@@ -169,23 +166,21 @@ from gold_isr_timeline
 where class <> 'not_observed'
 group by cluster_id, date_trunc('hour', change_time), topic, partition, replica_id
 """,
-)
-
-UNDER_MIN_ISR = ViewSpec(
-    "under_min_isr",
-    "One row per window in which a partition had a leader, and fewer in-sync replicas than min.insync.replicas.",
-    """
+    ),
+    ViewSpec(
+        "under_min_isr",
+        "One row per window in which a partition had a leader, and fewer in-sync replicas than min.insync.replicas.",
+        """
 select cluster_id, topic, partition, leader_epoch, started_time, ended_time, duration_ms, isr, min_insync_replicas,
        produces_refused, states_missing
 from gold_availability
 where state = 'under_min_isr'
 """,
-)
-
-PARTITION_OUTAGES = ViewSpec(
-    "partition_outages",
-    "One row per partition that was without a leader or under min.insync.replicas: how often, how long.",
-    """
+    ),
+    ViewSpec(
+        "partition_outages",
+        "One row per partition that was without a leader or under min.insync.replicas: how often, how long.",
+        """
 select cluster_id, topic, partition, state,
        count(*) as windows,
        sum(duration_ms) as duration_ms_total,
@@ -195,23 +190,21 @@ select cluster_id, topic, partition, state,
 from gold_availability
 group by cluster_id, topic, partition, state
 """,
-)
-
-LOST_RANGES = ViewSpec(
-    "lost_ranges",
-    "One row per range of committed offsets that was lost, with its cause.",
-    """
+    ),
+    ViewSpec(
+        "lost_ranges",
+        "One row per range of committed offsets that was lost, with its cause.",
+        """
 select cluster_id, topic, partition, leader_epoch, offset_start, offset_end, offset_end - offset_start as offsets,
        time, cause, known_bug, message, finding_id
 from gold_violations
 where rule_id = 'committed-data-lost' and severity = 'violation'
 """,
-)
-
-FINDINGS = ViewSpec(
-    "findings",
-    "One row per finding of a rule, with how many raw lines show it, the first of them, and where that stands.",
-    """
+    ),
+    ViewSpec(
+        "findings",
+        "One row per finding of a rule, with how many raw lines show it, the first of them, and where that stands.",
+        """
 select v.severity, v.rule_id, v.cluster_id, v.topic, v.partition, v.leader_epoch, v.offset_start, v.offset_end,
        v.time, v.cause, v.known_bug, v.message, v.implied_by, v.finding_id,
        count(e.position) as evidence_lines,
@@ -223,23 +216,21 @@ left join gold_evidence e on e.finding_id = v.finding_id
 group by v.severity, v.rule_id, v.cluster_id, v.topic, v.partition, v.leader_epoch, v.offset_start, v.offset_end,
        v.time, v.cause, v.known_bug, v.message, v.implied_by, v.finding_id
 """,
-)
-
-REMOVED_RECORDS = ViewSpec(
-    "removed_records",
-    "One row per truncation that took records from a replica's log: from where, how many, and by which rule.",
-    """
+    ),
+    ViewSpec(
+        "removed_records",
+        "One row per truncation that took records from a replica's log: from where, how many, and by which rule.",
+        """
 select cluster_id, topic, partition, broker_id, started_time, trigger, rule, leader, leader_epoch, log_end_offset,
        logged_offset, records_removed, high_watermark_at_truncation, below_high_watermark, class, known_bug
 from gold_replica_truncations
 where records_removed > 0
 """,
-)
-
-PRODUCE_ERRORS = ViewSpec(
-    "produce_errors",
-    "One row per partition and error code that produce requests were answered with.",
-    """
+    ),
+    ViewSpec(
+        "produce_errors",
+        "One row per partition and error code that produce requests were answered with.",
+        """
 select cluster_id, broker_id, p.topic as topic, p.partition as partition, p.error_code as error_code,
        count(*) as answers, min(completed_time) as first_time, max(completed_time) as last_time
 from (
@@ -249,12 +240,11 @@ from (
 where p.error_code <> 0
 group by cluster_id, broker_id, p.topic, p.partition, p.error_code
 """,
-)
-
-UNDERSTOOD_LINES = ViewSpec(
-    "understood_lines",
-    "One row per broker and kind of file: how many log records are typed, known, or not understood.",
-    """
+    ),
+    ViewSpec(
+        "understood_lines",
+        "One row per broker and kind of file: how many log records are typed, known, or not understood.",
+        """
 select cluster_id, broker_id, kind,
        sum(line_count) as records,
        sum(case when outcome = 'typed' then line_count else 0 end) as typed,
@@ -263,21 +253,5 @@ select cluster_id, broker_id, kind,
 from gold_coverage
 group by cluster_id, broker_id, kind
 """,
-)
-
-VIEWS = (
-    LATE_OPERATIONS,
-    SLOW_PRODUCES,
-    BROKER_BLAME,
-    SLOWEST_PARTITIONS,
-    REQUESTS_BY_PHASE,
-    REQUESTS_PER_MINUTE,
-    ISR_CHURN_PER_HOUR,
-    UNDER_MIN_ISR,
-    PARTITION_OUTAGES,
-    LOST_RANGES,
-    FINDINGS,
-    REMOVED_RECORDS,
-    PRODUCE_ERRORS,
-    UNDERSTOOD_LINES,
+    ),
 )

@@ -55,7 +55,7 @@ class Clients:
 
     def __init__(self, bootstrap: str, ledger: Ledger, seed: int) -> None:
         self._bootstrap = bootstrap
-        self._ledger = ledger
+        self.ledger = ledger
         self._seed = seed
         self._stopped = threading.Event()
         self._deleted: set[str] = set()
@@ -105,11 +105,6 @@ class Clients:
         """Chances of one client."""
         return random.Random(f"{self._seed}-{name}")
 
-    @property
-    def ledger(self) -> Ledger:
-        """Where the history goes."""
-        return self._ledger
-
     def _spawn(self, work: Callable[[], None]) -> None:
         def guarded() -> None:
             try:
@@ -138,10 +133,10 @@ class Clients:
                 continue
             row: dict[str, Any] = {"client": reader.name, "t": time.time()}
             if message.error():
-                self._ledger.client("consume_err", **row, error=str(message.error()))
+                self.ledger.client("consume_err", **row, error=str(message.error()))
                 continue
             place = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
-            self._ledger.client("consume", **row, **place, key=_key(message))
+            self.ledger.client("consume", **row, **place, key=_key(message))
         consumer.close()
 
 

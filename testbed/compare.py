@@ -138,7 +138,6 @@ Later = tuple[Fault, ...]
 
 
 def _load(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     yield from _controller(fault, audited)
     for node, version in fault.details.get("versions", {}).items():
         named = [row for row in audited.lives if row["broker_id"] == int(node) and row["time"] < fault.time_s]
@@ -162,7 +161,6 @@ def _active(audited: Audited, time_s: float) -> int | None:
 
 
 def _pause(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     seconds = fault.details["seconds"]
     if seconds > LAGGING_S:
         end = fault.time_s + seconds + PROMPT_S
@@ -179,7 +177,6 @@ def _kill(fault: Fault, later: Later, audited: Audited) -> Signs:
 
 
 def _term(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     yield "shuts down", _lived(audited, fault, SHUTDOWNS)
 
 
@@ -193,7 +190,6 @@ def _start(fault: Fault, later: Later, audited: Audited) -> Signs:
 
 
 def _alter(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     for key, value in fault.details["config"].items():
         wanted = ("topic", fault.details["topic"], key)
         applied = [row for row in audited.configs if (row["scope"], row["entity"], row["key"]) == wanted]
@@ -202,18 +198,15 @@ def _alter(fault: Fault, later: Later, audited: Audited) -> Signs:
 
 
 def _reassign(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     place = (fault.details["topic"], fault.details["partition"])
     yield "reassigned", _event(audited, fault, "reassignment", lambda row: (row["topic"], row["partition"]) == place)
 
 
 def _delete(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     yield "deleted", _event(audited, fault, "topic_deleted", lambda row: row["topic"] == fault.details["topic"])
 
 
 def _end(fault: Fault, later: Later, audited: Audited) -> Signs:
-    del later
     yield from _controller(fault, audited)
 
 

@@ -105,11 +105,6 @@ class Release:
         return self >= (0, 11)
 
     @property
-    def has_admin_api(self) -> bool:
-        """Topics are made and deleted by requests; before it, in ZooKeeper."""
-        return self >= (1,)
-
-    @property
     def request_level(self) -> str:
         """The level at which the request log tells offsets."""
         return "TRACE" if self < (0, 11) else "DEBUG"

@@ -10,6 +10,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -150,14 +151,6 @@ def _streams(make: Callable[[], Any], read: Read, block_bytes: int) -> Iterator[
         raise DamagedError(TRUNCATED)
 
 
-def _bzip2(read: Read, block_bytes: int) -> Iterator[bytes]:
-    return _streams(bz2.BZ2Decompressor, read, block_bytes)
-
-
-def _xz(read: Read, block_bytes: int) -> Iterator[bytes]:
-    return _streams(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES_MAX), read, block_bytes)
-
-
 class _Input:
     """What Arrow asks of a file."""
 
@@ -197,20 +190,12 @@ def _arrow(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
         raise damage
 
 
-def _zstd(read: Read, block_bytes: int) -> Iterator[bytes]:
-    return _arrow("zstd", read, block_bytes)
-
-
-def _lz4(read: Read, block_bytes: int) -> Iterator[bytes]:
-    return _arrow("lz4", read, block_bytes)
-
-
 _CODECS: dict[str, Callable[[Read, int], Iterator[bytes]]] = {
     "gzip": _gzip,
-    "bzip2": _bzip2,
-    "xz": _xz,
-    "zstd": _zstd,
-    "lz4": _lz4,
+    "bzip2": partial(_streams, bz2.BZ2Decompressor),
+    "xz": partial(_streams, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES_MAX)),
+    "zstd": partial(_arrow, "zstd"),
+    "lz4": partial(_arrow, "lz4"),
 }
 _MAGIC = (
     (b"\x1f\x8b", "gzip"),

@@ -190,37 +190,22 @@ def _kafka(clock: Clock) -> Parser:
     return parse
 
 
-def _tail(pattern: re.Pattern[bytes], clock: Clock) -> Parser:
-    """Layouts with the logger in parentheses at the end; ``pattern`` matches time and level at the start."""
+def _matched(pattern: re.Pattern[bytes], clock: Clock) -> Parser:
+    """Layouts whose pattern matches time and level at the start; without a logger there, it ends the message."""
     names = Names()
+    logger_first = "logger" in pattern.groupindex
 
     def parse(text: bytes) -> Head | None:
-        found = pattern.match(text)
-        if not found:
+        head = pattern.match(text)
+        if not head:
             return None
         try:
-            time_us = clock.read(found.group("time"))
+            time_us = clock.read(head["time"])
         except ValueError:
             return None
-        logger, message = split_tail(text[found.end() :], names)
-        return Head(time_us, LEVELS[found.group("level")], logger, message)
-
-    return parse
-
-
-def _front(pattern: re.Pattern[bytes], clock: Clock) -> Parser:
-    """Layouts with the logger before the message."""
-    names = Names()
-
-    def parse(text: bytes) -> Head | None:
-        found = pattern.match(text)
-        if not found:
-            return None
-        try:
-            time_us = clock.read(found.group("time"))
-        except ValueError:
-            return None
-        return Head(time_us, LEVELS[found.group("level")], names.get(found.group("logger")), text[found.end() :])
+        message = text[head.end() :]
+        logger, message = (names.get(head["logger"]), message) if logger_first else split_tail(message, names)
+        return Head(time_us, LEVELS[head["level"]], logger, message)
 
     return parse
 
@@ -300,22 +285,22 @@ LAYOUTS = (
         "kafka-thread",
         "[%d] %p [%t] %m (%c)%n",
         _BRACKETED,
-        partial(_tail, _re(_STAMP + _LEVELED + rb"\[[^\]=\s]+\] ")),
+        partial(_matched, _re(_STAMP + _LEVELED + rb"\[[^\]=\s]+\] ")),
     ),
     Layout("kafka", "[%d] %p %m (%c)%n", _BRACKETED, False, _kafka),
     _strict(
         "level-thread-logger",
         "%d %-5p [%t] %c - %m%n",
         _BARE,
-        partial(_front, _re(_STAMP + _LEVELED + _THREADED + _NAMED)),
+        partial(_matched, _re(_STAMP + _LEVELED + _THREADED + _NAMED)),
     ),
-    _strict("level-logger", "%d %p %c{1}: %m%n", _BARE, partial(_front, _re(_STAMP + _LEVELED + _NAMED))),
-    Layout("bare-time", "%d %p %m (%c) [%t]%n", _BARE, False, partial(_tail, _re(_STAMP + _LEVELED))),
+    _strict("level-logger", "%d %p %c{1}: %m%n", _BARE, partial(_matched, _re(_STAMP + _LEVELED + _NAMED))),
+    Layout("bare-time", "%d %p %m (%c) [%t]%n", _BARE, False, partial(_matched, _re(_STAMP + _LEVELED))),
     _strict(
         "thread-level-logger",
         "%d [%t] %-5p %c - %m%n",
         _BEFORE_THREAD,
-        partial(_front, _re(_STAMP + rb" {1,3}" + _THREAD + _LEVELED + _NAMED)),
+        partial(_matched, _re(_STAMP + rb" {1,3}" + _THREAD + _LEVELED + _NAMED)),
     ),
     Layout("json", "one JSON object per record", _re(rb"\{"), False, _json),
 )

@@ -8,9 +8,11 @@ is decoded; the others are known by name. A version that is not known is not gue
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from pipelines.data_dir.records import Malformed, Reader, Record
+
+T = TypeVar("T")
 
 FRAME_VERSION = 1
 #: Types of control records (``org.apache.kafka.common.record.ControlRecordType``).
@@ -24,37 +26,15 @@ CONTROL_NAMES = {
     5: "KRaftVersionRecord",
     6: "VotersRecord",
 }
-#: All that was ever released. Keys 6 and 13 were given up before there was a release with KRaft.
-NAMES = {
-    0: "RegisterBrokerRecord",
-    1: "UnregisterBrokerRecord",
-    2: "TopicRecord",
-    3: "PartitionRecord",
-    4: "ConfigRecord",
-    5: "PartitionChangeRecord",
-    7: "FenceBrokerRecord",
-    8: "UnfenceBrokerRecord",
-    9: "RemoveTopicRecord",
-    10: "DelegationTokenRecord",
-    11: "UserScramCredentialRecord",
-    12: "FeatureLevelRecord",
-    14: "ClientQuotaRecord",
-    15: "ProducerIdsRecord",
-    16: "RemoveFeatureLevelRecord",
-    17: "BrokerRegistrationChangeRecord",
-    18: "AccessControlEntryRecord",
-    19: "RemoveAccessControlEntryRecord",
-    20: "NoOpRecord",
-    21: "ZkMigrationStateRecord",
-    22: "RemoveUserScramCredentialRecord",
-    23: "BeginTransactionRecord",
-    24: "EndTransactionRecord",
-    25: "AbortTransactionRecord",
-    26: "RemoveDelegationTokenRecord",
-    27: "RegisterControllerRecord",
-    28: "ClearElrRecord",
-    29: "UnregisterControllerRecord",
-}
+#: All that was ever released, by key. Keys 6 and 13 were given up before there was a release with KRaft.
+_RECORDS = (
+    "RegisterBroker UnregisterBroker Topic Partition Config PartitionChange - FenceBroker UnfenceBroker RemoveTopic "
+    "DelegationToken UserScramCredential FeatureLevel - ClientQuota ProducerIds RemoveFeatureLevel "
+    "BrokerRegistrationChange AccessControlEntry RemoveAccessControlEntry NoOp ZkMigrationState "
+    "RemoveUserScramCredential BeginTransaction EndTransaction AbortTransaction RemoveDelegationToken "
+    "RegisterController ClearElr UnregisterController"
+)
+NAMES = {key: f"{name}Record" for key, name in enumerate(_RECORDS.split()) if name != "-"}
 NO_LEADER_CHANGE: Final = -2
 
 
@@ -242,28 +222,15 @@ def _register_broker(reader: Reader, version: int) -> Message:
     return RegisterBroker(broker, epoch, incarnation, fenced, in_shutdown)
 
 
-def _unregister_broker(reader: Reader, version: int) -> Message:
-    message = UnregisterBroker(reader.int32(), reader.int64())
-    reader.tagged()
-    return message
+def _flat(build: Callable[[Reader], Message]) -> Callable[[Reader, int], Message]:
+    """A decoder of fields that are the same in all versions, with tagged ones behind them that are not read."""
 
+    def decoder(reader: Reader, version: int) -> Message:
+        message = build(reader)
+        reader.tagged()
+        return message
 
-def _topic(reader: Reader, version: int) -> Message:
-    message = Topic(reader.string(), reader.uuid())
-    reader.tagged()
-    return message
-
-
-def _remove_topic(reader: Reader, version: int) -> Message:
-    message = RemoveTopic(reader.uuid())
-    reader.tagged()
-    return message
-
-
-def _clear_elr(reader: Reader, version: int) -> Message:
-    message = ClearElr(reader.string())
-    reader.tagged()
-    return message
+    return decoder
 
 
 def _partition(reader: Reader, version: int) -> Message:
@@ -303,20 +270,8 @@ def _partition_change(reader: Reader, version: int) -> Message:
         leader_recovery_state=_int8(tags, 5),
         elr=_ints(tags, 6),
         last_known_elr=_ints(tags, 7),
-        directories=_uuids(tags, 8),
+        directories=_list(tags, 8, Reader.uuid),
     )
-
-
-def _config(reader: Reader, version: int) -> Message:
-    message = Config(reader.int8(), reader.string(), reader.string(), reader.nullable_string())
-    reader.tagged()
-    return message
-
-
-def _feature_level(reader: Reader, version: int) -> Message:
-    message = FeatureLevel(reader.string(), reader.int16())
-    reader.tagged()
-    return message
 
 
 def _broker_change(reader: Reader, version: int) -> Message:
@@ -324,15 +279,6 @@ def _broker_change(reader: Reader, version: int) -> Message:
     tags = reader.tagged()
     fenced, in_shutdown = _int8(tags, 0) or 0, _int8(tags, 1) or 0
     return BrokerChange(broker, epoch, fenced > 0 if fenced else None, in_shutdown > 0 if in_shutdown else None)
-
-
-def _fence(fenced: bool) -> Callable[[Reader, int], Message]:
-    def decoder(reader: Reader, version: int) -> Message:
-        message = BrokerChange(reader.int32(), reader.int64(), fenced, None)
-        reader.tagged()
-        return message
-
-    return decoder
 
 
 def _transaction(reader: Reader, version: int) -> Message:
@@ -344,35 +290,32 @@ def _int8(tags: dict[int, bytes], tag: int) -> int | None:
     return Reader(tags[tag]).int8() if tag in tags else None
 
 
+def _list(tags: dict[int, bytes], tag: int, read: Callable[[Reader], T]) -> tuple[T, ...] | None:
+    if tag not in tags:
+        return None
+    reader = Reader(tags[tag])
+    return reader.nullable_array(lambda: read(reader))
+
+
 def _ints(tags: dict[int, bytes], tag: int) -> tuple[int, ...] | None:
-    if tag not in tags:
-        return None
-    reader = Reader(tags[tag])
-    return reader.nullable_array(reader.int32)
-
-
-def _uuids(tags: dict[int, bytes], tag: int) -> tuple[str, ...] | None:
-    if tag not in tags:
-        return None
-    reader = Reader(tags[tag])
-    return reader.nullable_array(reader.uuid)
+    return _list(tags, tag, Reader.int32)
 
 
 #: Highest version known, and how it is read.
 _DECODERS: dict[int, tuple[int, Callable[[Reader, int], Message]]] = {
     0: (4, _register_broker),
-    1: (0, _unregister_broker),
-    2: (0, _topic),
+    1: (0, _flat(lambda reader: UnregisterBroker(reader.int32(), reader.int64()))),
+    2: (0, _flat(lambda reader: Topic(reader.string(), reader.uuid()))),
     3: (2, _partition),
-    4: (0, _config),
+    4: (0, _flat(lambda reader: Config(reader.int8(), reader.string(), reader.string(), reader.nullable_string()))),
     5: (2, _partition_change),
-    7: (0, _fence(True)),
-    8: (0, _fence(False)),
-    9: (0, _remove_topic),
-    12: (0, _feature_level),
+    7: (0, _flat(lambda reader: BrokerChange(reader.int32(), reader.int64(), True, None))),
+    8: (0, _flat(lambda reader: BrokerChange(reader.int32(), reader.int64(), False, None))),
+    9: (0, _flat(lambda reader: RemoveTopic(reader.uuid()))),
+    12: (0, _flat(lambda reader: FeatureLevel(reader.string(), reader.int16()))),
     17: (3, _broker_change),
     23: (0, _transaction),
     24: (0, _transaction),
     25: (0, _transaction),
-    28: (0, _clear_elr),
+    28: (0, _flat(lambda reader: ClearElr(reader.string()))),
 }

@@ -6,33 +6,18 @@ from typing import Any
 
 from pipelines.data_dir.discover import DataFile
 from pipelines.data_dir.metadata_log import Step
-from pipelines.data_dir.metadata_replay import Registration
+from pipelines.data_dir.metadata_replay import Change, Registration
 from pipelines.data_dir.owner import Owner
 from pipelines.data_dir.segments import Batch
 from pipelines.data_dir.text import Entry
+from schemas.silver.data_dir import LOG_BATCHES, METADATA_RECORDS
 
 #: Later times come from damaged bytes; Spark's calendar ends here.
 _TIME_MS_MAX = 253_402_300_799_999
 _REGISTRATION = Registration._fields
-_BATCH = (
-    "base_offset",
-    "last_offset",
-    "leader_epoch",
-    "crc",
-    "crc_ok",
-    "magic",
-    "codec",
-    "size_bytes",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "record_count",
-    "is_control",
-    "is_transactional",
-    "is_log_append_time",
-    "problem",
-    "byte_offset",
-)
+#: What a batch, and a change, has of its table's columns.
+_BATCH = [name for name in Batch._fields if name in LOG_BATCHES.column_names]
+_CHANGE = [name for name in Change._fields if name in METADATA_RECORDS.column_names]
 
 
 def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: Entry) -> dict[str, Any]:
@@ -64,28 +49,15 @@ def batch_row(file: DataFile, owner: Owner, file_id: str, batch: Batch) -> dict[
 def metadata_row(owner: Owner, file_id: str, step: Step) -> dict[str, Any]:
     """A row of ``silver.metadata_records``."""
     change = step.change
-    row: dict[str, Any] = {
+    row = {name: getattr(change, name) for name in _CHANGE}
+    row |= {
         "cluster_id": owner.cluster_id,
         "broker_id": owner.broker_id,
-        "topic": change.topic,
-        "partition": change.partition,
         "offset": step.offset,
-        "change_no": change.change_no,
         "time": _time_us(step.time_ms),
         "source": step.source,
-        "record": change.record,
-        "api_key": change.api_key,
-        "record_version": change.record_version,
         "controller_epoch": step.controller_epoch,
-        "applied": change.applied,
-        "topic_id": change.topic_id,
-        "leader": change.leader,
-        "isr": change.isr,
         "changed": change.changed or None,
-        "node_id": change.node_id,
-        "key": change.key,
-        "value": change.value,
-        "problem": change.problem,
         "file_id": file_id,
         "byte_offset": step.byte_offset,
         "record_no": step.record_no,

@@ -63,15 +63,15 @@ class Batch(NamedTuple):
     crc: int
     crc_ok: bool
     codec: str
-    producer_id: int | None
-    producer_epoch: int | None
-    base_sequence: int | None
     record_count: int | None
-    is_control: bool
-    is_transactional: bool
     is_log_append_time: bool
     first_ms: int | None
     max_ms: int | None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    base_sequence: int | None = None
+    is_control: bool = False
+    is_transactional: bool = False
     problem: str | None = None
     records: bytes | None = None
 
@@ -108,8 +108,7 @@ class SegmentReader:
                     pass
                 return
             self.valid_bytes = self._stream.position
-            if batch.last_offset > self._last_offset:
-                self._last_offset = batch.last_offset
+            self._last_offset = max(self._last_offset, batch.last_offset)
             yield batch
 
     def _no_batch(self, head: bytes) -> str | None:
@@ -148,16 +147,16 @@ class SegmentReader:
         keep = size <= PAYLOAD_BYTES_MAX and bool(compressed or (magic == 2 and self._with_records))
         self._stream.read(from_byte)
         found, crc = from_byte, 0
-        kept: list[bytes] = []
+        payload: list[bytes] = []
         for piece in self._stream.pieces(size - from_byte):
             found += len(piece)
             crc = crc32c(piece, crc) if magic == 2 else zlib.crc32(piece, crc)
             if keep:
-                kept.append(piece)
+                payload.append(piece)
         if found < size:
             self.problem = f"partial batch at byte {start}: {found} of {size} bytes"
             return None
-        body = b"".join(kept) if keep else None
+        body = b"".join(payload) if keep else None
         batch = _modern(head, start, size, crc) if magic == 2 else _legacy(head, start, size, crc, body)
         problems = [batch.problem]
         first = batch.base_offset if batch.base_offset is not None else batch.last_offset
@@ -217,11 +216,8 @@ def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) ->
             problem = inner.problem
             if inner.messages and not problem:
                 # Relative offsets (magic 1) and absolute ones (magic 0) alike: the last one is the wrapper's.
-                base, count, first_ms = (
-                    offset - (inner.last_offset - inner.first_offset),
-                    inner.messages,
-                    inner.first_ms,
-                )
+                base = offset - (inner.last_offset - inner.first_offset)
+                count, first_ms = inner.messages, inner.first_ms
     return Batch(
         byte_offset=start,
         size_bytes=size,
@@ -232,12 +228,7 @@ def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) ->
         crc=stored,
         crc_ok=stored == crc,
         codec=codec,
-        producer_id=None,
-        producer_epoch=None,
-        base_sequence=None,
         record_count=count,
-        is_control=False,
-        is_transactional=False,
         is_log_append_time=bool(magic and attributes & _TIMESTAMP_TYPE),
         first_ms=first_ms,
         max_ms=time_ms,

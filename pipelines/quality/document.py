@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pipelines.quality.expectation import Expectation
 from pipelines.quality.ledger import LEDGERS
@@ -16,52 +16,39 @@ _LEDGERS = {
 }
 
 
-def suites_markdown() -> str:
-    """The document."""
-    return "\n".join(_document()) + "\n"
-
-
-def _document() -> Iterator[str]:
-    yield "# Quality of what was read"
-    yield ""
-    yield "Made from the suites themselves by `highwater quality --markdown`; a test compares the two."
-    yield ""
-    yield (
+_ABOUT = (
+    "# Quality of what was read",
+    "Made from the suites themselves by `highwater quality --markdown`; a test compares the two.",
+    (
         "Every batch (what one ingest brought in) is asked once, before gold is touched. One Spark query screens all "
         "tables that it brought rows; where it finds some that break an expectation, Great Expectations looks at them. "
         "Results are in `quality.results`."
-    )
-    yield ""
-    yield (
+    ),
+    (
         "What a table's declaration says of a single row is not asked again: `NOT NULL` and `CHECK` (docs/tables.md) "
         "are enforced when rows are written, and no row that breaks them gets into the lake. Asked is what they cannot "
         "say: keys, alphabets, columns beside each other, rows one after the other, and whether all is there that was "
         "read."
-    )
-    yield ""
-    yield (
+    ),
+    (
         "*Critical* is what can only be so if the data was read wrongly: the run ends with exit code 2, the files "
         "whose rows failed go into quarantine (`quality.quarantined_files`), and silver loses their rows; bronze "
         "keeps them. Later audits go on without them and say so. `highwater quality --release FILE_ID|all` has them "
         "read and checked again; a new version of highwater does not release by itself. A *warning* is told, and "
         "stops nothing. `[quality.severity]` changes what an expectation counts as, by its id."
-    )
-    yield ""
-    yield "`highwater quality --docs DIR` asks everything of the whole lake and writes Data Docs."
-    for table, suite in SUITES.items():
-        yield from _section(table, None, suite)
-    for ledger, suite in LEDGERS.items():
-        yield from _section(ledger, _LEDGERS[ledger], suite)
+    ),
+    "`highwater quality --docs DIR` asks everything of the whole lake and writes Data Docs.",
+)
 
 
-def _section(name: str, about: str | None, suite: Sequence[Expectation]) -> Iterator[str]:
-    yield ""
-    yield f"## {name}"
-    yield ""
-    if about:
-        yield about
-        yield ""
-    yield "| expectation | severity | question |"
-    yield "|---|---|---|"
-    for item in suite:
-        yield f"| `{item.expectation_id}` | {item.severity} | {item.question} |"
+def suites_markdown() -> str:
+    """The document."""
+    sections = [_section(table, None, suite) for table, suite in SUITES.items()]
+    sections += [_section(ledger, _LEDGERS[ledger], suite) for ledger, suite in LEDGERS.items()]
+    return "\n\n".join((*_ABOUT, *sections)) + "\n"
+
+
+def _section(name: str, about: str | None, suite: Sequence[Expectation]) -> str:
+    rows = [f"| `{item.expectation_id}` | {item.severity} | {item.question} |" for item in suite]
+    table = "\n".join(["| expectation | severity | question |", "|---|---|---|", *rows])
+    return "\n\n".join(filter(None, (f"## {name}", about, table)))

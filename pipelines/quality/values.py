@@ -18,6 +18,16 @@ _REPLICA_STATES = (
     "ReplicaDeletionIneligible",
 )
 _FOLDER_STATES = ("current", "delete", "future", "stray")
+_CONTROLLER_EVENTS = (
+    "controller_elected controller_resigned brokers_changed broker_failed log_dir_failed broker_registered "
+    "broker_fenced broker_unfenced controlled_shutdown partition_created topic_created topic_deleted election "
+    "unclean_election config_changed reassignment other"
+)
+_LIFECYCLE_EVENTS = (
+    "starting version started shutting_down controlled_shutdown shut_down registered fenced unfenced "
+    "zookeeper_connected zookeeper_expired log_dir_failure state_change fatal signal log_loading "
+    "high_watermarks_loaded stopping_replicas stepped_down clock_set_back"
+)
 
 #: Values by table and column.
 KNOWN: dict[str, dict[str, tuple[str | int, ...]]] = {
@@ -25,15 +35,7 @@ KNOWN: dict[str, dict[str, tuple[str | int, ...]]] = {
     "bronze.log_lines": {"kind": _LOG_KINDS, "level": _LEVELS},
     "bronze.data_files": {"replica_state": _FOLDER_STATES},
     "silver.leader_and_isr": {
-        "role": (
-            "leader_start",
-            "follower_start",
-            "leader_update",
-            "request",
-            "controller",
-            "metadata",
-            "stopped",
-        )
+        "role": ("leader_start", "follower_start", "leader_update", "request", "controller", "metadata", "stopped")
     },
     "silver.isr_changes": {
         "change": ("shrink", "expand", "pending_shrink", "pending_expand", "committed", "refused"),
@@ -54,52 +56,11 @@ KNOWN: dict[str, dict[str, tuple[str | int, ...]]] = {
     },
     "silver.leader_epochs": {"action": ("assigned", "truncated")},
     "silver.fetcher_events": {"action": ("added", "removed", "failed", "delayed", "error", "fenced")},
-    "silver.controller_events": {
-        "event": (
-            "controller_elected",
-            "controller_resigned",
-            "brokers_changed",
-            "broker_failed",
-            "log_dir_failed",
-            "broker_registered",
-            "broker_fenced",
-            "broker_unfenced",
-            "controlled_shutdown",
-            "partition_created",
-            "topic_created",
-            "topic_deleted",
-            "election",
-            "unclean_election",
-            "config_changed",
-            "reassignment",
-            "other",
-        )
-    },
+    "silver.controller_events": {"event": tuple(_CONTROLLER_EVENTS.split())},
     "silver.partition_states": {"from_state": _PARTITION_STATES, "to_state": _PARTITION_STATES},
     "silver.replica_states": {"from_state": _REPLICA_STATES, "to_state": _REPLICA_STATES},
     "silver.broker_lifecycle": {
-        "event": (
-            "starting",
-            "version",
-            "started",
-            "shutting_down",
-            "controlled_shutdown",
-            "shut_down",
-            "registered",
-            "fenced",
-            "unfenced",
-            "zookeeper_connected",
-            "zookeeper_expired",
-            "log_dir_failure",
-            "state_change",
-            "fatal",
-            "signal",
-            "log_loading",
-            "high_watermarks_loaded",
-            "stopping_replicas",
-            "stepped_down",
-            "clock_set_back",
-        ),
+        "event": tuple(_LIFECYCLE_EVENTS.split()),
         "mode": ("zookeeper", "kraft"),
     },
     "silver.broker_configs": {
@@ -107,8 +68,6 @@ KNOWN: dict[str, dict[str, tuple[str | int, ...]]] = {
     },
     "silver.line_counts": {"kind": _LOG_KINDS, "outcome": ("typed", "known", "unparsed")},
     "silver.checkpoints": {"replica_state": _FOLDER_STATES},
-    "silver.log_batches": {
-        "replica_state": _FOLDER_STATES,
-    },
+    "silver.log_batches": {"replica_state": _FOLDER_STATES},
     "silver.metadata_records": {"source": ("log", "snapshot", "bootstrap")},
 }

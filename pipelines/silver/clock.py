@@ -7,24 +7,10 @@ Those are single lines: a clock that was set back leaves all lines after it behi
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 #: Lines may be out of order by this much.
 STEP_MIN_US = 1_000_000
 #: So many lines in a row have to lie behind.
 LINES_MIN = 20
-
-
-class Step(NamedTuple):
-    """A clock was set back.
-
-    Attributes:
-        back_us: by how much, at least.
-        lines_ago: how many lines before the one that was seen last the first one behind it stands.
-    """
-
-    back_us: int
-    lines_ago: int
 
 
 class ClockWatch:
@@ -36,8 +22,8 @@ class ClockWatch:
         self._behind = 0
         self._behind_highest_us = 0
 
-    def see(self, file_id: str, time_us: int) -> Step | None:
-        """The next line; gives a step once it is certain."""
+    def see(self, file_id: str, time_us: int) -> int | None:
+        """The next line; by how many microseconds, at least, the clock was set back, once that is certain."""
         if file_id != self._file_id:
             self._file_id, self._highest_us, self._behind = file_id, time_us, 0
             return None
@@ -48,6 +34,6 @@ class ClockWatch:
         self._behind_highest_us = time_us if self._behind == 1 else max(self._behind_highest_us, time_us)
         if self._behind < LINES_MIN:
             return None
-        step = Step(self._highest_us - self._behind_highest_us, self._behind - 1)
+        back_us = self._highest_us - self._behind_highest_us
         self._highest_us, self._behind = self._behind_highest_us, 0
-        return step
+        return back_us

@@ -10,6 +10,7 @@ Sources: ``FetchRequest``, ``FetchResponse``, ``ProduceRequest.toString(verbose)
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -80,6 +81,7 @@ _ANSWER_TAGS: Final = (
     r",_tagged_fields=\{(?:0=\{epoch=(-?\d+),end_offset=(-?\d+),_tagged_fields=\{\}\})?"
     r"(?:(?:, )?1=\{leader_id=-?\d+,leader_epoch=-?\d+,_tagged_fields=\{\}\})?\}"
 )
+_FETCH_KEYS: Final = ("topic", "partitions")
 _SLICE: Final = re.compile(r"file= ?[^{}]*, start=(\d+), end=(\d+)")
 
 _PRODUCE: Final = re.compile(
@@ -128,7 +130,7 @@ def read_fetch(text: str, version: int) -> Json:
     if found is None or not text.startswith(_TOPICS, found.end()):
         raise BadStruct("not a fetch request")
     replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, epoch = found.groups()
-    topics, at = _asked_topics(text, found.end() + len(_TOPICS), patterns.asked)
+    topics, at = _topics(text, found.end() + len(_TOPICS), _FETCH_KEYS, (_ASKED_TOPIC, patterns.asked), _asked)
     forgotten: list[Json] = []
     if patterns.forgotten is not None:
         found = _FORGOTTEN.match(text, at)
@@ -150,36 +152,58 @@ def read_fetch(text: str, version: int) -> Json:
     }
 
 
-def _asked_topics(text: str, at: int, asked: re.Pattern[str]) -> tuple[list[Json], int]:
+class _NoPartition(BadStruct):
+    """A partition that is not printed as most are."""
+
+
+def _topics(
+    text: str,
+    at: int,
+    keys: tuple[str, str],
+    patterns: tuple[re.Pattern[str], re.Pattern[str]],
+    read: Callable[[re.Match[str]], Json],
+) -> tuple[list[Json], int]:
+    """Topics of an array that begins here, each with its partitions, and where it ends.
+
+    Args:
+        keys: of a topic's name and of its partitions.
+        patterns: of the beginning of a topic, and of a partition, whose last group is what follows it.
+        read: makes a partition of a match.
+    """
     topics: list[Json] = []
     if text.startswith("]", at):
         return topics, at + 1
+    begins, partition = patterns
+    last = partition.groups
+    what = "an answered" if read is _fetched else "a"
     while True:
-        found = _ASKED_TOPIC.match(text, at)
-        if found is None:
-            raise BadStruct(f"not a topic at {at}")
+        match = begins.match(text, at)
+        if match is None:
+            raise BadStruct(f"not {what} topic at {at}")
         partitions: list[Json] = []
-        topics.append({"topic": found[1], "partitions": partitions})
+        topics.append({keys[0]: match[1], keys[1]: partitions})
         separator = ","
-        at = found.end()
+        at = match.end()
         while separator == ",":
-            found = asked.match(text, at)
-            if found is None:
-                raise BadStruct(f"not a partition at {at}")
-            index, leader_epoch, offset, fetched_epoch, log_start, max_bytes, separator = found.groups()
-            at = found.end()
-            partitions.append(
-                {
-                    "partition": int(index),
-                    "currentLeaderEpoch": None if leader_epoch is None else int(leader_epoch),
-                    "fetchOffset": int(offset),
-                    "lastFetchedEpoch": None if fetched_epoch is None else int(fetched_epoch),
-                    "logStartOffset": None if log_start is None else int(log_start),
-                    "partitionMaxBytes": int(max_bytes),
-                }
-            )
+            match = partition.match(text, at)
+            if match is None:
+                raise _NoPartition(f"not {what} partition at {at}")
+            at, separator = match.end(), match[last]
+            partitions.append(read(match))
         if separator.endswith("]"):
             return topics, at
+
+
+def _asked(match: re.Match[str]) -> Json:
+    index, leader_epoch, offset, fetched_epoch, log_start, max_bytes, _ = match.groups()
+    return {
+        "partition": int(index),
+        "currentLeaderEpoch": None if leader_epoch is None else int(leader_epoch),
+        "fetchOffset": int(offset),
+        "lastFetchedEpoch": None if fetched_epoch is None else int(fetched_epoch),
+        "logStartOffset": None if log_start is None else int(log_start),
+        "partitionMaxBytes": int(max_bytes),
+    }
 
 
 def _forgotten_topics(text: str, at: int, topic: re.Pattern[str]) -> tuple[list[Json], int]:
@@ -207,44 +231,26 @@ def read_fetched(text: str, version: int) -> Json:
     if found is None:
         raise BadStruct("not a fetch response")
     error_code, session_id = found.groups()
-    topics, at = _fetched_topics(text, found.end(), patterns.answered)
+    topics, at = _topics(text, found.end(), _FETCH_KEYS, (_ANSWERED_TOPIC, patterns.answered), _fetched)
     if patterns.response_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch response at {at}")
     return {"errorCode": _integer(error_code), "sessionId": _integer(session_id), "responses": topics}
 
 
-def _fetched_topics(text: str, at: int, answered: re.Pattern[str]) -> tuple[list[Json], int]:
-    topics: list[Json] = []
-    if text.startswith("]", at):
-        return topics, at + 1
-    while True:
-        found = _ANSWERED_TOPIC.match(text, at)
-        if found is None:
-            raise BadStruct(f"not an answered topic at {at}")
-        partitions: list[Json] = []
-        topics.append({"topic": found[1], "partitions": partitions})
-        separator = ","
-        at = found.end()
-        while separator == ",":
-            found = answered.match(text, at)
-            if found is None:
-                raise BadStruct(f"not an answered partition at {at}")
-            _, index, error, high, stable, start, preferred, size, rest, printed, epoch, end, separator = found.groups()
-            at = found.end()
-            partition: Json = {
-                "partitionIndex": int(index),
-                "errorCode": int(error),
-                "highWatermark": int(high),
-                "lastStableOffset": None if stable is None else int(stable),
-                "logStartOffset": None if start is None else int(start),
-                "preferredReadReplica": None if preferred is None else int(preferred),
-                "recordsSizeInBytes": int(size) if size is not None else _size(rest, printed),
-            }
-            if epoch is not None:
-                partition["divergingEpoch"] = {"epoch": int(epoch), "endOffset": int(end)}
-            partitions.append(partition)
-        if separator.endswith("]"):
-            return topics, at
+def _fetched(match: re.Match[str]) -> Json:
+    _, index, error, high, stable, start, preferred, size, rest, printed, epoch, end, _ = match.groups()
+    partition: Json = {
+        "partitionIndex": int(index),
+        "errorCode": int(error),
+        "highWatermark": int(high),
+        "lastStableOffset": None if stable is None else int(stable),
+        "logStartOffset": None if start is None else int(start),
+        "preferredReadReplica": None if preferred is None else int(preferred),
+        "recordsSizeInBytes": int(size) if size is not None else _size(rest, printed),
+    }
+    if epoch is not None:
+        partition["divergingEpoch"] = {"epoch": int(epoch), "endOffset": int(end)}
+    return partition
 
 
 def _size(records: str | None, printed: str | None) -> int | None:
@@ -313,35 +319,24 @@ def read_produced(text: str, version: int) -> Json:
     if not text.startswith("{responses=["):
         raise BadStruct("not a produce response")
     part, end = _produced(version)
-    at = len("{responses=[")
-    topics: list[Json] = []
-    separator = "]" if text.startswith("]", at) else "["
-    at += separator == "]"
-    while not separator.endswith("]"):
-        found = _ANSWERED_TOPIC.match(text, at)
-        if found is None:
-            raise BadStruct(f"not a topic at {at}")
-        partitions: list[Json] = []
-        topics.append({"name": found[1], "partitionResponses": partitions})
-        separator = ","
-        at = found.end()
-        while separator == ",":
-            found = part.match(text, at)
-            if found is None:  # of a refused batch it is said which records, and why
-                response = read_struct(text, _PRODUCE_ANSWER)
-                check_response("PRODUCE", version, response)
-                return response
-            index, error, base, appended, start, separator = found.groups()
-            at = found.end()
-            partitions.append(
-                {
-                    "index": int(index),
-                    "errorCode": int(error),
-                    "baseOffset": int(base),
-                    "logAppendTimeMs": None if appended is None else int(appended),
-                    "logStartOffset": None if start is None else int(start),
-                }
-            )
+    keys, patterns = ("name", "partitionResponses"), (_ANSWERED_TOPIC, part)
+    try:
+        topics, at = _topics(text, len("{responses=["), keys, patterns, _answered)
+    except _NoPartition:  # of a refused batch it is said which records, and why
+        response = read_struct(text, _PRODUCE_ANSWER)
+        check_response("PRODUCE", version, response)
+        return response
     if end.match(text, at) is None:
         raise BadStruct(f"not the end of a produce response at {at}")
     return {"responses": topics}
+
+
+def _answered(match: re.Match[str]) -> Json:
+    index, error, base, appended, start, _ = match.groups()
+    return {
+        "index": int(index),
+        "errorCode": int(error),
+        "baseOffset": int(base),
+        "logAppendTimeMs": None if appended is None else int(appended),
+        "logStartOffset": None if start is None else int(start),
+    }

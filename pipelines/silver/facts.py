@@ -120,9 +120,9 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 "byte_offset": byte_offset,
                 "line_no": line_no,
             }
-            step = clock.see(file_id, at) if at is not None else None
-            if step is not None:
-                tables.keep("broker_lifecycle", {**source, **_set_back(step.back_us)})
+            back_us = clock.see(file_id, at) if at is not None else None
+            if back_us is not None:
+                tables.keep("broker_lifecycle", {**source, **_set_back(back_us)})
             parsed = parse_record(kind, at, level, logger, problem, message)
             for fact_no, fact in enumerate(parsed.facts):
                 blob = tables.add(fact.table, {**source, "fact_no": fact_no, **fact.row})

@@ -69,18 +69,18 @@ class Template(NamedTuple):
 
     Attributes:
         id: stable name; lines are counted by it.
-        loggers: simple names of the classes that log it (see `simple_name`).
         pattern: matches the whole first line after its ``[...]``, but for trailing blanks, without alternatives at top
             level.
         source: class and method of Kafka, and the versions where they are not all.
         facts: what the line becomes; None for a line that carries nothing for the audit.
+        loggers: simple names of the classes that log it (see `simple_name`).
     """
 
     id: str
-    loggers: tuple[str, ...]
     pattern: str
     source: str
     facts: Facts | None = None
+    loggers: tuple[str, ...] = ()
 
 
 def simple_name(logger: str) -> str:

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pipelines.silver.coordinator_bodies import added_partitions, answers_of
+from pipelines.silver.values import ZERO_TOPIC_ID
 
 Json = dict[str, Any]
 
 #: Topic id of the metadata log, fixed by ``Uuid.METADATA_TOPIC_ID``.
 METADATA_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 _WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: "__cluster_metadata"}
-_NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def topic_id(entry: Json) -> str | None:
-    found: str | None = entry.get("topicId")
-    return None if found == _NO_TOPIC_ID else found
+    logged_id: str | None = entry.get("topicId")
+    return None if logged_id == ZERO_TOPIC_ID else logged_id
 
 
 def topic_name(entry: Json) -> str | None:

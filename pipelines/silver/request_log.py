@@ -37,21 +37,11 @@ _KNOWN_PREFIXES: Final = (
 )
 
 #: APIs whose body adds nothing to the columns: handshakes, heartbeats, lookups, transactions.
-_NO_BODY: Final = frozenset(
-    (
-        "ADD_OFFSETS_TO_TXN",
-        "API_VERSIONS",
-        "BROKER_HEARTBEAT",
-        "DESCRIBE_CLUSTER",
-        "END_TXN",
-        "FETCH_SNAPSHOT",
-        "FIND_COORDINATOR",
-        "HEARTBEAT",
-        "METADATA",
-        "SASL_HANDSHAKE",
-        "UPDATE_METADATA",
-    )
+_WITHOUT_BODY: Final = (
+    "ADD_OFFSETS_TO_TXN API_VERSIONS BROKER_HEARTBEAT DESCRIBE_CLUSTER END_TXN FETCH_SNAPSHOT FIND_COORDINATOR "
+    "HEARTBEAT METADATA SASL_HANDSHAKE UPDATE_METADATA"
 )
+_NO_BODY: Final = frozenset(_WITHOUT_BODY.split())
 
 
 #: Fields of a line in JSON form, and those that only some lines or releases have.

@@ -19,30 +19,24 @@ ID_PARTITION = rf"(?:(?:[\w-]{{22}}|null):)?{PARTITION}"
 #: ``5 [0 : 12]`` up to 1.x. One group, the offset.
 OFFSET = r"\(?(?:offset=)?(-?\d+)(?:,? |(?=segment=))(?:segment=)?\[-?\d+ ?: ?-?\d+\]\)?"
 
+
+def offset_of(name: str) -> str:
+    """`OFFSET` with a name for its group."""
+    return OFFSET.replace("(-", f"(?P<{name}>-", 1)
+
+
 #: Names under which Scala prints its collections, by release and by size.
-COLLECTION_NAMES = (
-    "List",
-    "Set",
-    "HashSet",
-    "ListSet",
-    "TreeSet",
-    "BitSet",
-    "LinkedHashSet",
-    "ArrayBuffer",
-    "ArraySeq",
-    "WrappedArray",
-    "Buffer",
-    "ListBuffer",
-    "Vector",
-    "Iterable",
-    "Seq",
+_COLLECTIONS = (
+    "List|Set|HashSet|ListSet|TreeSet|BitSet|LinkedHashSet|ArrayBuffer|ArraySeq|WrappedArray|Buffer|ListBuffer|Vector|"
+    "Iterable|Seq"
 )
+COLLECTION_NAMES = tuple(_COLLECTIONS.split("|"))
 
 _IDS = r"(?:\d+(?:, ?\d+)*)?"
 
 #: Ids of brokers however a release prints them: ``1,2`` (without blanks, so that it ends where its field ends),
 #: ``[1, 2]``, ``Set(1, 2)``, ``HashSet()``, or nothing at all.
-INT_LIST = rf"(?:\[{_IDS}\]|(?:{'|'.join(COLLECTION_NAMES)})\({_IDS}\)|\d+(?:,\d+)*|)"
+INT_LIST = rf"(?:\[{_IDS}\]|(?:{_COLLECTIONS})\({_IDS}\)|\d+(?:,\d+)*|)"
 
 _NAME = re.compile(r"(?:(?:[\w-]{22}|null):)?(?:([\w.-]+)-(\d+)|\[([\w.-]+),\s?(\d+)\])", re.ASCII)
 _INT = re.compile(r"-?\d+", re.ASCII)

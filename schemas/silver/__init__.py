@@ -6,23 +6,31 @@ Rows of these tables are what the grammars in ``pipelines/silver`` produce. Ever
 
 from __future__ import annotations
 
-from schemas.silver.cluster import BROKER_CONFIGS, BROKER_LIFECYCLE, CONTROLLER_EVENTS, PARTITION_STATES, REPLICA_STATES
-from schemas.silver.lines import LINE_COUNTS, UNPARSED_LINES
-from schemas.silver.replication import (
-    APPENDS,
-    DELAYED_OPERATION_CHECKS,
-    FETCHER_EVENTS,
-    HIGH_WATERMARKS,
-    ISR_CHANGES,
-    LEADER_AND_ISR,
-    LEADER_EPOCHS,
-    REPLICA_FETCHES,
-    SEGMENT_ROLLS,
-    TOPICS,
-    TRUNCATIONS,
-)
-from schemas.silver.requests import FETCH_REQUESTS, PRODUCE_REQUESTS, REQUESTS
-from schemas.silver.source import CLUSTER_BY, KEYS, SOURCE, SOURCE_NAMES
+from schemas.silver.cluster import BROKER_CONFIGS as BROKER_CONFIGS
+from schemas.silver.cluster import BROKER_LIFECYCLE as BROKER_LIFECYCLE
+from schemas.silver.cluster import CONTROLLER_EVENTS as CONTROLLER_EVENTS
+from schemas.silver.cluster import PARTITION_STATES as PARTITION_STATES
+from schemas.silver.cluster import REPLICA_STATES as REPLICA_STATES
+from schemas.silver.lines import LINE_COUNTS as LINE_COUNTS
+from schemas.silver.lines import UNPARSED_LINES as UNPARSED_LINES
+from schemas.silver.replication import APPENDS as APPENDS
+from schemas.silver.replication import DELAYED_OPERATION_CHECKS as DELAYED_OPERATION_CHECKS
+from schemas.silver.replication import FETCHER_EVENTS as FETCHER_EVENTS
+from schemas.silver.replication import HIGH_WATERMARKS as HIGH_WATERMARKS
+from schemas.silver.replication import ISR_CHANGES as ISR_CHANGES
+from schemas.silver.replication import LEADER_AND_ISR as LEADER_AND_ISR
+from schemas.silver.replication import LEADER_EPOCHS as LEADER_EPOCHS
+from schemas.silver.replication import REPLICA_FETCHES as REPLICA_FETCHES
+from schemas.silver.replication import SEGMENT_ROLLS as SEGMENT_ROLLS
+from schemas.silver.replication import TOPICS as TOPICS
+from schemas.silver.replication import TRUNCATIONS as TRUNCATIONS
+from schemas.silver.requests import FETCH_REQUESTS as FETCH_REQUESTS
+from schemas.silver.requests import PRODUCE_REQUESTS as PRODUCE_REQUESTS
+from schemas.silver.requests import REQUESTS as REQUESTS
+from schemas.silver.source import CLUSTER_BY as CLUSTER_BY
+from schemas.silver.source import KEYS as KEYS
+from schemas.silver.source import SOURCE as SOURCE
+from schemas.silver.source import SOURCE_NAMES as SOURCE_NAMES
 
 TABLES = (
     LEADER_AND_ISR,
@@ -48,33 +56,3 @@ TABLES = (
     UNPARSED_LINES,
 )
 BY_NAME = {table.name: table for table in TABLES}
-
-__all__ = [
-    "APPENDS",
-    "BROKER_CONFIGS",
-    "BROKER_LIFECYCLE",
-    "BY_NAME",
-    "CLUSTER_BY",
-    "CONTROLLER_EVENTS",
-    "DELAYED_OPERATION_CHECKS",
-    "FETCHER_EVENTS",
-    "FETCH_REQUESTS",
-    "HIGH_WATERMARKS",
-    "ISR_CHANGES",
-    "KEYS",
-    "LEADER_AND_ISR",
-    "LEADER_EPOCHS",
-    "LINE_COUNTS",
-    "PARTITION_STATES",
-    "PRODUCE_REQUESTS",
-    "REPLICA_FETCHES",
-    "REPLICA_STATES",
-    "REQUESTS",
-    "SEGMENT_ROLLS",
-    "SOURCE",
-    "SOURCE_NAMES",
-    "TABLES",
-    "TOPICS",
-    "TRUNCATIONS",
-    "UNPARSED_LINES",
-]

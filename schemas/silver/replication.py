@@ -5,6 +5,8 @@ from __future__ import annotations
 from schemas.silver.source import PARTITION, TOPIC, silver_table
 from schemas.table import BOOLEAN, INT, INTS, LONG, STRING, TIMESTAMP, column, required, structs
 
+_END_OFFSETS = structs(required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset"))
+
 LEADER_AND_ISR = silver_table(
     "leader_and_isr",
     "A broker, or the controller, says who leads a partition: epoch starts of leaders and followers, ISR samples.",
@@ -114,14 +116,7 @@ HIGH_WATERMARKS = silver_table(
     column("previous_high_watermark", LONG, "Before, where the line says it"),
     column("log_end_offset", LONG, "Log end offset that the line shows"),
     column("leader_high_watermark", LONG, "Leader's high watermark in a follower's line"),
-    column(
-        "replica_end_offsets",
-        structs(
-            required("replica_id", INT, "Replica"),
-            column("log_end_offset", LONG, "Its log end offset"),
-        ),
-        "Log end offsets of the replicas, where the line lists them",
-    ),
+    column("replica_end_offsets", _END_OFFSETS, "Log end offsets of the replicas, where the line lists them"),
 )
 
 APPENDS = silver_table(
@@ -152,22 +147,8 @@ DELAYED_OPERATION_CHECKS = silver_table(
     column("error_code", INT, "Error held in the status"),
     column("start_offset", LONG, "startOffset: base offset of the append"),
     column("required_offset", LONG, "requiredOffset: last offset + 1"),
-    column(
-        "acked",
-        structs(
-            required("replica_id", INT, "Replica"),
-            column("log_end_offset", LONG, "Its log end offset"),
-        ),
-        "Replicas that have the required offset",
-    ),
-    column(
-        "awaiting",
-        structs(
-            required("replica_id", INT, "Replica"),
-            column("log_end_offset", LONG, "Its log end offset"),
-        ),
-        "Replicas that have not",
-    ),
+    column("acked", _END_OFFSETS, "Replicas that have the required offset"),
+    column("awaiting", _END_OFFSETS, "Replicas that have not"),
     column("unblocked", INT, "Operations unblocked"),
     column("detail", STRING, "Reason, as logged"),
 )

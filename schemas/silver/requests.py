@@ -26,6 +26,12 @@ REQUEST_HEADER = (
     required("send_time_ms", DOUBLE, "Sending the response"),
 )
 
+_PLACE = (
+    column("topic", STRING, "Topic; null where only a topic id is known"),
+    column("topic_id", STRING, "Topic id"),
+    required("partition", INT, "Partition"),
+)
+
 PRODUCE_REQUESTS = silver_table(
     "produce_requests",
     "One completed PRODUCE request.",
@@ -64,9 +70,7 @@ FETCH_REQUESTS = silver_table(
     required(
         "partitions",
         structs(
-            column("topic", STRING, "Topic; null where only a topic id is known"),
-            column("topic_id", STRING, "Topic id"),
-            required("partition", INT, "Partition"),
+            *_PLACE,
             column("current_leader_epoch", INT, "currentLeaderEpoch"),
             column("fetch_offset", LONG, "fetchOffset"),
             column("last_fetched_epoch", INT, "lastFetchedEpoch"),
@@ -87,9 +91,7 @@ FETCH_REQUESTS = silver_table(
     required(
         "responses",
         structs(
-            column("topic", STRING, "Topic; null where only a topic id is known"),
-            column("topic_id", STRING, "Topic id"),
-            required("partition", INT, "Partition"),
+            *_PLACE,
             column("error_code", INT, "errorCode"),
             column("high_watermark", LONG, "highWatermark"),
             column("last_stable_offset", LONG, "lastStableOffset"),
@@ -130,9 +132,7 @@ REQUESTS = silver_table(
     required(
         "partitions",
         structs(
-            column("topic", STRING, "Topic; null where only a topic id is known"),
-            column("topic_id", STRING, "Topic id"),
-            required("partition", INT, "Partition"),
+            *_PLACE,
             column("error_code", INT, "Error code of the response"),
             column("leader_epoch", INT, "Leader epoch asked for, proposed or told"),
             column("partition_epoch", INT, "Partition epoch or zkVersion"),

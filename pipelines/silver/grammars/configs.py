@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
-from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammar import Context, Facts, Template
 from pipelines.silver.record import Fact, Record
+from pipelines.silver.typed import event_fact
 from pipelines.silver.values import PARTITION, partition_of
 
 _DUMP = ("KafkaConfig", "AbstractConfig")
@@ -16,7 +18,6 @@ _HANDLERS = (
     "ZkConfigManager",
     "ZkConfigManager$ConfigChangedNotificationHandler",
 )
-_PUBLISHER = ("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
 
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.
@@ -82,8 +83,13 @@ def _created_log(match: re.Match[str], context: Context, record: Record) -> tupl
     return _overrides("log", topic, match[2])
 
 
-def _topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _overrides("topic", match["entity"], match["values"])
+def _all_overrides(scope: str) -> Facts:
+    """Of the entity that a line names; the default for all brokers has no name, ZooKeeper calls it <default>."""
+
+    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+        return _overrides(scope, match.groupdict().get("entity", "<default>"), match["values"])
+
+    return facts
 
 
 def _override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -97,15 +103,6 @@ def _override(match: re.Match[str], context: Context, record: Record) -> tuple[F
     if kind not in ("clients", "users", "ips"):
         raise ValueError(f"no kind of entity: {kind[:80]}")
     return ()
-
-
-def _cluster(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The default for all brokers has no name of its own; ZooKeeper calls it <default>."""
-    return _overrides("broker_dynamic", "<default>", match["values"])
-
-
-def _node(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _overrides("broker_dynamic", match["entity"], match["values"])
 
 
 def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -122,137 +119,127 @@ def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[F
     if kind == "TOPIC" and not entity:
         raise ValueError("a topic without name")
     topic = entity if kind == "TOPIC" else None
-    row = {
-        "scope": "topic_record" if kind == "TOPIC" else "broker_record",
-        "entity": entity or "<default>",
-        "key": key,
-        "value": value,
-    }
-    return (
-        Fact("broker_configs", row),
-        Fact("controller_events", {"event": "config_changed", "topic": topic, "detail": match[0][:500]}),
-    )
+    scope = "topic_record" if kind == "TOPIC" else "broker_record"
+    row = {"scope": scope, "entity": entity or "<default>", "key": key, "value": value}
+    return Fact("broker_configs", row), event_fact(match, "config_changed", topic=topic)
 
+
+_dump_line = partial(Template, loggers=_DUMP)
+_handlers = partial(Template, loggers=_HANDLERS)
+_publisher = partial(
+    Template, loggers=("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
+)
 
 TEMPLATES = (
-    Template(
+    _dump_line(
         "configs.broker_dump",
-        _DUMP,
         r"KafkaConfig values:",
         "AbstractConfig.logAll; logged by AbstractConfig since 4.0; several times per start",
         _dump,
     ),
     Template(
         "configs.other_dump",
-        (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
         r"\w*Config values:",
         "AbstractConfig.logAll of clients, groups and plug-ins",
+        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
     ),
     Template(
         "configs.unused",
-        (*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
-        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated .*"
-        r"|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
+        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated "
+        r".*|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
         "AbstractConfig.logUnused, KafkaConfig.validateValues",
+        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
     ),
     Template(
         "configs.log_created",
-        ("LogManager",),
         rf"Created log for partition ({PARTITION}) in .*? with properties \{{(.*)\}}\.?",
         "LogManager.getOrCreateLog; overrides only since 2.8.1",
         _created_log,
+        loggers=("LogManager",),
     ),
     Template(
         "configs.log_manager",
-        ("LogManager",),
         r"(?:Reconfigure .* from .* to .*|(?!Created log).*message\.format\.version.*)",
         "LogManager, message format versions to 3.x",
+        loggers=("LogManager",),
     ),
-    Template(
+    _handlers(
         "configs.notification",
-        _HANDLERS,
         r"(?:Processing config change notification\(s\)\.\.\.|Purging config change notification .*|Version [12] "
-        r"config "
-        r"change notification .*)",
+        r"config change notification .*)",
         "DynamicConfigManager.processAllConfigChanges, 0.9; ConfigChangedNotificationHandler: what it cannot read",
     ),
-    Template(
+    _handlers(
         "configs.override",
-        _HANDLERS,
-        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: (?:(?:Map|HashMap)\("
-        r"|\{)(?P<values>.*)[)}]",
+        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: "
+        r"(?:(?:Map|HashMap)\(|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
         _override,
     ),
-    Template(
+    _handlers(
         "configs.override",
-        _HANDLERS,
-        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: (?:\w*\("
-        r"|\{)(?P<values>.*)[)}]",
+        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: "
+        r"(?:\w*\(|\{)(?P<values>.*)[)}]",
         "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",
         _override,
     ),
-    Template(
+    _publisher(
         "configs.topic",
-        _PUBLISHER,
         r"Updating topic (?P<entity>[\w.-]+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
-        _topic,
+        _all_overrides("topic"),
     ),
     Template(
         "configs.topic_object",
-        ("AdminManager",),
         r"Updating topic [\w.-]+ with new configuration .*",
         "AdminManager.alterTopicConfigs, up to 2.7: printed as an object; DynamicConfigManager has the values",
+        loggers=("AdminManager",),
     ),
-    Template(
+    _publisher(
         "configs.cluster",
-        _PUBLISHER,
         r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
-        _cluster,
+        _all_overrides("broker_dynamic"),
     ),
-    Template(
+    _publisher(
         "configs.node",
-        _PUBLISHER,
         r"Updating (?:broker|node) (?P<entity>-?\d+) with new configuration : ?(?P<values>.*)",
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
-        _node,
+        _all_overrides("broker_dynamic"),
     ),
-    Template(
+    _publisher(
         "configs.other_entity",
-        _PUBLISHER,
         r"Updating (?:client metrics|group) .* with new configuration : ?.*",
         "DynamicConfigPublisher.onMetadataUpdate, 3.8 and later",
     ),
     Template(
         "configs.replayed",
-        ("ConfigurationControlManager",),
         r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
         r"set configuration (?P<key>\S+) to (?P<value>(?:\S.*)?)",
         "ConfigurationControlManager.replay(ConfigRecord)",
         _replayed,
+        loggers=("ConfigurationControlManager",),
     ),
     Template(
         "configs.validation_error",
-        ("ConfigurationControlManager",),
         r"(?:Unknown server error validating Alter Configs|Skipping unsupported config .* for resource .* during "
         r"replay|(?:Generating cluster-level|Removing broker-level) min\.insync\.replicas .*)",
         "ConfigurationControlManager.validateAlterConfig",
+        loggers=("ConfigurationControlManager",),
     ),
     Template(
         "configs.topic_property",
-        ("TopicConfigHandler",),
         r"(?:Setting .* on broker -?\d+ for topic: .*|Removing .* from broker -?\d+ for topic .*|Topic configuration "
         r".*|Log configuration .*|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
         "TopicConfigHandler: throttles and message formats",
+        loggers=("TopicConfigHandler",),
     ),
     Template(
         "configs.reconfigured",
-        ("DynamicBrokerConfig",),
         r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
-        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: (?:Set"
-        r"|HashSet)\(.*\))",
+        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: "
+        r"(?:Set|HashSet)\(.*\))",
         "DynamicBrokerConfig: the publishers above have the values",
+        loggers=("DynamicBrokerConfig",),
     ),
 )

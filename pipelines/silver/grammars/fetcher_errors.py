@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.grammars.fetcher_events import fetcher_event as _event
+from pipelines.silver.grammars.fetcher_events import fetcher_facts
 from pipelines.silver.printed import FETCH_DATA, fields, mapping, partitions
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import ID_PARTITION, PARTITION, i32, i64, option, optional_i32, partition_of
+from pipelines.silver.typed import TP, lifecycle_event
+from pipelines.silver.values import ID_PARTITION, i64, option, optional_i32, optional_i64, partition_of
 
-_THREAD = ("ReplicaFetcherThread",)
-_MANAGER = ("ReplicaFetcherManager",)
-_MAX_DETAIL = 500
+_ERROR_CHARS_MAX = 500
 
 _FORGOTTEN = rf"(?:{ID_PARTITION}(?:, {ID_PARTITION})*|)"
 #: ``FetchRequest.Builder.toString``; 0.10.2 to the newest.
@@ -23,54 +24,12 @@ _FETCH_REQUEST = (
 )
 
 
-def _failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(context, partition_of(match[1]), "failed"),)
-
-
-def _fenced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (
-        _event(
-            context,
-            partition_of(match[1]),
-            "fenced",
-            leader_epoch=i32(match[2]),
-            error="older epoch than the current leader",
-        ),
-    )
-
-
-def _ahead(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The leader does not know the follower's epoch yet: fetched again later."""
-    error = "newer epoch than the current leader"
-    return (_event(context, partition_of(match[1]), "delayed", leader_epoch=i32(match[2]), error=error),)
-
-
-def _leader_behind(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    error = "smaller leader epoch at the remote broker"
-    return (_event(context, partition_of(match[1]), "error", leader_epoch=i32(match[2]), error=error),)
-
-
-def _answered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(context, partition_of(match["tp"]), "error", error=match["error"][:_MAX_DETAIL]),)
-
-
-def _not_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(context, partition_of(match[1]), "error", error="remote broker is not the leader"),)
-
-
 def _partition_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The exception stands in the continuation lines, or, up to 0.11, in the line itself."""
-    offset = match.groupdict().get("offset")
-    cause = match.groupdict().get("cause") or _cause(record) or match[0]
-    return (
-        _event(
-            context,
-            partition_of(match["tp"]),
-            "error",
-            offset=None if offset is None else i64(offset),
-            error=cause[:_MAX_DETAIL],
-        ),
-    )
+    groups = match.groupdict()
+    cause = groups.get("cause") or _cause(record) or match[0]
+    columns = {"offset": optional_i64(groups.get("offset")), "error": cause[:_ERROR_CHARS_MAX]}
+    return (_event(context, partition_of(match["tp"]), "error", **columns),)
 
 
 def _cause(record: Record) -> str | None:
@@ -96,7 +55,7 @@ def _response_error(match: re.Match[str], context: Context, record: Record) -> t
                 "error",
                 leader_epoch=optional_i32(option(values.get("currentLeaderEpoch"))),
                 offset=i64(values.get("fetchOffset") or values["offset"]),
-                error=cause if cause is None else cause[:_MAX_DETAIL],
+                error=cause if cause is None else cause[:_ERROR_CHARS_MAX],
             )
         )
     return tuple(facts)
@@ -107,190 +66,160 @@ def _delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return tuple(_event(context, partition, "delayed", error=cause) for partition in partitions(match[2]))
 
 
-def _disk_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-_TP = rf"(?P<tp>{PARTITION})"
+_thread = partial(Template, loggers=("ReplicaFetcherThread",))
+_manager = partial(Template, loggers=("ReplicaFetcherManager",))
 
 TEMPLATES = (
-    Template(
+    _thread(
         "fetcher.failed",
-        _THREAD,
-        rf"Partition ({PARTITION}) marked as failed",
+        rf"Partition {TP} marked as failed",
         "AbstractFetcherThread.markPartitionFailed, 2.4 and later",
-        _failed,
+        fetcher_facts("failed"),
     ),
-    Template(
+    _thread(
         "fetcher.fenced",
-        _THREAD,
-        rf"Partition ({PARTITION}) has an older epoch \((-?\d+)\) than the current leader\. Will await the new "
+        rf"Partition {TP} has an older epoch \((?P<leader_epoch>-?\d+)\) than the current leader\. Will await the new "
         r"LeaderAndIsr state before resuming fetching\.",
         "AbstractFetcherThread.onPartitionFenced, 2.1 and later",
-        _fenced,
+        fetcher_facts("fenced", error="older epoch than the current leader"),
     ),
-    Template(
+    _thread(
         "fetcher.ahead_of_leader",
-        _THREAD,
-        rf"Partition ({PARTITION}) has an? (?:new|newer) epoch \((-?\d+)\) than the current leader\. [rR]etry the "
-        r"partition later\.?",
+        rf"Partition {TP} has an? (?:new|newer) epoch \((?P<leader_epoch>-?\d+)\) than the current leader\. [rR]etry "
+        r"the partition later\.?",
         "AbstractFetcherThread.onPartitionFenced, 2.6 and later",
-        _ahead,
+        # the leader does not know the follower's epoch yet: fetched again later
+        fetcher_facts("delayed", error="newer epoch than the current leader"),
     ),
-    Template(
+    _thread(
         "fetcher.leader_behind",
-        _THREAD,
-        rf"Remote broker has a smaller leader epoch for partition ({PARTITION}) than this replica's current leader "
-        r"epoch of (-?\d+)\.",
+        rf"Remote broker has a smaller leader epoch for partition {TP} than this replica's current leader epoch of "
+        r"(?P<leader_epoch>-?\d+)\.",
         "AbstractFetcherThread.processFetchRequest, 2.1 and later; DEBUG",
-        _leader_behind,
+        fetcher_facts("error", error="smaller leader epoch at the remote broker"),
     ),
-    Template(
+    _thread(
         "fetcher.not_leader",
-        _THREAD,
-        rf"Remote broker is not the leader for partition ({PARTITION}), which could indicate that the partition is "
-        r"being moved",
+        rf"Remote broker is not the leader for partition {TP}, which could indicate that the partition is being moved",
         "AbstractFetcherThread.processFetchRequest; DEBUG since 2.1",
-        _not_leader,
+        fetcher_facts("error", error="remote broker is not the leader"),
     ),
-    Template(
+    _thread(
         "fetcher.answered_error",
-        _THREAD,
-        rf"Received (?P<error>[A-Z_]+) from the leader for partition {_TP}\. This error may be returned transiently "
-        r".*",
+        rf"Received (?P<error>[A-Z_]+) from the leader for partition {TP}\. This error may be returned transiently .*",
         "AbstractFetcherThread.processFetchRequest, 2.7 and later",
-        _answered,
+        fetcher_facts("error", error=lambda match, _: match["error"][:_ERROR_CHARS_MAX]),
     ),
-    Template(
+    _thread(
         "fetcher.answered_error",
-        _THREAD,
-        rf"Retrying leaderEpoch request for partition {_TP} as the leader reported an error: (?P<error>.*)",
+        rf"Retrying leaderEpoch request for partition {TP} as the leader reported an error: (?P<error>.*)",
         "AbstractFetcherThread.fetchAndTruncate / maybeTruncateToEpochEndOffsets",
-        _answered,
+        fetcher_facts("error", error=lambda match, _: match["error"][:_ERROR_CHARS_MAX]),
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"Error for partition {_TP} at offset (?P<offset>-?\d+)",
+        rf"Error for partition {TP} at offset (?P<offset>-?\d+)",
         "AbstractFetcherThread.processFetchRequest, 1.1 and later",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"Error for partition {_TP} to broker -?\d+:(?P<cause>.*)",
+        rf"Error for partition {TP} to broker -?\d+:(?P<cause>.*)",
         "AbstractFetcherThread.processFetchRequest, up to 1.0",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"(?:(?:Error|Unexpected error occurred) while|[Ee]rror) processing data for partition {_TP}(?:(?: at)? "
-        r"offset "
-        r"(?P<offset>-?\d+))?",
+        rf"(?:(?:Error|Unexpected error occurred) while|[Ee]rror) processing data for partition {TP}(?:(?: at)? "
+        r"offset (?P<offset>-?\d+))?",
         "AbstractFetcherThread.processFetchRequest",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"Found invalid messages during fetch for partition {_TP} offset (?P<offset>-?\d+)(?: error (?P<cause>.*))?",
+        rf"Found invalid messages during fetch for partition {TP} offset (?P<offset>-?\d+)(?: error (?P<cause>.*))?",
         "AbstractFetcherThread.processFetchRequest",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"(?:Failed to truncate|Unexpected error occurred during truncation for) {_TP}(?: at offset "
+        rf"(?:Failed to truncate|Unexpected error occurred during truncation for) {TP}(?: at offset "
         r"(?P<offset>-?\d+))?",
         "AbstractFetcherThread.doTruncate",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"Error getting offset for partition {_TP}(?: to broker -?\d+)?",
+        rf"Error getting offset for partition {TP}(?: to broker -?\d+)?",
         "AbstractFetcherThread.handleOutOfRangeError",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"Could not fetch offset for {_TP} due to error: (?P<cause>.*)",
+        rf"Could not fetch offset for {TP} due to error: (?P<cause>.*)",
         "AbstractFetcherThread.handleOutOfRangeError, 2.1 and later",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
-        rf"(?:Could not build|Error building) remote log auxiliary state for {_TP}(?: due to error: (?P<cause>.*))?",
+        rf"(?:Could not build|Error building) remote log auxiliary state for {TP}(?: due to error: (?P<cause>.*))?",
         "AbstractFetcherThread.handleOffsetsMovedToTieredStorage, 3.5 and later",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.partition_error",
-        _THREAD,
         r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes for partition "
-        rf"{_TP}\. .*",
+        rf"{TP}\. .*",
         "ReplicaFetcherThread.maybeWarnIfOversizedRecords",
         _partition_error,
     ),
-    Template(
+    _thread(
         "fetcher.oversized_unnamed",
-        _THREAD,
         r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes\. .*",
         "ReplicaFetcherThread.warnIfMessageOversized, 0.9: of which partition it does not say",
     ),
-    Template(
+    _thread(
         "fetcher.response_error",
-        _THREAD,
         rf"Error in (?:response for fetch request|fetch to broker -?\d+, request) {_FETCH_REQUEST}",
         "AbstractFetcherThread.processFetchRequest; 'in fetch to broker' up to 1.1",
         _response_error,
     ),
-    Template(
+    _thread(
         "fetcher.response_error_unnamed",
-        _THREAD,
         r"Error in fetch kafka\.server\.ReplicaFetcherThread\$FetchRequest@[0-9a-f]+(?:\. Possible cause: .*)?",
         "AbstractFetcherThread.processFetchRequest, up to 0.10.1: the partitions are not printed",
     ),
-    Template(
+    _thread(
         "fetcher.delayed",
-        _THREAD,
         r"Handling errors in (\w+) for partitions (.*)",
         "AbstractFetcherThread.handlePartitionsWithErrors, 2.2 and later; DEBUG",
         _delayed,
     ),
-    Template(
+    _thread(
         "fetcher.delayed",
-        _THREAD,
         r"[hH]andling (errors for partitions|partitions with error for) (.*)",
         "AbstractFetcherThread.handlePartitionsWithErrors, up to 2.1",
         _delayed,
     ),
-    Template(
+    _thread(
         "fetcher.tiered",
-        _THREAD,
         r"(?:Received error OFFSET_MOVED_TO_TIERED_STORAGE, at fetch offset: .*|Current offset .* is out of range or "
         r"moved to remote tier\. .*)",
         "AbstractFetcherThread, 3.5 and later; DEBUG",
     ),
-    Template(
+    _thread(
         "fetcher.endpoint_close",
-        _THREAD,
         r"(?:Failed to initiate shutdown of|Failed to close|Fail to close leader endpoint) .*",
         "ReplicaFetcherThread.initiateShutdown / awaitShutdown",
     ),
-    Template(
+    _thread(
         "fetcher.disk_error",
-        _THREAD,
         r"Disk error while replicating data for .*",
         "ReplicaFetcherThread.processPartitionData, up to 1.0; FATAL",
-        _disk_error,
+        lifecycle_event("log_dir_failure"),
     ),
-    Template(
+    _manager(
         "fetcher.manager_shutdown",
-        _MANAGER,
         r"(?:shutting down|shutdown completed|Resizing fetcher thread pool size from \d+ to \d+)",
         "AbstractFetcherManager.closeAllFetchers / resizeThreadPool",
     ),

@@ -7,13 +7,14 @@ Loggers ``ReplicaFetcherThread`` and ``ReplicaFetcherManager``. The same classes
 from __future__ import annotations
 
 import re
+from functools import partial
 
-from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammar import Context, Facts, Template
 from pipelines.silver.printed import items, mapping, partitions
 from pipelines.silver.record import Fact, Record
+from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import typed
 from pipelines.silver.values import PARTITION, i32, i64, partition_of, topic_id_of
-
-_MANAGER = ("ReplicaFetcherManager",)
 
 #: ``BrokerEndPoint``: a class with ``host:port`` up to 3.9, a record with a port since 4.1; the old one has no names.
 _END_POINT = r"BrokerEndPoint(?:\(id=(?P<id>-?\d+), host=[^,()]*\)|\[id=(?P<new_id>-?\d+), host=[^,\[\]]*, port=\d+\])"
@@ -37,17 +38,14 @@ _INITIAL_OLD = re.compile(
 
 def fetcher_event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
     """A row of ``fetcher_events``; leader and thread are the prefix's."""
-    return Fact(
-        "fetcher_events",
-        {
-            "topic": partition[0],
-            "partition": partition[1],
-            "action": action,
-            "leader": context.leader,
-            "fetcher_id": context.fetcher_id,
-            **columns,
-        },
-    )
+    columns = {"leader": context.leader, "fetcher_id": context.fetcher_id, **columns}
+    return Fact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
+
+
+def fetcher_facts(action: str, **columns: object) -> Facts:
+    """A grammar function for a line about one partition."""
+    thread = {"leader": lambda _, context: context.leader, "fetcher_id": lambda _, context: context.fetcher_id}
+    return typed("fetcher_events", action=action, **thread, **columns)
 
 
 def _added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -65,9 +63,7 @@ def _added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact
         topic, partition = partition_of(name)
         columns = {"leader": leader, "leader_epoch": i32(initial["epoch"]), "offset": i64(initial["offset"])}
         facts.append(fetcher_event(context, (topic, partition), "added", **columns))
-        topic_id = topic_id_of(values.get("topic_id"))
-        if topic_id is not None:
-            facts.append(Fact("topics", {"topic": topic, "topic_id": topic_id}))
+        facts.extend(topic_fact(topic, topic_id_of(values.get("topic_id"))))
     return tuple(facts)
 
 
@@ -86,24 +82,23 @@ def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return tuple(fetcher_event(context, partition, "removed") for partition in partitions(match[1]))
 
 
+_manager = partial(Template, loggers=("ReplicaFetcherManager",))
+
 TEMPLATES = (
-    Template(
+    _manager(
         "fetcher.added",
-        _MANAGER,
         rf"Added fetcher to broker (?:(?P<broker>-?\d+)|{_END_POINT}) for partitions (?P<states>.*)",
         "AbstractFetcherManager.addPartitionsToFetcherThread, 2.1 and later; topic ids since 3.1",
         _added,
     ),
-    Template(
+    _manager(
         "fetcher.added",
-        _MANAGER,
         r"Added fetcher for partitions (.*)",
         "AbstractFetcherManager.addFetcherForPartitions, up to 2.0",
         _added_old,
     ),
-    Template(
+    _manager(
         "fetcher.removed",
-        _MANAGER,
         r"Removed fetcher for partitions ?(.*)",
         "AbstractFetcherManager.removeFetcherForPartitions",
         _removed,

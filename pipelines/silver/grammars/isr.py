@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import COMMITTED, PENDING, STATES, fields, isr_of
 from pipelines.silver.record import Fact, Record
+from pipelines.silver.typed import logged, typed
 from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, ints, optional_i64
 
-_LOGGERS = ("Partition",)
-_MAX_DETAIL = 500
+_DETAIL_CHARS_MAX = 500
 
 _LAGGING = r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)"
 _OUT_OF_SYNC = re.compile(_LAGGING, re.ASCII)
 _ALL_OUT_OF_SYNC = re.compile(rf"{_LAGGING}(?: {_LAGGING})*\.", re.ASCII)
 
 _REPLICA = (
-    rf"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
-    rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?"
-    r"|Replica\(replicaId=(?P<new>\d+), topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), "
-    r"lastCaughtUpTimeMs=-?\d+"
-    rf"(?:, highWatermark={OFFSET}, lastStableOffset={OFFSET})?\)"
+    r"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
+    rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?|Replica\(replicaId=(?P<new>\d+), "
+    rf"topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), lastCaughtUpTimeMs=-?\d+(?:, highWatermark={OFFSET}, "
+    rf"lastStableOffset={OFFSET})?\)"
 )
 #: What an ISR shows of each replica up to 2.3, the next one after a comma.
 _NEXT_REPLICA = re.compile(rf"(?:{_REPLICA})(?:,(?=Replica)|$)", re.ASCII)
@@ -67,15 +67,6 @@ def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     )
 
 
-def _expand(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _isr_change(context, "expand", isr=ints(match[2]), previous_isr=ints(match[1]))
-
-
-def _committed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    isr, under_min_isr, version = match.groups()
-    return _isr_change(context, "committed", isr=ints(isr), partition_epoch=i32(version), detail=under_min_isr)
-
-
 def _committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
@@ -112,137 +103,120 @@ def _sent_state(text: str) -> dict[str, object]:
 
 def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     kind, columns = _proposed_state(match[1])
-    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_MAX_DETAIL])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
 def _pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """2.7 to 3.0: the state to be sent is printed before the pending one."""
     kind, columns = _proposed_state(match[2])
     columns.update(_sent_state(match[1]))
-    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_MAX_DETAIL])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def _refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     _, columns = _proposed_state(match[1])
-    return _isr_change(context, "refused", **columns, detail=match[2][:_MAX_DETAIL])
+    return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def _refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
-    return _isr_change(context, "refused", **_sent_state(match[1]), detail=match[0][:_MAX_DETAIL])
-
-
-def _refused_version(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _isr_change(context, "refused", detail=match[0])
+    return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
 
 
 def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     _, columns = _proposed_state(match[1])
-    return _isr_change(context, "committed", **columns, detail=match[2][:_MAX_DETAIL])
+    return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 _STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
+_partition = partial(Template, loggers=("Partition",))
 
 TEMPLATES = (
-    Template(
+    _partition(
         "partition.isr_committed",
-        _LOGGERS,
-        rf"ISR updated (?:from AlterIsr )?to ({INT_LIST})\s*?(\(under-min-isr\))? *and (?:zkV|v)ersion updated to "
-        r"\[?(-?\d+)\]?",
+        rf"ISR updated (?:from AlterIsr )?to (?P<isr>{INT_LIST})\s*?(?P<detail>\(under-min-isr\))? *and "
+        r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>-?\d+)\]?",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
-        _committed,
+        typed("isr_changes", change="committed"),
     ),
-    Template(
+    _partition(
         "partition.isr_committed",
-        _LOGGERS,
         r"ISR updated to \[(Replica.*|)\] and zkVersion updated to \[(-?\d+)\]",
         "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
         _committed_old,
     ),
-    Template(
+    _partition(
         "partition.isr_shrink",
-        _LOGGERS,
         rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})(?:\. Leader: "
         r"\(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
         "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
         _shrink,
     ),
-    Template(
+    _partition(
         "partition.isr_expand",
-        _LOGGERS,
-        rf"Expanding ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})",
+        rf"Expanding ISR (?:for partition {PARTITION} )?from (?P<previous_isr>{INT_LIST}) to (?P<isr>{INT_LIST})",
         "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
-        _expand,
+        typed("isr_changes", change="expand"),
     ),
-    Template(
+    _partition(
         "partition.isr_pending",
-        _LOGGERS,
         rf"Submitting ISR state change {_STATE_TEXT}",
         "Partition.submitAlterIsr / submitAlterPartition, 3.1 and later",
         _pending,
     ),
-    Template(
+    _partition(
         "partition.isr_pending",
-        _LOGGERS,
         r"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
         rf"transition to {_STATE_TEXT}",
         "Partition.sendAlterIsrRequest, 2.7 to 3.0",
         _pending_beside,
     ),
-    Template(
+    _partition(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Failed to (?:alter partition to|update ISR to) {_STATE_TEXT} ((?:since|due to|because) .*)",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionError, 2.8 and later",
         _refused,
     ),
-    Template(
+    _partition(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Controller failed to update ISR to {_STATE_TEXT} ((?:since|due to) .*)",
         "Partition.handleAlterIsrResponse, 2.7",
         _refused,
     ),
-    Template(
+    _partition(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Ignoring failed ISR update to {_STATE_TEXT} (since we have already updated state to .*)",
         "Partition.handleAlterIsrUpdate / submitAlterPartition, 2.7 and later",
         _refused,
     ),
-    Template(
+    _partition(
         "partition.isr_refused",
-        _LOGGERS,
-        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader epoch"
-        r"|newer version) -?\d+\.",
+        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader "
+        r"epoch|newer version) -?\d+\.",
         "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
         _refused_state,
     ),
-    Template(
+    _partition(
         "partition.isr_refused",
-        _LOGGERS,
         rf"Failed to enqueue ISR change state (LeaderAndIsr\(.*\)) for partition {PARTITION}",
         "Partition.sendAlterIsrRequest, 3.0",
         _refused_state,
     ),
-    Template(
+    _partition(
         "partition.isr_refused",
-        _LOGGERS,
         r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
         "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
-        _refused_version,
+        typed("isr_changes", change="refused", detail=logged),
     ),
-    Template(
+    _partition(
         "partition.isr_committed_without_us",
-        _LOGGERS,
         rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica "
         r"got removed from the replica set .*)",
         "Partition.handleAlterPartitionError, 3.3 and later",
         _replaced,
     ),
-    Template(
+    _partition(
         "partition.isr_in_flight",
-        _LOGGERS,
         r"ISR update in-flight, not (?:adding new in-sync replica|removing out-of-sync replicas) .*",
         "Partition.maybeExpandIsr / maybeShrinkIsr, 2.7 to 3.0",
     ),

@@ -8,30 +8,23 @@ the ``__cluster_metadata`` segments instead.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import PARTITION_CHANGE, fields, split
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import equals_state, topic_fact
-from pipelines.silver.values import PARTITION, i32, ints, optional_i32, optional_ints, partition_of, topic_id_of
+from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import TP, controller_event, event_fact, node, typed
+from pipelines.silver.values import PARTITION, i32, optional_i32, optional_ints, partition_of, topic_id_of
 
-_REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-_MAX_DETAIL = 500
 _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
 
 #: What `PartitionRegistration.diff` prints, in this order, if it changed.
 _DIFF = (
-    "replicas",
-    "directories",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "leader",
-    "leaderRecoveryState",
-    "leaderEpoch",
-    "elr",
-    "lastKnownElr",
-    "partitionEpoch",
+    "replicas directories isr removingReplicas addingReplicas leader leaderRecoveryState leaderEpoch elr lastKnownElr "
+    "partitionEpoch"
 )
 
 _LIST = r"\[[\d, ]*\]"
@@ -42,40 +35,14 @@ _AFTER = (
 )
 
 
-def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
-
-
-def _directories_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(match, "log_dir_failed", subject_broker_id=i32(match["broker"])),)
+_held = typed("leader_and_isr", role="controller", controller_id=node)
 
 
 def _partition_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    topic_id = topic_id_of(match["id"])
-    state = equals_state(match["state"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "topic_id": topic_id,
-        **state,
-        "controller_id": context.node,
-    }
-    created = Fact(
-        "controller_events",
-        {
-            "event": "partition_created",
-            "topic": topic,
-            "partition": partition,
-            "topic_id": topic_id,
-            "leader": state["leader"],
-            "leader_epoch": state["leader_epoch"],
-            "isr": state["isr"],
-            "replicas": state["replicas"],
-        },
-    )
-    return Fact("leader_and_isr", row), created, *topic_fact(topic, topic_id)
+    (held,) = _held(match, context, record)
+    columns = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")
+    created: dict[str, Any] = {"event": "partition_created", **{name: held.row.get(name) for name in columns}}
+    return held, Fact("controller_events", created), *topic_fact(created["topic"], created["topic_id"])
 
 
 def _arrows(text: str) -> dict[str, str]:
@@ -86,34 +53,42 @@ def _arrows(text: str) -> dict[str, str]:
         if match is None:
             raise ValueError(f"no change: {part[:80]}")
         after[match[1]] = match[3]
-    if list(after) != [name for name in _DIFF if name in after]:
+    if list(after) != [name for name in _DIFF.split() if name in after]:
         raise ValueError(f"no changes of a partition: {text[:80]}")
     return after
+
+
+def _named(context: Context, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
+    row = {"topic": partition[0], "partition": partition[1], "role": "controller", "topic_id": topic_id}
+    return {**row, "controller_id": context.node}
+
+
+def _lists(values: Mapping[str, str]) -> dict[str, Any]:
+    """Columns of a change that are replicas; null where nothing changes."""
+    return {
+        "isr": optional_ints(values.get("isr")),
+        "replicas": optional_ints(values.get("replicas")),
+        "adding_replicas": optional_ints(values.get("addingReplicas")),
+        "removing_replicas": optional_ints(values.get("removingReplicas")),
+    }
 
 
 def _partition_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """`PartitionRegistration.diff` prints only what changed."""
     topic, partition = partition_of(match["tp"])
-    topic_id = topic_id_of(match.groupdict().get("id"))
+    topic_id = topic_id_of(match.groupdict().get("topic_id"))
     after = _arrows(match["diff"])
     row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "topic_id": topic_id,
+        **_named(context, (topic, partition), topic_id),
         "leader": optional_i32(after.get("leader")),
         "leader_epoch": optional_i32(after.get("leaderEpoch")),
         "partition_epoch": optional_i32(after.get("partitionEpoch")),
-        "isr": optional_ints(after.get("isr")),
-        "replicas": optional_ints(after.get("replicas")),
-        "adding_replicas": optional_ints(after.get("addingReplicas")),
-        "removing_replicas": optional_ints(after.get("removingReplicas")),
-        "controller_id": context.node,
+        **_lists(after),
     }
     facts = [Fact("leader_and_isr", row)]
     if match[0].startswith("UNCLEAN"):
         columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr")}
-        facts.append(_event(match, "unclean_election", **columns))
+        facts.append(event_fact(match, "unclean_election", **columns))
     return (*facts, *topic_fact(topic, topic_id))
 
 
@@ -131,223 +106,144 @@ def _assignment_changed(match: re.Match[str], context: Context, record: Record) 
     leader = optional_i32(values.get("leader"))
     if leader is not None and leader < -2:
         raise ValueError(f"no leader: {leader}")
+    if match["isr"]:
+        values |= {"isr": match["isr"], "replicas": match["replicas"]}
     row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "topic_id": topic_id,
+        **_named(context, (topic, partition), topic_id),
         "leader": None if leader == -2 else leader,
         "leader_epoch": optional_i32(match["leader_epoch"]),
         "partition_epoch": optional_i32(match["partition_epoch"]),
-        "isr": optional_ints(match["isr"] or values.get("isr")),
-        "replicas": optional_ints(match["replicas"] or values.get("replicas")),
-        "adding_replicas": optional_ints(values.get("addingReplicas")),
-        "removing_replicas": optional_ints(values.get("removingReplicas")),
-        "controller_id": context.node,
+        **_lists(values),
     }
     columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")}
-    return Fact("leader_and_isr", row), _event(match, "reassignment", **columns), *topic_fact(topic, topic_id)
+    return Fact("leader_and_isr", row), event_fact(match, "reassignment", **columns), *topic_fact(topic, topic_id)
 
 
-def _about_partition(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    node = optional_i32(match.groupdict().get("node"))
-    return (_event(match, "other", topic=topic, partition=partition, subject_broker_id=node),)
-
-
-def _reassigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """An AlterPartition that ends a step of a reassignment; 4.1 and later print the state after it."""
-    topic, partition = partition_of(match["tp"])
-    return (
-        _event(
-            match,
-            "reassignment",
-            topic=topic,
-            partition=partition,
-            subject_broker_id=i32(match["node"]),
-            leader_epoch=optional_i32(match["leader_epoch"]),
-            isr=optional_ints(match["isr"]),
-            replicas=optional_ints(match["replicas"]),
-        ),
-    )
-
-
-def _isr_altered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        "leader": i32(match["node"]),
-        "isr": ints(match["isr"]),
-        "controller_id": context.node,
-    }
-    return (Fact("leader_and_isr", row),)
-
-
-def _reassignments(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (_event(match, "reassignment"),)
-
-
-def _unclean(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic_id = topic_id_of(match["id"])
-    row = {
-        "event": "unclean_election",
-        "topic_id": topic_id,
-        "partition": i32(match["partition"]),
-        "leader": i32(match["leader"]),
-        "detail": match[0][:_MAX_DETAIL],
-    }
-    return (Fact("controller_events", row),)
-
-
-def _unclean_triggered(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    return (_event(match, "unclean_election", topic=topic, partition=partition),)
-
-
-_NODE = r"(?:node|broker) (?P<node>-?\d+)"
-_TP = rf"(?P<tp>{PARTITION})"
+_NODE = r"(?:node|broker) (?P<subject_broker_id>-?\d+)"
 _REQUEST = r"(?:AlterPartition|alterIsr|AlterIsr)"
+#: Lines of the controller's part that partitions and topics are about.
+replication = partial(
+    Template, loggers=("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
+)
 
 TEMPLATES = (
-    Template(
+    replication(
         "controller_kraft.partition_created",
-        _REPLICATION,
-        rf"(?:Replayed PartitionRecord for (?:new|existing) partition|Created partition) {_TP} with topic ID "
-        r"(?P<id>[\w-]+) and (?P<state>PartitionRegistration\(.*\))\.",
+        rf"(?:Replayed PartitionRecord for (?:new|existing) partition|Created partition) {TP} with topic ID "
+        r"(?P<topic_id>[\w-]+) and (?P<state>PartitionRegistration\(.*\))\.",
         "ReplicationControlManager.replay(PartitionRecord), 3.0 and later",
         _partition_created,
     ),
-    Template(
+    replication(
         "controller_kraft.partition_created_by_id",
-        _REPLICATION,
         r"(?:Created|Modified) partition [\w-]{22}:\d+(?: with|:) .*\.",
         "ReplicationControlManager.replay(PartitionRecord), 2.8, a preview: the topic's name is not printed",
     ),
-    Template(
+    replication(
         "controller_kraft.partition_changed",
-        _REPLICATION,
-        rf"(?:UNCLEAN )?partition change for {_TP}(?: with topic ID (?P<id>[\w-]+))?: (?P<diff>.*)",
+        rf"(?:UNCLEAN )?partition change for {TP}(?: with topic ID (?P<topic_id>[\w-]+))?: (?P<diff>.*)",
         "PartitionRegistration.maybeLogPartitionChange, 3.0 and later; DEBUG, UNCLEAN at INFO",
         _partition_changed,
     ),
-    Template(
+    replication(
         "controller_kraft.assignment_changed",
-        _REPLICATION,
         r"Replayed partition assignment change (?P<record>PartitionChangeRecord\(.*?\)) for topic "
         rf"(?P<topic>[\w.-]+?)(?:\. \({_AFTER}\))?\.?",
         "ReplicationControlManager.replay(PartitionChangeRecord), 3.0 and later",
         _assignment_changed,
     ),
-    Template(
+    replication(
         "controller_kraft.partition_replayed",
-        _REPLICATION,
         r"Replayed partition change .* for topic .*",
         "ReplicationControlManager.replay(PartitionChangeRecord); DEBUG: 'partition change for' has the values",
     ),
-    Template(
+    replication(
         "controller_kraft.alter_partition_rejected",
-        _REPLICATION,
-        rf"Rejecting {_REQUEST} request from {_NODE} for {_TP} because .*",
+        rf"Rejecting {_REQUEST} request from {_NODE} for {TP} because .*",
         "ReplicationControlManager.validateAlterPartitionData",
-        _about_partition,
+        controller_event("other"),
     ),
-    Template(
+    replication(
         "controller_kraft.alter_partition_rejected",
-        _REPLICATION,
-        rf"Rejecting {_REQUEST} request for unknown partition {_TP}\.",
+        rf"Rejecting {_REQUEST} request for unknown partition {TP}\.",
         "ReplicationControlManager.alterPartition",
-        _about_partition,
+        controller_event("other"),
     ),
-    Template(
+    replication(
         "controller_kraft.alter_partition_unknown_topic",
-        _REPLICATION,
         rf"Rejecting {_REQUEST} request for unknown topic ID .*",
         "ReplicationControlManager.alterPartition",
     ),
-    Template(
+    replication(
         "controller_kraft.reassigned",
-        _REPLICATION,
-        rf"{_REQUEST} request from {_NODE} for {_TP} completed the ongoing partition reassignment"
-        rf"(?: and triggered a leadership change)?\.?(?: {_AFTER}\.?)?(?: Returning NEW_LEADER_ELECTED\.)?",
+        rf"{_REQUEST} request from {_NODE} for {TP} completed the ongoing partition reassignment(?: and triggered a "
+        rf"leadership change)?\.?(?: {_AFTER.replace('?P<partition_epoch>', '?:')}\.?)?(?: Returning "
+        r"NEW_LEADER_ELECTED\.)?",
         "ReplicationControlManager.alterPartition",
-        _reassigned,
+        controller_event("reassignment"),
     ),
-    Template(
+    replication(
         "controller_kraft.isr_altered",
-        _REPLICATION,
-        rf"Node (?P<node>-?\d+) has altered ISR for {_TP} to (?P<isr>\[[-\d, ]*\])\.",
+        rf"Node (?P<leader>-?\d+) has altered ISR for {TP} to (?P<isr>\[[-\d, ]*\])\.",
         "ReplicationControlManager.alterPartition; DEBUG",
-        _isr_altered,
+        _held,
     ),
-    Template(
+    replication(
         "controller_kraft.reassignments_altered",
-        _REPLICATION,
-        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition "
-        r"reassignment for .*)",
+        r"(?:Successfully altered \d+ out of \d+ partition reassignment\(s\)\.|Unable to alter partition reassignment "
+        r"for .*)",
         "ReplicationControlManager.alterPartitionReassignments",
-        _reassignments,
+        controller_event("reassignment"),
     ),
-    Template(
+    replication(
         "controller_kraft.unclean_election",
-        _REPLICATION,
-        r"Setting new leader for topicId (?P<id>[\w-]+), partition (?P<partition>\d+) to (?P<leader>-?\d+) using an "
-        r"unclean election",
+        r"Setting new leader for topicId (?P<topic_id>[\w-]+), partition (?P<partition>\d+) to (?P<leader>-?\d+) "
+        r"using an unclean election",
         "PartitionChangeBuilder.setLeader; INFO since 3.6: the topic's name is not printed",
-        _unclean,
+        controller_event("unclean_election"),
     ),
-    Template(
+    replication(
         "controller_kraft.clean_election",
-        _REPLICATION,
         r"(?:Setting new leader for topicId .*|Failed to find a new leader with current state: .*|Try to elect last "
         r"known leader for .*|A partition will have an empty ISR\. .*)",
         "PartitionChangeBuilder; DEBUG and TRACE",
     ),
-    Template(
+    replication(
         "controller_kraft.unclean_triggered",
-        _REPLICATION,
-        rf"Triggering unclean leader election for offline partition {_TP}\.",
+        rf"Triggering unclean leader election for offline partition {TP}\.",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
-        _unclean_triggered,
+        controller_event("unclean_election"),
     ),
-    Template(
+    replication(
         "controller_kraft.unclean_not_triggered",
-        _REPLICATION,
         rf"Cannot trigger unclean leader election for offline partition {PARTITION}.*",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
     ),
-    Template(
+    replication(
         "controller_kraft.elrs_removed",
-        _REPLICATION,
         r"Removed ELRs from \d+ partitions of topic .*\.",
         "ReplicationControlManager.replay(ClearElrRecord), 4.0 and later",
     ),
-    Template(
+    replication(
         "controller_kraft.replication_error",
-        _REPLICATION,
         r"(?:No stale brokers found\.|Unknown server error validating Create Topic|Unexpected "
-        r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced "
-        r"(?:topic|partition) .*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not "
-        r"allowed .*|Partition creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find "
-        r"the .* for topic: .*|.* has overlapping ISR=.*)",
+        r"(?:deleteTopics|createPartitions|createTopics) error for .*|Skipping unknown imbalanced (?:topic|partition) "
+        r".*|processExpiredBrokerHeartbeat: .*|Topic (?:creation|deletion) of \d+ partitions not allowed .*|Partition "
+        r"creation of \d+ partitions not allowed .*|Applied ISR change record: .*|Can't find the .* for topic: .*|.* "
+        r"has overlapping ISR=.*)",
         "ReplicationControlManager",
     ),
-    Template(
+    replication(
         "controller_kraft.directories_failed",
-        _REPLICATION,
-        r"Directories \[(?:[\w-]{22}(?:, )?)+\] in broker (?P<broker>\d+) marked offline, remaining directories: "
-        r"\[(?:[\w-]{22}(?:, )?)*\]",
+        r"Directories \[(?:[\w-]{22}(?:, )?)+\] in broker (?P<subject_broker_id>\d+) marked offline, remaining "
+        r"directories: \[(?:[\w-]{22}(?:, )?)*\]",
         "ReplicationControlManager.handleDirectoriesOffline, 3.7 and later",
-        _directories_failed,
+        controller_event("log_dir_failed"),
     ),
-    Template(
+    replication(
         "controller_kraft.directories",
-        _REPLICATION,
-        r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ "
-        r"assigned "
-        r"partition "
-        r".*)",
+        r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
+        r"partition .*)",
         "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",
     ),
 )

@@ -5,37 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipelines.silver.grammar import Context, Template
+from pipelines.silver.grammar import Context
+from pipelines.silver.grammars.kraft_partitions import replication
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import controller_event, with_topic_id
 from pipelines.silver.values import topic_id_of
 
-_REPLICATION = ("ReplicationControlManager", "PartitionChangeBuilder", "PartitionRegistration")
-_MAX_DETAIL = 500
 _CREATED_TOPIC = re.compile(
     r"CreatableTopic\(name='(?P<name>[^']*)', numPartitions=-?\d+, replicationFactor=-?\d+, assignments=\[.*?\], "
     r"configs=\[.*?\]\): (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)(?:, (?=CreatableTopic\()|$)",
     re.ASCII,
 )
 _DELETED_TOPIC = re.compile(
-    r"\{id: (?P<id>[\w-]{22}), name: (?P<name>[\w.-]+), result: (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)\}"
-    r"(?:, (?=\{id: )|$)",
+    r"\{id: (?P<id>[\w-]{22}), name: (?P<name>[\w.-]+), result: (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: "
+    r"\(.*?\))?)\}(?:, (?=\{id: )|$)",
     re.ASCII,
 )
-
-
-def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
-
-
-def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, topic_id = match["topic"], topic_id_of(match["id"])
-    return _event(match, "topic_created", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
-
-
-def _topic_removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, topic_id = match["topic"], topic_id_of(match["id"])
-    return _event(match, "topic_deleted", topic=topic, topic_id=topic_id), *topic_fact(topic, topic_id)
 
 
 def _topics_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -60,47 +46,39 @@ def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for result in _results(_DELETED_TOPIC, match["results"]):
-        topic_id, topic = result["id"], result["name"]
-        if result["code"] != "SUCCESS":
-            continue
-        facts.append(
-            Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id_of(topic_id)})
-        )
-        facts.extend(topic_fact(topic, topic_id_of(topic_id)))
+        if result["code"] == "SUCCESS":
+            topic, topic_id = result["name"], topic_id_of(result["id"])
+            facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id}))
+            facts.extend(topic_fact(topic, topic_id))
     return tuple(facts)
 
 
 TEMPLATES = (
-    Template(
+    replication(
         "controller_kraft.topic_created",
-        _REPLICATION,
-        r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<id>[\w-]+)\.",
+        r"(?:Replayed TopicRecord for|Created) topic (?P<topic>[\w.-]+) with (?:topic )?ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(TopicRecord)",
-        _topic_created,
+        with_topic_id(controller_event("topic_created")),
     ),
-    Template(
+    replication(
         "controller_kraft.topic_removed",
-        _REPLICATION,
-        r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<id>[\w-]+)\.",
+        r"(?:Replayed RemoveTopicRecord for|Removed) topic (?P<topic>[\w.-]+) with ID (?P<topic_id>[\w-]+)\.",
         "ReplicationControlManager.replay(RemoveTopicRecord)",
-        _topic_removed,
+        with_topic_id(controller_event("topic_deleted")),
     ),
-    Template(
+    replication(
         "controller_kraft.topics_created",
-        _REPLICATION,
         r"[cC]reateTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.createTopics",
         _topics_created,
     ),
-    Template(
+    replication(
         "controller_kraft.topics_validated",
-        _REPLICATION,
         r"Validate-only CreateTopics result\(s\): .*",
         "ReplicationControlManager.createTopics, 3.1 and later",
     ),
-    Template(
+    replication(
         "controller_kraft.topics_deleted",
-        _REPLICATION,
         r"DeleteTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.deleteTopics, 4.1 and later",
         _topics_deleted,

@@ -5,255 +5,165 @@ Up to 0.11 a text starts with a small letter, after ``Broker 1 `` in place of ``
 
 from __future__ import annotations
 
-import re
+from functools import partial
 
-from pipelines.silver.grammar import Context, Template
-from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import state_of
-from pipelines.silver.values import PARTITION, i32, partition_of
+from pipelines.silver.grammar import Template
+from pipelines.silver.typed import TP, lifecycle_event, node, typed
+from pipelines.silver.values import PARTITION
 
-_LOGGERS = ("state.change.logger",)
+_stopping = lifecycle_event("stopping_replicas")
 
-
-def _leader_kept(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "leader_update",
-        "leader": context.node,
-        "controller_id": i32(match["controller"]),
-        "controller_epoch": i32(match["controller_epoch"]),
-    }
-    return (Fact("leader_and_isr", row),)
-
-
-def _request(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    row = state_of(match["state"], match["tp"])
-    row.update(
-        role="request",
-        controller_id=i32(match["controller"]),
-        controller_epoch=i32(match["epoch"]),
-    )
-    return (Fact("leader_and_isr", row),)
-
-
-def _unavailable_leader(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "request",
-        "leader": i32(match["leader"]),
-        "controller_id": i32(match["controller"]),
-        "controller_epoch": i32(match["epoch"]),
-    }
-    return (Fact("leader_and_isr", row),)
-
-
-def _cached(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    row = state_of(match["state"], match["tp"])
-    row.update(
-        role="metadata",
-        controller_id=i32(match["controller"]),
-        controller_epoch=i32(match["epoch"]),
-    )
-    return (Fact("leader_and_isr", row),)
-
-
-def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "stopping_replicas", "detail": match[0]}),)
-
-
-def _stepped_down(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """A broker that shuts down lets go of the partitions that were moved away from it (``stopPartitions``)."""
-    return (Fact("broker_lifecycle", {"event": "stepped_down", "detail": match[0]}),)
-
-
-def _stopped(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The replica is deleted, and what waited for it has been answered (since 2.4, KAFKA-9198)."""
-    topic, partition = partition_of(match["tp"])
-    return (Fact("leader_and_isr", {"topic": topic, "partition": partition, "role": "stopped"}),)
-
-
-_FROM = r"from controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+)"
+_FROM = r"from controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+)"
+_state_change = partial(Template, loggers=("state.change.logger",))
 
 TEMPLATES = (
-    Template(
+    _state_change(
         "leadership.leader_kept",
-        _LOGGERS,
         r"[Ss]kipped the become-leader state change after marking its partition as leader with correlation id -?\d+ "
-        r"from controller (?P<controller>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition "
-        rf"(?P<tp>{PARTITION})(?: \(last update controller epoch -?\d+\))? since it is already the leader for the "
-        r"partition\.",
+        rf"from controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+) for partition {TP}(?: \(last "
+        r"update controller epoch -?\d+\))? since it is already the leader for the partition\.",
         "ReplicaManager.makeLeaders, up to 3.2",
-        _leader_kept,
+        typed("leader_and_isr", role="leader_update", leader=node),
     ),
-    Template(
+    _state_change(
         "leadership.follower_kept",
-        _LOGGERS,
         r"[Ss]kipped the become-follower state change after marking its partition as follower with correlation id "
         rf"-?\d+ from controller -?\d+ epoch -?\d+ for partition {PARTITION}(?: \(last update controller epoch "
         r"-?\d+\))? since the new leader -?\d+ is the same as the old leader",
         "ReplicaManager.makeFollowers, up to 3.2",
     ),
-    Template(
+    _state_change(
         "leadership.request",
-        _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w*\(.*\)) correlation id -?\d+ {_FROM}(?: for partition "
-        rf"(?P<tp>{PARTITION}))?",
+        rf"[Rr]eceived LeaderAndIsr request (?P<state>\w*\(.*\)) correlation id -?\d+ {_FROM}(?: for partition {TP})?",
         "ReplicaManager.becomeLeaderOrFollower, ZooKeeper; TRACE",
-        _request,
+        typed("leader_and_isr", role="request"),
     ),
-    Template(
+    _state_change(
         "leadership.leader_unavailable",
-        _LOGGERS,
-        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition (?P<tp>{PARTITION}) "
-        r"\(last "
-        r"update controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is "
-        r"unavailable\.",
+        rf"[Rr]eceived LeaderAndIsrRequest with correlation id -?\d+ {_FROM} for partition {TP} \(last update "
+        r"controller epoch -?\d+\) but cannot become follower since the new leader (?P<leader>-?\d+) is unavailable\.",
         "ReplicaManager.makeFollowers, ZooKeeper: -1 is a partition without leader",
-        _unavailable_leader,
+        typed("leader_and_isr", role="request"),
     ),
-    Template(
+    _state_change(
         "leadership.metadata",
-        _LOGGERS,
-        rf"[Cc]ached leader info (?P<state>.*) for partition (?P<tp>{PARTITION}) in response to UpdateMetadata "
-        r"request sent by controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+) with correlation id -?\d+",
+        rf"[Cc]ached leader info (?P<state>.*) for partition {TP} in response to UpdateMetadata request sent by "
+        r"controller (?P<controller_id>-?\d+) epoch (?P<controller_epoch>-?\d+) with correlation id -?\d+",
         "MetadataCache.updateMetadata, ZooKeeper; TRACE since 2.6",
-        _cached,
+        typed("leader_and_isr", role="metadata"),
     ),
-    Template(
+    _state_change(
         "leadership.metadata_deleted",
-        _LOGGERS,
         rf"[Dd]eleted partition {PARTITION} from metadata cache in response to UpdateMetadata request .*",
         "MetadataCache.updateMetadata, ZooKeeper",
     ),
-    Template(
+    _state_change(
         "leadership.metadata_summary",
-        _LOGGERS,
         r"Add \d+ partitions and deleted \d+ partitions from metadata cache in response to UpdateMetadata request .*",
         "MetadataCache.updateMetadata, 2.6 and later: counts only",
     ),
-    Template(
+    _state_change(
         "leadership.metadata_old_controller",
-        _LOGGERS,
         r"(?:Broker -?\d+ )?[Rr]eceived update metadata request with correlation id -?\d+ from an old controller "
         r"-?\d+ with epoch -?\d+\. Latest known controller epoch is -?\d+",
         "ReplicaManager.maybeUpdateMetadataCache, ZooKeeper",
     ),
-    Template(
+    _state_change(
         "leadership.metadata_full",
-        _LOGGERS,
         r"Received UpdateMetadataRequest with Type=FULL \(2\), .*",
         "ZkMetadataCache.updateMetadata, 3.6 and later, migration",
     ),
-    Template(
+    _state_change(
         "leadership.handling",
-        _LOGGERS,
         r"Handling LeaderAndIsr request correlationId -?\d+ from controller -?\d+ for \d+ partitions",
         "ReplicaManager.becomeLeaderOrFollower, 2.6 and later",
     ),
-    Template(
+    _state_change(
         "leadership.stopping",
-        _LOGGERS,
         r"Handling StopReplica request correlationId -?\d+ from controller -?\d+ for \d+ partitions",
         "ReplicaManager.stopReplicas, ZooKeeper, 2.6 and later: which are deleted the log manager says",
         _stopping,
     ),
-    Template(
+    _state_change(
         "leadership.transition_started",
-        _LOGGERS,
         r"[Hh]andling LeaderAndIsr request correlationId -?\d+ from controller -?\d+ epoch -?\d+ starting the "
         rf"become-(?:leader|follower) transition for partition {PARTITION}(?: with leader -?\d+)?",
         "ReplicaManager.makeLeaders / makeFollowers, ZooKeeper",
     ),
-    Template(
+    _state_change(
         "leadership.transition_completed",
-        _LOGGERS,
         r"[Cc]ompleted LeaderAndIsr request correlationId -?\d+ from controller -?\d+ epoch -?\d+ for the "
         rf"become-(?:leader|follower) transition for partition {PARTITION}(?: with leader -?\d+)?",
         "ReplicaManager.makeLeaders / makeFollowers, ZooKeeper",
     ),
-    Template(
+    _state_change(
         "leadership.finished",
-        _LOGGERS,
         r"Finished LeaderAndIsr request in \d+ms correlationId -?\d+ from controller -?\d+ for \d+ partitions",
         "ReplicaManager.becomeLeaderOrFollower, 2.7 and later",
     ),
-    Template(
+    _state_change(
         "leadership.ignored",
-        _LOGGERS,
         r"[Ii]gnoring (?:LeaderAndIsr|StopReplica|stop replica) (?:request )?.*(?:controller|partition) .*",
         "ReplicaManager.becomeLeaderOrFollower / stopReplicas: the request was not newer than what the broker has",
     ),
-    Template(
+    _state_change(
         "leadership.request_error",
-        _LOGGERS,
         r"Error while processing LeaderAndIsr request .*",
         "ReplicaManager.makeLeaders / makeFollowers",
     ),
-    Template(
+    _state_change(
         "leadership.stepped_down",
-        _LOGGERS,
         r"Stopped fetchers as part of controlled shutdown for \d+ partitions",
         "ReplicaManager.applyLocalFollowersDelta, KRaft, 3.4 and later: what waited for them has been answered",
-        _stepped_down,
+        # a broker that shuts down lets go of the partitions that were moved away from it (``stopPartitions``)
+        lifecycle_event("stepped_down"),
     ),
-    Template(
+    _state_change(
         "leadership.fetchers_stopped",
-        _LOGGERS,
         r"[Ss]topped fetchers as part of (?:become-|LeaderAndIsr ).*(?:for \d+ partitions|for partition .*)",
         "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta: the fetcher manager names the partitions",
     ),
-    Template(
+    _state_change(
         "leadership.fetchers_started",
-        _LOGGERS,
         r"[Ss]tarted fetchers? .*(?:for \d+ partitions|for partition .*)",
         "ReplicaManager.makeFollowers / applyLocalFollowersDelta",
     ),
-    Template(
+    _state_change(
         "leadership.truncated",
-        _LOGGERS,
         r"[Tt]runcated logs and checkpointed recovery boundaries for partition .*",
         "ReplicaManager.makeFollowers, up to 2.5: the log layer says where to",
     ),
-    Template(
+    _state_change(
         "leadership.fetcher_skipped",
-        _LOGGERS,
         r"[Ss]kipped the (?:adding-fetcher|update topic ID) step of the become-follower state change .*",
         "ReplicaManager.makeFollowers, ZooKeeper, while shutting down",
     ),
-    Template(
+    _state_change(
         "leadership.stop_replica",
-        _LOGGERS,
         r"Received StopReplica request \w+\(.*\) correlation id -?\d+ from controller -?\d+ epoch -?\d+ for "
         rf"partition {PARTITION}",
         "ReplicaManager.stopReplicas, ZooKeeper; TRACE",
     ),
-    Template(
+    _state_change(
         "leadership.stopping_one",
-        _LOGGERS,
         rf"[Hh]andling stop replica \(delete=true\) for partition {PARTITION}",
         "ReplicaManager.stopReplica, up to 2.5; TRACE",
         _stopping,
     ),
-    Template(
+    _state_change(
         "leadership.stopped_one",
-        _LOGGERS,
-        rf"[Ff]inished handling stop replica \(delete=true\) for partition (?P<tp>{PARTITION})",
+        rf"[Ff]inished handling stop replica \(delete=true\) for partition {TP}",
         "ReplicaManager.stopReplica, up to 2.5; TRACE",
-        _stopped,
+        # the replica is deleted, and what waited for it has been answered (since 2.4, KAFKA-9198)
+        typed("leader_and_isr", role="stopped"),
     ),
-    Template(
+    _state_change(
         "leadership.stop_replica_old",
-        _LOGGERS,
         rf"(?:[Ff]inished )?[Hh]andling stop replica \(delete=false\) for partition {PARTITION}",
         "ReplicaManager.stopReplica, up to 2.5; TRACE: the replica stays, its fetcher stops",
     ),
-    Template(
+    _state_change(
         "leadership.stop_replica_old_controller",
-        _LOGGERS,
         r"[Rr]eceived stop replica request from an old controller epoch .*",
         "ReplicaManager.stopReplicas, up to 2.5",
     ),

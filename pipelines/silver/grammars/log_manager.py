@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import Forms, fields
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import PARTITION, i64, optional_i64, partition_of, topic_id_of
-
-_MANAGER = ("LogManager",)
-_MAX_DETAIL = 500
+from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import TP, lifecycle_event, typed
+from pipelines.silver.values import PARTITION, i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(
@@ -34,51 +34,22 @@ def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     log = fields(match[1], _LOG)
     topic, partition = partition_of(f"{log['topic']}-{log['partition']}")
     topic_id = topic_id_of(log.get("topicId"))
-    facts: list[Fact] = []
+    facts = topic_fact(topic, topic_id)
     folder = log["dir"].rpartition("/")[2]
     if _NO_REPLICA_DIR.fullmatch(folder) is None:
         if folder != f"{topic}-{partition}":
             raise ValueError(f"not the folder of {topic}-{partition}: {log['dir'][:80]}")
-        row = {
-            "topic": topic,
-            "partition": partition,
-            "source": "loaded",
-            "log_end_offset": i64(log["logEndOffset"]),
-        }
-        facts.append(Fact("high_watermarks", row))
-    if topic_id is not None:
-        facts.append(Fact("topics", {"topic": topic, "topic_id": topic_id}))
-    return tuple(facts)
+        row = {"topic": topic, "partition": partition, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
+        return Fact("high_watermarks", row), *facts
+    return facts
 
 
-def _loaded_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[1]) if match[1] else context.owner()
-    row = {"topic": topic, "partition": partition, "source": "loaded", "log_end_offset": optional_i64(match[2])}
-    return (Fact("high_watermarks", row),)
-
-
-def _loading(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_loading", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-def _renamed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The replica is gone from this broker: its topic was deleted, or the partition was moved away."""
-    topic, partition = partition_of(match["tp"])
-    return (Fact("leader_and_isr", {"topic": topic, "partition": partition, "role": "stopped"}),)
-
-
-def _log_dir_failure(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-def _fatal(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "fatal", "detail": match[0][:_MAX_DETAIL]}),)
-
+_loading = lifecycle_event("log_loading")
+_manager = partial(Template, loggers=("LogManager",))
 
 TEMPLATES = (
-    Template(
+    _manager(
         "log.loaded",
-        _MANAGER,
         r"Completed load of ((?:Unified)?Log\(.*\)) with \d+ segments(?:, local-log-start-offset -?\d+ and "
         r"log-end-offset -?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
         "LogManager.loadLogs, 2.6 and later; topic id since 3.0",
@@ -86,141 +57,115 @@ TEMPLATES = (
     ),
     Template(
         "log.loaded",
-        ("Log",),
-        rf"Completed load of log (?:({PARTITION}) )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log "
-        r"end offset (-?\d+) in \d+ ms",
+        rf"Completed load of log (?:{TP} )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log end "
+        r"offset (?P<log_end_offset>-?\d+) in \d+ ms",
         "Log.loadSegments, up to 2.5",
-        _loaded_old,
+        typed("high_watermarks", source="loaded"),
+        loggers=("Log",),
     ),
     Template(
         "log.remains_loaded",
-        ("Log",),
-        rf"Completed load of log {PARTITION}\.[0-9a-f]{{32}}-delete with \d+ log segments and log end offset -?\d+ "
-        r"in \d+ ms",
+        rf"Completed load of log {PARTITION}\.[0-9a-f]{{32}}-delete with \d+ log segments and log end offset -?\d+ in "
+        r"\d+ ms",
         "Log.loadSegments, 0.10.2 to 1.0, of a folder whose replica was deleted before the broker restarted: nobody's",
+        loggers=("Log",),
     ),
-    Template(
+    _manager("log.loading", r"Loading logs(?: from log dirs .*)?\.?", "LogManager.loadLogs", _loading),
+    _manager(
         "log.loading",
-        _MANAGER,
-        r"Loading logs(?: from log dirs .*)?\.?",
-        "LogManager.loadLogs",
-        _loading,
-    ),
-    Template(
-        "log.loading",
-        _MANAGER,
         r"(?:Loaded \d+ logs in \d+ms(?: \(unclean log dirs = .*\))?\.?|Logs loading complete(?: in \d+ ms)?\.)",
         "LogManager.loadLogs",
         _loading,
     ),
-    Template(
+    _manager(
         "log.cleaner_deprecated",
-        _MANAGER,
         r"The config `log\.cleaner\.enable` is deprecated .*",
         "LogManager, 4.1 and later",
     ),
-    Template(
+    _manager(
         "log.recovery",
-        _MANAGER,
         r"(?:Attempting recovery for all logs in .* since no clean shutdown file was found|Recovering \d+ logs from "
         r".* since no clean shutdown file was found|Skipping recovery (?:for all logs in|of \d+ logs from) .* since "
-        r"clean shutdown file was found|Found clean shutdown file\. Skipping recovery for all logs in data "
-        r"directory: .*|No logs found to be loaded in .*)",
+        r"clean shutdown file was found|Found clean shutdown file\. Skipping recovery for all logs in data directory: "
+        r".*|No logs found to be loaded in .*)",
         "LogManager.loadLogs",
         _loading,
     ),
-    Template(
+    _manager(
         "log.directory_stopped",
-        _MANAGER,
         r"(?:Stopping serving logs in dir .*|Logs for partitions .* are offline and logs for future partitions .*)",
         "LogManager.handleLogDirFailure",
-        _log_dir_failure,
+        lifecycle_event("log_dir_failure"),
     ),
-    Template(
+    _manager(
         "log.no_directory_left",
-        _MANAGER,
         r"Shutdown broker because (?:all log dirs in .* have failed|none of the specified log dirs from .*)",
         "LogManager.handleLogDirFailure / createAndValidateLogDirs; FATAL",
-        _fatal,
+        lifecycle_event("fatal"),
     ),
-    Template(
+    _manager(
         "log.renamed",
-        _MANAGER,
-        rf"Log for partition (?P<tp>{PARTITION}) is renamed to .* and is scheduled for deletion",
+        rf"Log for partition {TP} is renamed to .* and is scheduled for deletion",
         "LogManager.asyncDelete, 0.10.2 and later; also for a move between directories that was given up (1.1)",
-        _renamed,
+        # gone from this broker: its topic was deleted, or the partition was moved away
+        typed("leader_and_isr", role="stopped"),
     ),
-    Template(
+    _manager(
         "log.marked_stray",
-        _MANAGER,
         rf"Log for partition {PARTITION} is marked as stray and renamed to .*",
         "LogManager.asyncDelete, 3.7 and later",
     ),
-    Template(
-        "log.deleted",
-        _MANAGER,
-        rf"Deleted log for partition {PARTITION} in .*\.",
-        "LogManager.deleteLogs",
-    ),
-    Template(
+    _manager("log.deleted", rf"Deleted log for partition {PARTITION} in .*\.", "LogManager.deleteLogs"),
+    _manager(
         "log.directory_created",
-        _MANAGER,
         r"Log directory .* not found, creating it\.",
         "LogManager.createAndValidateLogDirs",
     ),
-    Template(
+    _manager(
         "log.stray",
-        _MANAGER,
         r"(?:Loaded stray log: .*|Log in .* marked stray and renamed to .*|Found stray log dir .*|The topicId does "
         r"not exist in .*, treat it as a stray log)",
         "LogManager.loadLog / isStrayReplica, 3.0 and later",
     ),
-    Template(
+    _manager(
         "log.abandoned_future",
-        _MANAGER,
         r"(?:Attempting to recover|Successfully recovered) abandoned future log for .*",
         "LogManager.recoverAbandonedFutureLogs, 3.7 and later",
     ),
-    Template(
+    _manager(
         "log.replaced_by_future",
-        _MANAGER,
         r"(?:Attempting to replace current log .*|The current replica is successfully replaced with the future "
         r"replica for .*)",
         "LogManager.replaceCurrentWithFutureLog",
     ),
-    Template(
+    _manager(
         "log.broker_epoch",
-        _MANAGER,
-        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file "
-        r"found in .*)",
+        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file found "
+        r"in .*)",
         "LogManager.loadLogs, 3.7 and later",
     ),
-    Template(
+    _manager(
         "log.manager_scheduled",
-        _MANAGER,
         r"(?:Starting log (?:cleanup with a period|flusher with a default period) of -?\d+ ms\.|Starting the log "
         r"cleaner)",
         "LogManager.startup",
     ),
-    Template(
+    _manager(
         "log.manager_shutdown",
-        _MANAGER,
         r"(?:Shutting down\.|Shutdown complete\.|Flushing and closing logs at .*|Updating (?:recovery points|log "
         r"start offsets) at .*|Writing clean shutdown marker at .*)",
         "LogManager.shutdown",
     ),
-    Template(
+    _manager(
         "log.manager_housekeeping",
-        _MANAGER,
-        r"(?:The cleaning for partition .* is aborted.*|Beginning log cleanup\.\.\.|Garbage collecting .*|Log "
-        r"cleanup completed\. .*|Checking for dirty logs to flush\.\.\.|Checking if flush is needed on .*|Loading "
-        r"log .*|(?:Compaction|Cleaning) for partition .* is resumed|Resizing recovery thread pool size .*|(?:Adding"
-        r"|Removing) log recovery metrics)",
+        r"(?:The cleaning for partition .* is aborted.*|Beginning log cleanup\.\.\.|Garbage collecting .*|Log cleanup "
+        r"completed\. .*|Checking for dirty logs to flush\.\.\.|Checking if flush is needed on .*|Loading log "
+        r".*|(?:Compaction|Cleaning) for partition .* is resumed|Resizing recovery thread pool size "
+        r".*|(?:Adding|Removing) log recovery metrics)",
         "LogManager, mostly DEBUG",
     ),
-    Template(
+    _manager(
         "log.manager_error",
-        _MANAGER,
         r"(?:There was an error in one of the threads during .*|Error (?:while|occurred while|flushing) .*|Exception "
         r"(?:while|in) .*|Failed to (?:schedule|create|lock) .*|Resetting the recovery checkpoint to 0|Disk error "
         r"while .*)",

@@ -6,222 +6,124 @@ Loggers ``Log`` (to 3.0), ``UnifiedLog`` (3.1 and later, in the storage module s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
-from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import OFFSET, PARTITION, i64, partition_of
+from pipelines.silver.typed import TP, logged, typed
+from pipelines.silver.values import OFFSET, PARTITION, i64, offset_of, optional_i64
 
-_LOG = ("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader")
 #: Records: as a buffer since 2.0 (a message format of its own), as a list of messages before.
 _RECORDS = (
-    r"(?:MemoryRecords\(size=(\d+), buffer=[\w.]+\[pos=\d+ lim=\d+ cap=\d+\]\)|\[.*\]|ByteBufferMessageSet\(.*\))"
+    r"(?:MemoryRecords\(size=(?P<size_bytes>\d+), buffer=[\w.]+\[pos=\d+ lim=\d+ "
+    r"cap=\d+\]\)|\[.*\]|ByteBufferMessageSet\(.*\))"
 )
 
 
-def _set(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    row = {"topic": topic, "partition": partition, "source": "set", "high_watermark": i64(match[1])}
-    return (Fact("high_watermarks", row),)
+def _after(group: str) -> Callable[[re.Match[str], Context], int]:
+    """Read an end offset: one more than the offset that the line names."""
+    return lambda match, _: i64(match[group]) + 1
 
 
-def _non_monotonic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    return (
-        Fact(
-            "high_watermarks",
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": "non_monotonic",
-                "high_watermark": i64(match[2]),
-                "previous_high_watermark": i64(match[1]),
-            },
-        ),
-    )
+def _first(match: re.Match[str], context: Context) -> int | None:
+    """The first offset, as metadata or as a number."""
+    return optional_i64(match[2] or match[3])
 
 
-def _appended(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    last, metadata, number, size = match.groups()
-    first = metadata or number
-    return (
-        Fact(
-            "appends",
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": "log",
-                "first_offset": None if first is None else i64(first),
-                "last_offset": i64(last),
-                "size_bytes": None if size is None else i64(size),
-            },
-        ),
-    )
-
-
-def _appended_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[1])
-    return (
-        Fact(
-            "appends",
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": "log",
-                "first_offset": i64(match[2]),
-                "last_offset": i64(match[3]) - 1,
-                "size_bytes": None if match[4] is None else i64(match[4]),
-            },
-        ),
-    )
-
-
-def _truncation(topic: str, partition: int, **columns: object) -> tuple[Fact, ...]:
-    return (Fact("truncations", {"topic": topic, "partition": partition, **columns}),)
-
-
-def _truncated(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _truncation(*context.owner(), source="log", offset=i64(match[1]))
-
-
-def _truncated_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _truncation(*partition_of(match[1]), source="log", offset=i64(match[2]))
-
-
-def _truncated_fully(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _truncation(*context.owner(), source="log", offset=i64(match[1]), reason="full", detail=match[0])
-
-
-def _truncation_no_effect(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The line names the largest offset in the log; the log end offset is one more."""
-    return _truncation(
-        *context.owner(), source="no_effect", offset=i64(match[1]), previous_end_offset=i64(match[2]) + 1
-    )
-
-
-def _truncation_no_effect_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """As `_truncation_no_effect`."""
-    topic, partition = partition_of(match[1])
-    return _truncation(
-        topic, partition, source="no_effect", offset=i64(match[2]), previous_end_offset=i64(match[3]) + 1
-    )
-
-
-def _below_high_watermark(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _truncation(
-        *partition_of(match[1]), source="below_high_watermark", offset=i64(match[2]), high_watermark=i64(match[3])
-    )
-
-
-def _corrupt_segment(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """Recovery drops the rest of a segment that it finds corrupt."""
-    return _truncation(*context.owner(), source="log", offset=i64(match[1]), reason="corruption", detail=match[0])
-
-
-def _rolled(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    row = {"topic": topic, "partition": partition, "base_offset": i64(match[1]), "duration_ms": i64(match[2])}
-    return (Fact("segment_rolls", row),)
-
-
-def _rolled_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[1])
-    return (Fact("segment_rolls", {"topic": topic, "partition": partition, "duration_ms": i64(match[2])}),)
-
+_append = partial(typed, "appends", source="log")
+_no_effect = typed("truncations", source="no_effect", previous_end_offset=_after("previous_end_offset"))
+_log = partial(Template, loggers=("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader"))
 
 TEMPLATES = (
-    Template(
+    _log(
         "log.high_watermark_set",
-        _LOG,
-        rf"Setting high watermark {OFFSET}",
+        rf"Setting high watermark {offset_of('high_watermark')}",
         "Log.updateHighWatermarkMetadata, 2.4 and later; TRACE",
-        _set,
+        typed("high_watermarks", source="set"),
     ),
-    Template(
+    _log(
         "log.high_watermark_non_monotonic",
-        _LOG,
-        rf"Non-monotonic update of high watermark from {OFFSET} to {OFFSET}",
+        rf"Non-monotonic update of high watermark from {offset_of('previous_high_watermark')} to "
+        rf"{offset_of('high_watermark')}",
         "Log.updateHighWatermarkMetadata, 2.7 and later; WARN",
-        _non_monotonic,
+        typed("high_watermarks", source="non_monotonic"),
     ),
-    Template(
+    _log(
         "log.appended",
-        _LOG,
-        r"Appended message set with last offset: (-?\d+), first offset: "
-        rf"(?:(?:Some\(|Optional\[)?(?:{OFFSET}|(-?\d+))[)\]]?"
-        rf"|None|Optional\.empty), next offset: -?\d+, and messages: {_RECORDS}",
+        r"Appended message set with last offset: (?P<last_offset>-?\d+), first offset: "
+        rf"(?:(?:Some\(|Optional\[)?(?:{OFFSET}|(-?\d+))[)\]]?|None|Optional\.empty), next offset: -?\d+, and "
+        rf"messages: {_RECORDS}",
         "Log.append, 2.0 and later; TRACE",
-        _appended,
+        _append(first_offset=_first),
     ),
-    Template(
+    _log(
         "log.appended",
-        _LOG,
-        rf"Appended message set to log ({PARTITION}) (?:with (?:last offset [-\d]+ )?first offset:?|with last offset "
-        rf"-?\d+ first offset:?) (-?\d+),? next offset: (-?\d+),? (?:and )?messages: {_RECORDS}",
+        rf"Appended message set to log {TP} (?:with (?:last offset [-\d]+ )?first offset:?|with last offset -?\d+ "
+        r"first offset:?) (?P<first_offset>-?\d+),? next offset: (?P<last_offset>-?\d+),? (?:and )?messages: "
+        rf"{_RECORDS}",
         "Log.append, up to 1.1; TRACE",
-        _appended_old,
+        _append(last_offset=lambda match, _: i64(match["last_offset"]) - 1),
     ),
-    Template(
+    _log(
         "log.below_high_watermark",
-        _LOG,
-        rf"Truncating ({PARTITION}) to offset (-?\d+) below high watermark (-?\d+)",
+        rf"Truncating {TP} to offset (?P<offset>-?\d+) below high watermark (?P<high_watermark>-?\d+)",
         "UnifiedLog.truncateTo, 4.x, before it truncates; ReplicaFetcherThread.truncate had it until then",
-        _below_high_watermark,
+        typed("truncations", source="below_high_watermark"),
     ),
-    Template(
+    _log(
         "log.future_below_high_watermark",
-        _LOG,
         rf"Truncating future {PARTITION} to offset -?\d+ below high watermark -?\d+",
         "UnifiedLog.truncateTo, 4.x: a log being moved between directories",
     ),
-    Template("log.truncated", _LOG, r"Truncating to offset (-?\d+)", "Log.truncateTo, 1.1 and later", _truncated),
-    Template(
+    _log(
         "log.truncated",
-        _LOG,
-        rf"Truncating log ({PARTITION}) to offset (-?\d+)\.?",
+        r"Truncating to offset (?P<offset>-?\d+)",
+        "Log.truncateTo, 1.1 and later",
+        typed("truncations", source="log"),
+    ),
+    _log(
+        "log.truncated",
+        rf"Truncating log {TP} to offset (?P<offset>-?\d+)\.?",
         "Log.truncateTo, up to 1.0",
-        _truncated_old,
+        typed("truncations", source="log"),
     ),
-    Template(
+    _log(
         "log.truncation_no_effect",
-        _LOG,
-        r"Truncating to (-?\d+) has no effect as the largest offset in the log is (-?\d+)\.?",
+        r"Truncating to (?P<offset>-?\d+) has no effect as the largest offset in the log is "
+        r"(?P<previous_end_offset>-?\d+)\.?",
         "Log.truncateTo, 0.11 and later",
-        _truncation_no_effect,
+        _no_effect,
     ),
-    Template(
+    _log(
         "log.truncation_no_effect",
-        _LOG,
-        rf"Truncating ({PARTITION}) to (-?\d+) has no effect as the largest offset in the log is (-?\d+)\.",
+        rf"Truncating {TP} to (?P<offset>-?\d+) has no effect as the largest offset in the log is "
+        r"(?P<previous_end_offset>-?\d+)\.",
         "Log.truncateTo, 0.11 and 1.0",
-        _truncation_no_effect_old,
+        _no_effect,
     ),
-    Template(
+    _log(
         "log.truncated_fully",
-        _LOG,
-        rf"Truncate and start (?:log {PARTITION} )?at offset (-?\d+)(?:, logStartOffset: -?\d+)?",
+        rf"Truncate and start (?:log {PARTITION} )?at offset (?P<offset>-?\d+)(?:, logStartOffset: -?\d+)?",
         "Log.truncateFullyAndStartAt; DEBUG",
-        _truncated_fully,
+        typed("truncations", source="log", reason="full", detail=logged),
     ),
-    Template(
+    _log(
         "log.corruption",
-        _LOG,
-        r"Corruption found in segment -?\d+, truncating to offset (-?\d+)",
+        r"Corruption found in segment -?\d+, truncating to offset (?P<offset>-?\d+)",
         "LogLoader.recoverLog",
-        _corrupt_segment,
+        # recovery drops the rest of a segment that it finds corrupt
+        typed("truncations", source="log", reason="corruption", detail=logged),
     ),
-    Template(
+    _log(
         "log.rolled",
-        _LOG,
-        r"Rolled new log segment at offset (\d+) in (\d+) ms\.",
+        r"Rolled new log segment at offset (?P<base_offset>\d+) in (?P<duration_ms>\d+) ms\.",
         "Log.roll, 1.0 and later; LocalLog.roll since 3.1",
-        _rolled,
+        typed("segment_rolls"),
     ),
-    Template(
+    _log(
         "log.rolled",
-        _LOG,
-        rf"Rolled new log segment for '({PARTITION})' in (\d+) ms\.",
+        rf"Rolled new log segment for '{TP}' in (?P<duration_ms>\d+) ms\.",
         "Log.roll, up to 0.11",
-        _rolled_old,
+        typed("segment_rolls"),
     ),
 )

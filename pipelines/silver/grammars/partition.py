@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import items
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, i64, optional_i64, partition_of
+from pipelines.silver.typed import TP, node, typed
+from pipelines.silver.values import INT_LIST, OFFSET, PARTITION, i32, i64, offset_of, optional_i64
 
-_LOGGERS = ("Partition",)
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
 _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)
 
@@ -30,290 +31,151 @@ def _replicas(text: str) -> list[dict[str, int]]:
     return replicas
 
 
-def _recorded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    replica, position, start = match.groups()
-    return (
-        Fact(
-            "replica_fetches",
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": "recorded",
-                "replica_id": i32(replica),
-                "fetch_offset": i64(position),
-                "log_start_offset": None if start is None else i64(start),
-            },
-        ),
-    )
-
-
-def _updated(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    before, after = match.groups()
-    return (
-        Fact(
-            "high_watermarks",
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": "updated",
-                "high_watermark": i64(after),
-                "previous_high_watermark": None if before is None else i64(before),
-            },
-        ),
-    )
-
-
 def _skipped(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The "new hw" of the line is the minimum that was not good enough, no high watermark of anything: left out.
 
     Up to 2.3 the line also shows the old high watermark, which is the one that stays.
     """
-    topic, partition = context.owner()
     old, listed = match.groups()
     replicas = _replicas(listed)
     local = next((r["log_end_offset"] for r in replicas if r["replica_id"] == context.node), None)
-    return (
-        Fact(
-            "high_watermarks",
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": "skipped",
-                "high_watermark": optional_i64(old),
-                "log_end_offset": local,
-                "replica_end_offsets": replicas,
-            },
-        ),
-    )
-
-
-def _skipped_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """0.10 lists bare offsets without replica ids, so only the high watermark can be kept."""
     topic, partition = context.owner()
-    row = {"topic": topic, "partition": partition, "source": "skipped", "high_watermark": i64(match[1])}
-    return (Fact("high_watermarks", row),)
+    row = {"topic": topic, "partition": partition, "source": "skipped", "high_watermark": optional_i64(old)}
+    return (Fact("high_watermarks", {**row, "log_end_offset": local, "replica_end_offsets": replicas}),)
 
 
-def _under_min_isr(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    return (Fact("high_watermarks", {"topic": topic, "partition": partition, "source": "under_min_isr"}),)
-
-
-def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[1])
-    row = {"topic": topic, "partition": partition, "source": "loaded", "high_watermark": i64(match[2])}
-    return (Fact("high_watermarks", row),)
-
-
-def _progress(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    required, acked, awaiting = match.groups()
-    return (
-        Fact(
-            "delayed_operation_checks",
-            {
-                "topic": topic,
-                "partition": partition,
-                "operation": "produce",
-                "step": "progress",
-                "required_offset": i64(required),
-                "acked": _replicas(acked),
-                "awaiting": _replicas(awaiting),
-            },
-        ),
-    )
-
-
-def _received(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = context.owner()
-    return (
-        Fact(
-            "delayed_operation_checks",
-            {
-                "topic": topic,
-                "partition": partition,
-                "operation": "produce",
-                "step": "progress",
-                "required_offset": i64(match[2]),
-                "acked": [{"replica_id": i32(match[1]), "log_end_offset": None}],
-            },
-        ),
-    )
-
-
-def _leader_start(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[1])
-    return (
-        Fact(
-            "leader_and_isr",
-            {
-                "topic": topic,
-                "partition": partition,
-                "role": "leader_start",
-                "leader": context.node,
-                "leader_epoch": i32(match[2]),
-                "start_offset": i64(match[3]),
-                "high_watermark": optional_i64(match[4]),
-                "previous_leader_epoch": i32(match[5]),
-            },
-        ),
-    )
-
-
-def _replica_high_watermark(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match[2])
-    row = {"topic": topic, "partition": partition, "source": "set", "high_watermark": i64(match[3])}
-    return (Fact("high_watermarks", row),)
-
+_progress = partial(typed, "delayed_operation_checks", operation="produce", step="progress")
+_partition = partial(Template, loggers=("Partition",))
+_replica = partial(Template, loggers=("Replica",))
 
 TEMPLATES = (
-    Template(
+    _partition(
         "partition.follower_recorded",
-        _LOGGERS,
-        r"Recorded replica (-?\d+) log end offset \(LEO\) position (-?\d+)(?: and log start offset (-?\d+))?(?: for "
-        rf"partition {PARTITION})?\.",
+        r"Recorded replica (?P<replica_id>-?\d+) log end offset \(LEO\) position (?P<fetch_offset>-?\d+)(?: and log "
+        rf"start offset (?P<log_start_offset>-?\d+))?(?: for partition {PARTITION})?\.",
         "Partition.updateFollowerFetchState (updateReplicaLogReadResult up to 2.1); log start offset since 2.4",
-        _recorded,
+        typed("replica_fetches", source="recorded"),
     ),
-    Template(
+    _partition(
         "partition.high_watermark_updated",
-        _LOGGERS,
-        rf"High watermark (?:for partition {PARTITION} )?updated (?:from {OFFSET} )?to {OFFSET}",
+        rf"High watermark (?:for partition {PARTITION} )?updated (?:from {offset_of('previous_high_watermark')} )?to "
+        rf"{offset_of('high_watermark')}",
         "Partition.maybeIncrementLeaderHW; 'from' since 2.4",
-        _updated,
+        typed("high_watermarks", source="updated"),
     ),
-    Template(
+    _partition(
         "partition.high_watermark_skipped",
-        _LOGGERS,
         rf"Skipping update high watermark since new hw {OFFSET.replace('(-?', '(?:-?')} is not larger than old "
         rf"(?:value|hw {OFFSET})\. ?All (?:current )?LEOs are (.*)",
         "Partition.maybeIncrementLeaderHW, 0.11 and later",
         _skipped,
     ),
-    Template(
+    _partition(
         "partition.high_watermark_skipped",
-        _LOGGERS,
-        rf"Skipping update high watermark since Old hw {OFFSET} is larger than new hw .* for partition .*\. All "
-        r"leo's "
-        r"are .*",
+        rf"Skipping update high watermark since Old hw {offset_of('high_watermark')} is larger than new hw .* for "
+        r"partition .*\. All leo's are .*",
         "Partition.maybeIncrementLeaderHW up to 0.10",
-        _skipped_old,
+        # bare offsets without replica ids: only the high watermark can be kept
+        typed("high_watermarks", source="skipped"),
     ),
-    Template(
+    _partition(
         "partition.high_watermark_under_min_isr",
-        _LOGGERS,
         r"Not increasing HWM because partition is under min ISR\(ISR=.*",
         "Partition.maybeIncrementLeaderHW, 3.7 and later (KAFKA-15583)",
-        _under_min_isr,
+        typed("high_watermarks", source="under_min_isr"),
     ),
-    Template(
+    _partition(
         "partition.produce_progress",
-        _LOGGERS,
-        r"Progress awaiting ISR acks for offset (-?\d+): acked: (\w*[\[(].*?[\])]), awaiting (\w*[\[(].*[\])])",
+        r"Progress awaiting ISR acks for offset (?P<required_offset>-?\d+): acked: (\w*[\[(].*?[\])]), awaiting "
+        r"(\w*[\[(].*[\])])",
         "Partition.checkEnoughReplicasReachOffset, 2.0 and later",
-        _progress,
+        _progress(acked=lambda match, _: _replicas(match[2]), awaiting=lambda match, _: _replicas(match[3])),
     ),
-    Template(
+    _partition(
         "partition.replica_received",
-        _LOGGERS,
-        rf"Replica (-?\d+) (?:of {PARTITION} )?received offset (-?\d+)",
+        rf"Replica (-?\d+) (?:of {PARTITION} )?received offset (?P<required_offset>-?\d+)",
         "Partition.checkEnoughReplicasReachOffset up to 1.1",
-        _received,
+        _progress(acked=lambda match, _: [{"replica_id": i32(match[1]), "log_end_offset": None}]),
     ),
-    Template(
+    _partition(
         "partition.acks_satisfied",
-        _LOGGERS,
         rf"\d+ acks satisfied (?:for {PARTITION} )?with acks = -1",
         "Partition.checkEnoughReplicasReachOffset up to 1.1: a count without offset",
     ),
-    Template(
+    _partition(
         "partition.log_loaded",
-        _LOGGERS,
-        rf"Log loaded for partition ({PARTITION}) with initial high watermark (-?\d+)",
+        rf"Log loaded for partition {TP} with initial high watermark (?P<high_watermark>-?\d+)",
         "Partition.createLog, 2.4 and later",
-        _loaded,
+        typed("high_watermarks", source="loaded"),
     ),
-    Template(
+    _partition(
         "partition.leader_start",
-        _LOGGERS,
-        rf"({PARTITION}) starts at (?:leader epoch|Leader Epoch) (-?\d+) from offset (-?\d+)(?: with high watermark "
-        r"(-?\d+))?\. Previous (?:leader epoch was|Leader Epoch was:) (-?\d+)\.?",
+        rf"{TP} starts at (?:leader epoch|Leader Epoch) (?P<leader_epoch>-?\d+) from offset "
+        r"(?P<start_offset>-?\d+)(?: with high watermark (?P<high_watermark>-?\d+))?\. Previous (?:leader epoch "
+        r"was|Leader Epoch was:) (?P<previous_leader_epoch>-?\d+)\.?",
         "Partition.makeLeader, 0.11 to 2.5; the state change log has it later",
-        _leader_start,
+        typed("leader_and_isr", role="leader_start", leader=node),
     ),
-    Template(
+    _replica(
         "partition.replica_high_watermark_set",
-        ("Replica",),
-        rf"Setting high watermark for replica (-?\d+) partition ({PARTITION}) (?:on broker -?\d+ )?to \[{OFFSET}\]",
+        rf"Setting high watermark for replica -?\d+ partition {TP} (?:on broker -?\d+ )?to "
+        rf"\[{offset_of('high_watermark')}\]",
         "Replica.highWatermark_= up to 2.3",
-        _replica_high_watermark,
+        typed("high_watermarks", source="set"),
     ),
-    Template(
+    _replica(
         "partition.replica_log_end_offset_set",
-        ("Replica",),
         rf"Setting log end offset for replica -?\d+ for partition {PARTITION} to \[{OFFSET}\]",
         "Replica.logEndOffset_= up to 2.0: 'Recorded replica' says the same",
     ),
-    Template(
+    _replica(
         "partition.replica_state",
-        ("Replica",),
         r"(?:Reset state of replica to|Updated state of replica to|Updated HW of replica to) .*",
         "Replica.resetReplicaState / updateFetchState, 2.4 and later: a reset follows every epoch start",
     ),
-    Template(
+    _partition(
         "partition.no_checkpoint",
-        _LOGGERS,
         rf"No checkpointed highwatermark is found for partition {PARTITION}",
         "Partition.createLog",
     ),
-    Template(
+    _replica(
         "partition.replica_loaded",
-        ("Replica",),
         rf"Replica loaded for partition {PARTITION} with initial high watermark -?\d+",
         "Replica, 0.11 to 2.3: logged for each replica, remote ones with 0, so it cannot be told whose it is",
     ),
-    Template(
+    _replica(
         "partition.replica_log_start_offset_set",
-        ("Replica",),
         rf"Setting log start offset for (?:remote|local) replica -?\d+ for partition {PARTITION} to \[-?\d+\]",
         "Replica.logStartOffset_= 0.11 to 2.3",
     ),
-    Template(
+    _partition(
         "partition.log_exists",
-        _LOGGERS,
         r"(?:(?:Future )?(?:Unified)?Log already exists\.|Leader does not have a local log)",
         "Partition.createLogIfNotExists, 2.2 and later",
     ),
-    Template(
+    _partition(
         "partition.lagging",
-        _LOGGERS,
         rf"Lagging replicas (?:for partition {PARTITION} )?are {INT_LIST}",
         "Partition.getOutOfSyncReplicas up to 2.3: the shrink that follows names them",
     ),
-    Template(
+    _partition(
         "partition.not_assigned",
-        _LOGGERS,
         r"Leader -?\d+ failed to record follower -?\d+'s position -?\d+, and last sent high watermark since the "
         r"replica is not recognized to be one of the assigned replicas .*",
         "Partition.updateFollowerFetchState, 3.3 and later",
     ),
-    Template(
+    _partition(
         "partition.replica_gone",
-        _LOGGERS,
         r"The replica state of replica ID:\[-?\d+\] doesn't exist in the leader node\. .*",
         "Partition.isReplicaIsrEligible, 3.6 and later",
     ),
-    Template(
+    _partition(
         "partition.unexpected_offset",
-        _LOGGERS,
         rf"Unexpected offset in append to {PARTITION}\. First offset .*",
         "Partition.appendRecordsToFollowerOrFutureReplica",
     ),
-    Template(
+    _partition(
         "partition.future_log",
-        _LOGGERS,
         r"(?:Current log directory .* is same as requested log dir .*|Skipping creation of log because there are "
         r"potentially offline log directories .*)",
         "Partition.maybeCreateFutureReplica / createLogInAssignedDirectoryId",

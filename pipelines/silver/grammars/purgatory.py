@@ -7,200 +7,139 @@ by its partition and the offset that it waits for.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
-from pipelines.silver.record import Fact, Record
-from pipelines.silver.values import ID_PARTITION, flag, i32, i64, partition_of
-
-_PRODUCE = ("DelayedProduce",)
-_FETCH = ("DelayedFetch",)
-_PURGATORY = ("DelayedOperationPurgatory", "DelayedOperationPurgatory$WatcherList")
+from pipelines.silver.typed import typed
+from pipelines.silver.values import ID_PARTITION
 
 #: ``ProducePartitionStatus.toString``.
 _STATUS = (
-    r"\[acksPending: (?P<pending>\w+), error: (?P<error>-?\d+), startOffset: (?P<start>-?\d+), requiredOffset: "
-    r"(?P<required>-?\d+)\]"
+    r"\[acksPending: (?P<acks_pending>\w+), error: (?P<error_code>-?\d+), startOffset: (?P<start_offset>-?\d+), "
+    r"requiredOffset: (?P<required_offset>-?\d+)\]"
 )
 _REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
 
-def _status(match: re.Match[str], step: str) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    return (
-        Fact(
-            "delayed_operation_checks",
-            {
-                "topic": topic,
-                "partition": partition,
-                "operation": "produce",
-                "step": step,
-                "acks_pending": flag(match["pending"]),
-                "error_code": i32(match["error"]),
-                "start_offset": i64(match["start"]),
-                "required_offset": i64(match["required"]),
-            },
-        ),
-    )
+_status = partial(typed, "delayed_operation_checks", operation="produce")
+#: Also with a count of 0: the line proves that the key was checked.
+_unblocked = typed("delayed_operation_checks", step="unblocked", operation=lambda match, _: match["operation"].lower())
 
 
-def _initial(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _status(match, "initial")
-
-
-def _check(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _status(match, "check")
-
-
-def _expired(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _status(match, "expired")
-
-
-def _unblocked(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """Also with a count of 0: the line proves that the key was checked."""
-    topic, partition = match["topic"], i32(match["partition"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "operation": match["operation"].lower(),
-        "step": "unblocked",
-        "unblocked": i32(match["count"]),
-    }
-    return (Fact("delayed_operation_checks", row),)
-
-
-def _satisfied(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is "
-    "named."""
-    topic, partition = partition_of(match["tp"])
+def _reason(match: re.Match[str], context: Context) -> str:
+    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is named."""
     replica = _REPLICA.search(match["operation"])
-    reason = match["reason"] if "reason" in match.groupdict() else match["before"]
-    detail = reason.strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})")
-    row = {"topic": topic, "partition": partition, "operation": "fetch", "step": "satisfied", "detail": detail[:500]}
-    return (Fact("delayed_operation_checks", row),)
+    return (match["detail"].strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})"))[:500]
 
+
+_satisfied = typed("delayed_operation_checks", operation="fetch", step="satisfied", detail=_reason)
 
 _TP = rf"(?P<tp>{ID_PARTITION})"
+_produce = partial(Template, loggers=("DelayedProduce",))
+_fetch = partial(Template, loggers=("DelayedFetch",))
+_purgatory = partial(Template, loggers=("DelayedOperationPurgatory", "DelayedOperationPurgatory$WatcherList"))
 
 TEMPLATES = (
-    Template(
+    _produce(
         "produce.initial",
-        _PRODUCE,
         rf"Initial partition status for {_TP} is {_STATUS}",
         "DelayedProduce constructor; TRACE",
-        _initial,
+        _status(step="initial"),
     ),
-    Template(
+    _produce(
         "produce.check",
-        _PRODUCE,
         rf"Checking produce satisfaction for {_TP}, current status {_STATUS}",
         "DelayedProduce.tryComplete; TRACE",
-        _check,
+        _status(step="check"),
     ),
-    Template(
+    _produce(
         "produce.expired",
-        _PRODUCE,
         rf"Expiring produce request for partition {_TP} with status {_STATUS}",
         "DelayedProduce.onExpiration, 2.0 and later; DEBUG",
-        _expired,
+        _status(step="expired"),
     ),
-    Template(
+    _fetch(
         "fetch.later_segments",
-        _FETCH,
-        rf"Satisfying fetch (?P<operation>.*) (?P<reason>since it is fetching later segments) of partition {_TP}\.?",
+        rf"Satisfying fetch (?P<operation>.*) (?P<detail>since it is fetching later segments) of partition {_TP}\.?",
         "DelayedFetch.tryComplete, case F; DEBUG",
         _satisfied,
     ),
-    Template(
+    _fetch(
         "fetch.diverging_epoch",
-        _FETCH,
-        r"Satisfying fetch (?P<operation>.*) (?P<reason>since it has diverging epoch requiring truncation) for "
+        r"Satisfying fetch (?P<operation>.*) (?P<detail>since it has diverging epoch requiring truncation) for "
         rf"partition {_TP} .*",
         "DelayedFetch.tryComplete, case H, 2.7 and later; DEBUG",
         _satisfied,
     ),
-    Template(
+    _fetch(
         "fetch.older_segments",
-        _FETCH,
         r"Satisfying fetch .* immediately since it is fetching older segments\.",
         "DelayedFetch.tryComplete, case F; DEBUG: of which partition the line does not say",
     ),
-    Template(
+    _fetch(
         "fetch.leadership_lost",
-        _FETCH,
-        r"(?P<before>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer "
+        r"(?P<detail>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer "
         rf"knows? of)(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
         "DelayedFetch.tryComplete, cases A to C; DEBUG",
         _satisfied,
     ),
-    Template(
+    _fetch(
         "fetch.offline",
-        _FETCH,
-        rf"Partition {_TP} (?P<reason>is in an offline log directory), satisfy (?P<operation>.*) immediately",
+        rf"Partition {_TP} (?P<detail>is in an offline log directory), satisfy (?P<operation>.*) immediately",
         "DelayedFetch.tryComplete, case D; DEBUG",
         _satisfied,
     ),
-    Template(
+    _fetch(
         "fetch.fenced",
-        _FETCH,
-        rf"Broker is the leader of partition {_TP}, (?P<reason>but the requested epoch .* is fenced by the latest "
+        rf"Broker is the leader of partition {_TP}, (?P<detail>but the requested epoch .* is fenced by the latest "
         r"leader epoch), satisfy (?P<operation>.*) immediately",
         "DelayedFetch.tryComplete, case E, 2.1 and later; DEBUG",
         _satisfied,
     ),
-    Template(
+    _fetch(
         "fetch.epoch_unknown",
-        _FETCH,
         rf"Could not obtain last offset for leader epoch for partition {_TP}, epochEndOffset=.*",
         "DelayedFetch.tryComplete, 2.7 and later; DEBUG",
     ),
-    Template(
-        "fetch.quota",
-        _FETCH,
-        r"(?:Satisfying|Completing) fetch .* (?:quota|throttl).*",
-        "DelayedFetch.tryComplete; DEBUG",
-    ),
-    Template(
+    _fetch("fetch.quota", r"(?:Satisfying|Completing) fetch .* (?:quota|throttl).*", "DelayedFetch.tryComplete; DEBUG"),
+    _purgatory(
         "purgatory.unblocked",
-        _PURGATORY,
         r"Request key TopicPartitionOperationKey[\[(](?:topic=)?(?P<topic>[\w.-]+),\s?(?:partition=)?"
-        r"(?P<partition>\d+)[\])] unblocked (?P<count>\d+) (?P<operation>Produce|Fetch) operations",
+        r"(?P<partition>\d+)[\])] unblocked (?P<unblocked>\d+) (?P<operation>Produce|Fetch) operations",
         "DelayedOperationPurgatory.checkAndComplete, 2.4 and later; DEBUG",
         _unblocked,
     ),
-    Template(
+    _purgatory(
         "purgatory.unblocked",
-        _PURGATORY,
-        r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<count>\d+) (?P<operation>Produce|Fetch) "
+        r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<unblocked>\d+) (?P<operation>Produce|Fetch) "
         r"operations",
         "DelayedOperationPurgatory.checkAndComplete, where the key prints its label; DEBUG",
         _unblocked,
     ),
-    Template(
+    _purgatory(
         "purgatory.unblocked_other",
-        _PURGATORY,
         r"Request key .* unblocked \d+ "
         r"(?:DeleteRecords|ElectLeader|ElectPreferredLeader|RemoteFetch|RemoteListOffsets"
         r"|ShareFetch|Heartbeat|Rebalance|topic|AlterAcls) operations",
         "DelayedOperationPurgatory.checkAndComplete: deletes, heartbeats, rebalances, topics; DEBUG",
     ),
-    Template(
+    _purgatory(
         "purgatory.purged",
-        _PURGATORY,
         r"(?:Begin purging watch lists|Purged \d+ elements from watch lists\.)",
         "DelayedOperationPurgatory.advanceClock; DEBUG: no effect on what completes",
     ),
     Template(
         "replica_manager.unblocked",
-        ("ReplicaManager",),
-        r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<count>\d+) (?P<operation>produce|fetch)r? "
-        r"requests\.",
+        r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<unblocked>\d+) "
+        r"(?P<operation>produce|fetch)r? requests\.",
         "ReplicaManager.tryCompleteDelayedProduce / tryCompleteDelayedFetch, up to 2.3; DEBUG",
         _unblocked,
+        loggers=("ReplicaManager",),
     ),
     Template(
         "replica_manager.unblocked_other",
-        ("ReplicaManager",),
         r"Request key .* unblocked \d+ (?:DeleteRecordsRequest|ElectLeader|ElectPreferredLeader)\.",
         "ReplicaManager.tryCompleteDelayedDeleteRecords / tryCompleteElection; DEBUG",
+        loggers=("ReplicaManager",),
     ),
 )

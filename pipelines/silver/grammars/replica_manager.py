@@ -3,194 +3,155 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
-from pipelines.silver.values import ID_PARTITION, PARTITION, i64, partition_of, topic_id_of
+from pipelines.silver.typed import lifecycle_event, typed
+from pipelines.silver.values import ID_PARTITION, PARTITION, topic_id_of
 
-_LOGGERS = ("ReplicaManager",)
-_MAX_DETAIL = 500
+_appended = typed("appends", source="replica_manager")
 
 
 def _written(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The topic id of the line is kept; the many "Fetching log segment" and "Append" lines do not repeat it."""
-    size, name, first, last = match.groups()
-    topic, partition = partition_of(name)
-    topic_id = topic_id_of(name.rpartition(":")[0] or None)
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "source": "replica_manager",
-        "first_offset": i64(first),
-        "last_offset": i64(last),
-        "size_bytes": i64(size),
-    }
-    return Fact("appends", row), *topic_fact(topic, topic_id)
+    (fact,) = _appended(match, context, record)
+    topic_id = topic_id_of(match["tp"].rpartition(":")[0] or None)
+    return fact, *topic_fact(fact.row["topic"], topic_id)
 
 
-def _log_dir_failure(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "log_dir_failure", "detail": match[0][:_MAX_DETAIL]}),)
-
-
-def _fatal(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return (Fact("broker_lifecycle", {"event": "fatal", "detail": match[0][:_MAX_DETAIL]}),)
-
+_replica_manager = partial(Template, loggers=("ReplicaManager",))
 
 TEMPLATES = (
-    Template(
+    _replica_manager(
         "replica_manager.fetching",
-        _LOGGERS,
         r"Fetching log segment for partition .*",
         "ReplicaManager.readFromLog; TRACE: which replica reads it does not say",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.written",
-        _LOGGERS,
-        rf"(\d+) (?:bytes )?written to log ({ID_PARTITION}) beginning at offset (?:Some\("
-        r"|Optional\[)?\(?(?:offset=)?(-?\d+)\S*?(?: segment=\S+?)? and ending at offset (-?\d+)",
+        rf"(?P<size_bytes>\d+) (?:bytes )?written to log (?P<tp>{ID_PARTITION}) beginning at offset "
+        r"(?:Some\(|Optional\[)?\(?(?:offset=)?(?P<first_offset>-?\d+)\S*?(?: segment=\S+?)? and ending at offset "
+        r"(?P<last_offset>-?\d+)",
         "ReplicaManager.appendToLocalLog; TRACE",
         _written,
     ),
-    Template(
+    _replica_manager(
         "replica_manager.append",
-        _LOGGERS,
         r"Append \[.*\] to local log",
         "ReplicaManager.appendToLocalLog; TRACE: 'written to log' follows with the offsets",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.produced",
-        _LOGGERS,
         r"Produce to local log in -?\d+ ms",
         "ReplicaManager.appendRecords; DEBUG: of which request it does not say",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.append_error",
-        _LOGGERS,
         rf"Error processing append operation on partition (?:{ID_PARTITION}|\[[\w.-]+,\d+\])",
         "ReplicaManager.appendToLocalLog: the request log has the error that the client got",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.fetch_error",
-        _LOGGERS,
         r"(?:Error processing fetch (?:operation on partition|with max size) .*|Fetching log segment for .*|Leader "
-        r"for "
-        r"partition .* does not have a local log)",
+        r"for partition .* does not have a local log)",
         "ReplicaManager.readFromLog",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.isr_evaluation",
-        _LOGGERS,
         r"Evaluating ISR list of partitions to see which replicas can be removed from the ISR",
         "ReplicaManager.maybeShrinkIsr; TRACE",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.fetch_state_skipped",
-        _LOGGERS,
         r"Skipping update of fetch state for follower -?\d+ since the log read returned (?:error|diverging epoch) .*",
         "ReplicaManager.updateFollowerFetchState; DEBUG: of which partition it does not say",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.follower_reads",
-        _LOGGERS,
         r"Recording follower broker -?\d+ log (?:read results|end offsets): .*",
         "ReplicaManager.updateFollowerLogReadResults, up to 2.3; DEBUG: 'Recorded replica' follows for each partition",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.not_assigned",
-        _LOGGERS,
         r"(?:Leader -?\d+ failed to record follower -?\d+'s position .*|While recording the replica LEO, the "
         r"partition .*)",
         "ReplicaManager.updateFollowerFetchState",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.preferred_replica",
-        _LOGGERS,
         r"Replica selector .* returned preferred replica .*",
         "ReplicaManager.findPreferredReadReplica; DEBUG",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.log_dir_failure",
-        _LOGGERS,
-        r"(?:Partitions .* are offline due to failure on log directory .*|Stopping serving replicas in dir "
-        r".*|Stopped serving replicas in dir .*|Broker -?\d+ stopped fetcher for "
-        r"partitions .*|Error while (?:writing to highwatermark file|making broker the (?:leader|follower) for "
-        r"partition) .*)",
+        r"(?:Partitions .* are offline due to failure on log directory .*|Stopping serving replicas in dir .*|Stopped "
+        r"serving replicas in dir .*|Broker -?\d+ stopped fetcher for partitions .*|Error while (?:writing to "
+        r"highwatermark file|making broker the (?:leader|follower) for partition) .*)",
         "ReplicaManager.handleLogDirFailure / checkpointHighWatermarks",
-        _log_dir_failure,
+        lifecycle_event("log_dir_failure"),
     ),
-    Template(
+    _replica_manager(
         "replica_manager.halting",
-        _LOGGERS,
         r"(?:Halting broker because dir .* is offline|Shutdown broker because .*|Unable to propagate directory "
         r"failure .*)",
         "LogDirFailureHandler / handleLogDirFailure; FATAL",
-        _fatal,
+        lifecycle_event("fatal"),
     ),
-    Template(
+    _replica_manager(
         "replica_manager.log_dir_failure_unsent",
-        _LOGGERS,
         r"Unable to propagate log dir failure via Zookeeper in KRaft mode",
         "ReplicaManager.handleLogDirFailure, 2.8 to 3.6",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.strays",
-        _LOGGERS,
         r"(?:Found stray partitions .*|Unable to stop stray partition .*|Failed to delete stray partition "
         rf"{PARTITION} .*)",
         "ReplicaManager.updateStrayLogs, 3.6 and later",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.delete_records",
-        _LOGGERS,
         r"(?:Delete records on local logs? .*|Error processing delete records operation on partition .*)",
         "ReplicaManager.deleteRecords",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.log_dirs",
-        _LOGGERS,
         r"(?:Error while changing replica dir for partition .*|Error while describing replica in dir .*|Unable to "
         r"alter log dirs for .*|Unable to describe replica dirs for .*)",
         "ReplicaManager.alterReplicaLogDirs / describeLogDirs",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.list_offsets",
-        _LOGGERS,
         r"(?:OffsetRequest with correlation id .*|Offset request with correlation id .*|Error while responding to "
         r"offset request)",
         "ReplicaManager.fetchOffset, 4.0 and later; DEBUG",
     ),
-    Template(
+    _replica_manager(
         "replica_manager.remote_read_error",
-        _LOGGERS,
         r"Unable to fetch data from remote storage",
         "ReplicaManager.processRemoteFetch, 3.7 and later",
     ),
-    Template(
-        "replica_manager.shutdown",
-        _LOGGERS,
-        r"(?:Shutting down|Shut down completely)",
-        "ReplicaManager.shutdown",
-    ),
+    _replica_manager("replica_manager.shutdown", r"(?:Shutting down|Shut down completely)", "ReplicaManager.shutdown"),
     Template(
         "replica_manager.alter_isr_stale_epoch",
-        ("AlterIsrManagerImpl", "DefaultAlterIsrManager", "DefaultAlterPartitionManager"),
         r"Broker had a stale broker epoch \(-?\d+\), retrying\.",
         "DefaultAlterPartitionManager.handleAlterPartitionResponse, 2.7 and later",
+        loggers=("AlterIsrManagerImpl", "DefaultAlterIsrManager", "DefaultAlterPartitionManager"),
     ),
     Template(
         "replica_manager.alter_isr",
-        ("AlterIsrManagerImpl", "DefaultAlterIsrManager", "DefaultAlterPartitionManager"),
-        r"(?:Sending (?:AlterIsr|AlterPartition) to controller .*|Received (?:AlterIsr|AlterPartition) response .*"
-        r"|Controller (?:successfully handled|returned an) .*|Attempting to clear (?:AlterIsr|AlterPartition) "
+        r"(?:Sending (?:AlterIsr|AlterPartition) to controller .*|Received (?:AlterIsr|AlterPartition) response "
+        r".*|Controller (?:successfully handled|returned an) .*|Attempting to clear (?:AlterIsr|AlterPartition) "
         r"in-flight flag .*|Partition .* was sent but not included in the response|Broker is not authorized to send "
         r".*|Received an unexpected topic .* in the alter partition response, ignoring it\.)",
         "DefaultAlterPartitionManager, 2.7 and later; DEBUG",
+        loggers=("AlterIsrManagerImpl", "DefaultAlterIsrManager", "DefaultAlterPartitionManager"),
     ),
     Template(
         "replica_manager.zookeeper_isr",
-        ("ZkIsrManager", "ZkAlterPartitionManager"),
         rf"Writing new ISR LeaderAndIsr\(.*\) to ZooKeeper with version .* for partition {PARTITION}",
         "ZkIsrManager.submit; DEBUG: the leader's log has the change",
+        loggers=("ZkIsrManager", "ZkAlterPartitionManager"),
     ),
 )

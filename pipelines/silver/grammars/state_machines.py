@@ -3,287 +3,165 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.record import Fact, Record
-from pipelines.silver.states import COLON_STATE, colon_state, equals_state, state_of
-from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, optional_i32, partition_of
+from pipelines.silver.states import COLON_STATE, equals_state
+from pipelines.silver.typed import TP, controller_event, epoch, node, typed
+from pipelines.silver.values import INT_LIST, PARTITION, ints, partition_of
 
-_LOGGERS = ("state.change.logger",)
-_MAX_DETAIL = 500
+_transition = partial(typed, "partition_states", controller_epoch=epoch)
+_moved_to = _transition(succeeded=True)
+_failed = _transition(succeeded=False)
+_replica_transition = typed(
+    "replica_states", succeeded=lambda match, _: not match[0].endswith("failed"), controller_epoch=epoch
+)
 
 
 def _changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The controller decided on a leader and an ISR, and wrote them to ZooKeeper."""
     topic, partition = partition_of(match["tp"])
     state = equals_state(match["state"])
-    written = {key: state[key] for key in ("leader", "leader_epoch", "isr", "partition_epoch")}
+    written = {"topic": topic, "partition": partition, "controller_epoch": context.epoch}
+    written |= {key: state[key] for key in ("leader", "leader_epoch", "isr", "partition_epoch")}
+    states = {"from_state": match["from_state"], "to_state": match["to_state"], "succeeded": True}
     return (
-        Fact(
-            "partition_states",
-            {
-                "topic": topic,
-                "partition": partition,
-                "from_state": match["from"],
-                "to_state": match["to"],
-                "succeeded": True,
-                **written,
-                "controller_epoch": context.epoch,
-            },
-        ),
-        Fact(
-            "leader_and_isr",
-            {
-                "topic": topic,
-                "partition": partition,
-                "role": "controller",
-                **written,
-                "controller_id": context.node,
-                "controller_epoch": context.epoch,
-            },
-        ),
+        Fact("partition_states", {**written, **states}),
+        Fact("leader_and_isr", {**written, "role": "controller", "controller_id": context.node}),
     )
 
 
 def _moved(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    facts = _moved_to(match, context, record)
+    if match[4] is None:
+        return facts
     topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "from_state": match["from"],
-        "to_state": match["to"],
-        "succeeded": True,
-        "leader": optional_i32(match["leader"]),
-        "controller_epoch": context.epoch,
-    }
-    facts = [Fact("partition_states", row)]
-    if match["assigned"] is not None:
-        facts.append(
-            Fact(
-                "controller_events",
-                {
-                    "event": "partition_created",
-                    "controller_epoch": context.epoch,
-                    "topic": topic,
-                    "partition": partition,
-                    "replicas": ints(match["assigned"]),
-                },
-            )
-        )
-    return tuple(facts)
+    row = {"event": "partition_created", "topic": topic, "partition": partition, "replicas": ints(match[4])}
+    return *facts, Fact("controller_events", {**row, "controller_epoch": context.epoch})
 
 
-def _partition_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "from_state": match["from"],
-        "to_state": match["to"],
-        "succeeded": False,
-        "controller_epoch": context.epoch,
-    }
-    return (Fact("partition_states", row),)
-
-
-def _replica(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "replica_id": i32(match["replica"]),
-        "from_state": match["from"],
-        "to_state": match["to"],
-        "succeeded": not match[0].endswith("failed"),
-        "controller_epoch": context.epoch,
-    }
-    return (Fact("replica_states", row),)
-
-
-def _without_replica(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """A replica went offline: the state that the controller wrote without it."""
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "topic": topic,
-        "partition": partition,
-        "role": "controller",
-        **colon_state(match["state"]),
-        "controller_id": context.node,
-        "controller_epoch": context.epoch,
-    }
-    return (Fact("leader_and_isr", row),)
-
-
-def _sent(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """What the controller sends to a broker is what it holds for true."""
-    row = state_of(match["state"], match["tp"])
-    row.update(role="controller", controller_id=context.node, controller_epoch=context.epoch)
-    return (Fact("leader_and_isr", row),)
-
-
-def _elected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    row = {
-        "event": "election",
-        "controller_epoch": context.epoch,
-        "topic": topic,
-        "partition": partition,
-        "leader": optional_i32(match.groupdict().get("leader")),
-        "detail": match[0][:_MAX_DETAIL],
-    }
-    return (Fact("controller_events", row),)
-
-
-def _offline(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    row = {
-        "event": "log_dir_failed",
-        "controller_epoch": context.epoch,
-        "subject_broker_id": i32(match["broker"]),
-        "detail": match[0][:_MAX_DETAIL],
-    }
-    return (Fact("controller_events", row),)
-
+#: What the controller holds for true: it sends that to brokers.
+_held = typed("leader_and_isr", role="controller", controller_id=node, controller_epoch=epoch)
 
 #: ``Controller 1 epoch 2``, printed once more inside the text by some lines.
 _SELF = r"(?:Controller -?\d+ epoch -?\d+ )?"
-_FROM_TO = r"from (?P<from>\w+) to (?P<to>\w+)"
+_FROM_TO = r"from (?P<from_state>\w+) to (?P<to_state>\w+)"
+_state_change = partial(Template, loggers=("state.change.logger",))
 
 TEMPLATES = (
-    Template(
+    _state_change(
         "state_machines.partition_changed",
-        _LOGGERS,
-        rf"Changed partition (?P<tp>{PARTITION}) {_FROM_TO} with state (?P<state>LeaderAndIsr\(.*\))",
+        rf"Changed partition {TP} {_FROM_TO} with state (?P<state>LeaderAndIsr\(.*\))",
         "ZkPartitionStateMachine.doHandleStateChanges, 1.1 and later; TRACE up to 2.5",
         _changed,
     ),
-    Template(
+    _state_change(
         "state_machines.partition_moved",
-        _LOGGERS,
-        rf"[Cc]hanged partition (?P<tp>{PARTITION}) (?:state )?{_FROM_TO}(?: with assigned replicas "
-        rf"(?P<assigned>{INT_LIST})| with leader (?P<leader>-?\d+))?",
+        rf"[Cc]hanged partition {TP} (?:state )?{_FROM_TO}(?: with assigned replicas ({INT_LIST})| with leader "
+        r"(?P<leader>-?\d+))?",
         "ZkPartitionStateMachine.doHandleStateChanges",
         _moved,
     ),
-    Template(
+    _state_change(
         "state_machines.partition_failed",
-        _LOGGERS,
-        rf"{_SELF}failed to change state for partition (?P<tp>{PARTITION}) {_FROM_TO}",
+        rf"{_SELF}failed to change state for partition {TP} {_FROM_TO}",
         "PartitionStateMachine.logFailedStateChange, 1.1 and later",
-        _partition_failed,
+        _failed,
     ),
-    Template(
+    _state_change(
         "state_machines.partition_failed",
-        _LOGGERS,
-        rf"{_SELF}[Ii]nitiated state change for partition (?P<tp>{PARTITION}) {_FROM_TO} failed",
+        rf"{_SELF}[Ii]nitiated state change for partition {TP} {_FROM_TO} failed",
         "PartitionStateMachine.handleStateChange, up to 1.0",
-        _partition_failed,
+        _failed,
     ),
-    Template(
+    _state_change(
         "state_machines.replica_changed",
-        _LOGGERS,
-        rf"[Cc]hanged state of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) {_FROM_TO}",
+        rf"[Cc]hanged state of replica (?P<replica_id>-?\d+) for partition {TP} {_FROM_TO}",
         "ReplicaStateMachine.logSuccessfulTransition; TRACE",
-        _replica,
+        _replica_transition,
     ),
-    Template(
+    _state_change(
         "state_machines.replica_failed",
-        _LOGGERS,
-        rf"{_SELF}[Ii]nitiated state change of replica (?P<replica>-?\d+) for partition (?P<tp>{PARTITION}) "
-        rf"{_FROM_TO} "
-        r"failed",
+        rf"{_SELF}[Ii]nitiated state change of replica (?P<replica_id>-?\d+) for partition {TP} {_FROM_TO} failed",
         "ReplicaStateMachine.logFailedStateChange",
-        _replica,
+        _replica_transition,
     ),
-    Template(
+    _state_change(
         "state_machines.replica_removed",
-        _LOGGERS,
-        rf"Partition (?P<tp>{PARTITION}) state changed to (?P<state>{COLON_STATE}) after removing replica -?\d+ from "
-        r"the ISR as part of transition to OfflineReplica",
+        rf"Partition {TP} state changed to (?P<state>{COLON_STATE}) after removing replica -?\d+ from the ISR as part "
+        r"of transition to OfflineReplica",
         "ZkReplicaStateMachine.doHandleStateChanges, 2.6 and later",
-        _without_replica,
+        _held,
     ),
-    Template(
+    _state_change(
         "state_machines.sent_state",
-        _LOGGERS,
         r"[Ss]ending become-(?:leader|follower) LeaderAndIsr request (?P<state>\w*\(.*\)) to broker -?\d+ for "
-        rf"partition (?P<tp>{PARTITION})",
+        rf"partition {TP}",
         "AbstractControllerBrokerRequestBatch.sendLeaderAndIsrRequest; TRACE",
-        _sent,
+        _held,
     ),
-    Template(
+    _state_change(
         "state_machines.sent_metadata",
-        _LOGGERS,
-        rf"[Ss]ending UpdateMetadata request (?P<state>\w*\(.*\)) to brokers? {INT_LIST} for partition "
-        rf"(?P<tp>{PARTITION})",
+        rf"[Ss]ending UpdateMetadata request (?P<state>\w*\(.*\)) to brokers? {INT_LIST} for partition {TP}",
         "ControllerBrokerRequestBatch.sendRequestsToBrokers, up to 2.5",
-        _sent,
+        _held,
     ),
-    Template(
+    _state_change(
         "state_machines.sent_summary",
-        _LOGGERS,
-        r"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower partitions"
-        rf"|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions|StopReplica request (?:\(delete = \w+\) "
-        r")?for \d+ replicas to broker -?\d+)",
+        r"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower "
+        rf"partitions|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions|StopReplica request (?:\(delete "
+        r"= \w+\) )?for \d+ replicas to broker -?\d+)",
         "AbstractControllerBrokerRequestBatch, 2.6 and later: counts only",
     ),
-    Template(
+    _state_change(
         "state_machines.sent_stop_replica",
-        _LOGGERS,
         rf"[Ss]ending StopReplica request \w+\(.*\) to broker -?\d+ for partition {PARTITION}",
         "AbstractControllerBrokerRequestBatch.sendStopReplicaRequests; TRACE",
     ),
-    Template(
+    _state_change(
         "state_machines.reassignment_sent",
-        _LOGGERS,
         r"(?:[Ss]ent LeaderAndIsr request|Failed to send LeaderAndIsr request) .*for partition being reassigned "
         rf"{PARTITION}",
         "KafkaController.updateLeaderEpochAndSendRequest",
     ),
-    Template(
+    _state_change(
         "state_machines.response",
-        _LOGGERS,
         r"[Rr]eceived response .* for (?:a )?request .*",
         "RequestSendThread.doWork; TRACE",
     ),
-    Template(
+    _state_change(
         "state_machines.response_error",
-        _LOGGERS,
         r"Received error \w+ in (?:UpdateMetadata|LeaderAndIsr) response .* from broker -?\d+",
         "KafkaController.processUpdateMetadataResponseReceived / processLeaderAndIsrResponseReceived",
     ),
-    Template(
+    _state_change(
         "state_machines.replicas_offline",
-        _LOGGERS,
-        r"Mark replicas .* on broker (?P<broker>-?\d+) as offline",
+        r"Mark replicas .* on broker (?P<subject_broker_id>-?\d+) as offline",
         "KafkaController.processLeaderAndIsrResponseReceived: a log directory of that broker failed",
-        _offline,
+        controller_event("log_dir_failed", controller_epoch=epoch),
     ),
-    Template(
+    _state_change(
         "state_machines.elected",
-        _LOGGERS,
-        rf"[Ee]lected leader (?P<leader>-?\d+) for Offline partition (?P<tp>{PARTITION})",
+        rf"[Ee]lected leader (?P<leader>-?\d+) for Offline partition {TP}",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
-        _elected,
+        controller_event("election", controller_epoch=epoch),
     ),
-    Template(
+    _state_change(
         "state_machines.election_failed",
-        _LOGGERS,
-        rf"[Ee]ncountered error while electing leader for partition (?P<tp>{PARTITION}) due to: .*",
+        rf"[Ee]ncountered error while electing leader for partition {TP} due to: .*",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
-        _elected,
+        controller_event("election", controller_epoch=epoch),
     ),
-    Template(
+    _state_change(
         "state_machines.election_aborted",
-        _LOGGERS,
-        rf"[Aa]borted leader election for partition (?P<tp>{PARTITION}) since the LeaderAndIsr path was already "
-        r"written by "
-        r"another controller\. This probably means that the current controller -?\d+ went through a soft failure and "
-        r"another controller was elected with epoch -?\d+\.",
+        rf"[Aa]borted leader election for partition {TP} since the LeaderAndIsr path was already written by another "
+        r"controller\. This probably means that the current controller -?\d+ went through a soft failure and another "
+        r"controller was elected with epoch -?\d+\.",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0: the failure that follows is the fact",
     ),
-    Template(
+    _state_change(
         "state_machines.election_started",
-        _LOGGERS,
         rf"[Ss]tarted leader election for partition {PARTITION}",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
     ),

@@ -2,152 +2,135 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipelines.silver.grammar import Template
 from pipelines.silver.values import PARTITION
 
-_CONTROLLER = ("KafkaController",)
 _BROKER_LISTENER = ("ReplicaStateMachine$BrokerChangeListener",)
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
-_PARTITION_MACHINE = ("PartitionStateMachine", "ZkPartitionStateMachine")
-_REPLICA_MACHINE = ("ReplicaStateMachine", "ZkReplicaStateMachine")
+_controller = partial(Template, loggers=("KafkaController",))
+_partition_machine = partial(Template, loggers=("PartitionStateMachine", "ZkPartitionStateMachine"))
+_replica_machine = partial(Template, loggers=("ReplicaStateMachine", "ZkReplicaStateMachine"))
 
 TEMPLATES = (
-    Template(
+    _controller(
         "controller_zk.leader_epoch",
-        _CONTROLLER,
-        rf"(?:Updating leader epoch for partition {PARTITION}\.?|Updated leader epoch for partition {PARTITION} to "
-        r".*)",
+        rf"(?:Updating leader epoch for partition {PARTITION}\.?|Updated leader epoch for partition {PARTITION} to .*)",
         "KafkaController.updateLeaderEpoch",
     ),
-    Template(
+    _controller(
         "controller_zk.isr_updates",
-        _CONTROLLER,
         r"Updating ISRs for partitions: .*",
         "KafkaController.processAlterIsr, 2.7 and later; DEBUG",
     ),
-    Template(
+    _controller(
         "controller_zk.isr_removal",
-        _CONTROLLER,
         rf"(?:Removing replica -?\d+ from ISR [-\d,]* for partition {PARTITION}\.|Cannot remove replica -?\d+ from "
         rf"ISR of partition {PARTITION} since it is not in the ISR\. .*)",
         "KafkaController.removeReplicaFromIsr, up to 1.0; DEBUG",
     ),
-    Template(
+    _controller(
         "controller_zk.starting_elections",
-        _CONTROLLER,
         r"(?:Starting (?:replica|preferred replica) leader election .*|Partitions undergoing preferred replica "
         r"election: .*|Partitions that completed preferred replica election: .*|Skipping preferred replica (?:leader "
-        r")?election "
-        r"for partitions? .*|Resuming preferred replica election for partitions: .*|Skipping "
-        r"replica leader election .*|Waiting for any successful result for election type .*)",
+        r")?election for partitions? .*|Resuming preferred replica election for partitions: .*|Skipping replica "
+        r"leader election .*|Waiting for any successful result for election type .*)",
         "KafkaController.onReplicaElection: the outcome follows for each partition",
     ),
-    Template(
+    _controller(
         "controller_zk.balancing",
-        _CONTROLLER,
         r"(?:[Cc]hecking need to trigger (?:auto leader balancing|partition rebalance)|[Tt]opics not in preferred "
         r"replica .*|[Ll]eader imbalance ratio for broker .*|[Pp]referred replicas by broker .*|Processing automatic "
         r"preferred replica leader election)",
         "KafkaController.checkAndTriggerAutoLeaderRebalance; TRACE and DEBUG",
     ),
-    Template(
+    _controller(
         "controller_zk.context",
-        _CONTROLLER,
-        r"(?:Registering handlers|Deleting log dir event notifications|Deleting isr change notifications"
-        r"|Initializing controller context|Fetching topic deletions in progress|Initializing topic deletion manager"
-        r"|Sending update metadata request|Ready to serve as the new controller with epoch \d+|Starting the "
-        r"controller scheduler|starting the token expiry check scheduler|Resigning|Initialized broker epochs cache: "
-        r".*|Updated broker epochs cache: .*|Currently (?:active|shutting) brokers in the cluster: .*|Current list "
-        r"of topics in the cluster: .*|List of topics (?:to be deleted|ineligible for deletion): .*|Live brokers: .*"
-        r"|All shutting down brokers: .*|All leaders = .*|(?:Register|Unregister) BrokerModifications handler for .*"
-        r"|(?:Reading|Incrementing) controller epoch (?:from|in) ZooKeeper|Updated broker: .*"
-        r"|Removed .* from list of shutting down brokers\.|Broker info update callback for .*|Updated broker "
-        r"metadata: .*)",
+        r"(?:Registering handlers|Deleting log dir event notifications|Deleting isr change notifications|Initializing "
+        r"controller context|Fetching topic deletions in progress|Initializing topic deletion manager|Sending update "
+        r"metadata request|Ready to serve as the new controller with epoch \d+|Starting the controller "
+        r"scheduler|starting the token expiry check scheduler|Resigning|Initialized broker epochs cache: .*|Updated "
+        r"broker epochs cache: .*|Currently (?:active|shutting) brokers in the cluster: .*|Current list of topics in "
+        r"the cluster: .*|List of topics (?:to be deleted|ineligible for deletion): .*|Live brokers: .*|All shutting "
+        r"down brokers: .*|All leaders = .*|(?:Register|Unregister) BrokerModifications handler for "
+        r".*|(?:Reading|Incrementing) controller epoch (?:from|in) ZooKeeper|Updated broker: .*|Removed .* from list "
+        r"of shutting down brokers\.|Broker info update callback for .*|Updated broker metadata: .*)",
         "KafkaController.onControllerFailover and the state it holds",
     ),
-    Template(
+    _controller(
         "controller_zk.context_old",
-        _CONTROLLER,
-        r"(?:Controller starting up|Controller startup complete|Controller resigning, broker id -?\d+|(?:Registering"
-        r"|De-registering) IsrChangeNotificationListener|Broker -?\d+ starting become controller state transition"
-        r"|Initialized controller epoch to \d+ and zk version \d+|Broker -?\d+ is ready to serve as the new "
-        r"controller with epoch \d+|starting the partition rebalance scheduler|starting the controller "
+        r"(?:Controller starting up|Controller startup complete|Controller resigning, broker id "
+        r"-?\d+|(?:Registering|De-registering) IsrChangeNotificationListener|Broker -?\d+ starting become controller "
+        r"state transition|Initialized controller epoch to \d+ and zk version \d+|Broker -?\d+ is ready to serve as "
+        r"the new controller with epoch \d+|starting the partition rebalance scheduler|starting the controller "
         r"scheduler|Starting become controller state transition|(?:Registering|De-registering) "
         r"logDirEventNotificationListener|Controller has been shut down, aborting startup/failover|Failed to parse "
-        r"the "
-        r"controller info as json\. .*|Probably this controller is still using the old format .*|Invalid topic and "
-        r"partition JSON.*|ZK expired, but the current controller id .*|New topic creation callback for .*"
-        r"|Controller .* state change .*)",
+        r"the controller info as json\. .*|Probably this controller is still using the old format .*|Invalid topic "
+        r"and partition JSON.*|ZK expired, but the current controller id .*|New topic creation callback for "
+        r".*|Controller .* state change .*)",
         "KafkaController, up to 1.0",
     ),
-    Template(
+    _controller(
         "controller_zk.features",
-        _CONTROLLER,
-        r"(?:(?:Creating|Updating) FeatureZNode at path: .*|FeatureZNode at path: .*|Ignoring registration of (?:new"
-        r"|bounced) brokers due to incompatibilities .*|Processing of feature updates: .*)",
+        r"(?:(?:Creating|Updating) FeatureZNode at path: .*|FeatureZNode at path: .*|Ignoring registration of "
+        r"(?:new|bounced) brokers due to incompatibilities .*|Processing of feature updates: .*)",
         "KafkaController.setupFeatureVersioning, 2.7 and later",
     ),
-    Template(
+    _controller(
         "controller_zk.topics_step",
-        _CONTROLLER,
         r"(?:There is no producerId block yet .*|Acquired new producerId block .*|PreferredReplicaLeaderElection "
-        r"waiting: "
-        r".*|Updated path .* for replica assignment|Some replicas .* for topics scheduled for deletion .*|Delete "
-        r"topics listener fired .*|Ignoring request "
-        r"to delete non-existing topics .*|Removing .* since delete topic is disabled|Delete topic callback invoked "
-        r".*|Restoring the partition replica assignment .*|Skipping adding partitions .*|Ignoring partition change "
-        r"during topic deletion .*|New partitions to be added .*|Adding partitions .*|Sending MetadataRequest to "
-        r"Brokers.*)",
+        r"waiting: .*|Updated path .* for replica assignment|Some replicas .* for topics scheduled for deletion "
+        r".*|Delete topics listener fired .*|Ignoring request to delete non-existing topics .*|Removing .* since "
+        r"delete topic is disabled|Delete topic callback invoked .*|Restoring the partition replica assignment "
+        r".*|Skipping adding partitions .*|Ignoring partition change during topic deletion .*|New partitions to be "
+        r"added .*|Adding partitions .*|Sending MetadataRequest to Brokers.*)",
         "KafkaController",
     ),
-    Template(
+    _partition_machine(
         "controller_zk.partition_machine",
-        _PARTITION_MACHINE,
-        r"(?:Initializing partition state|Triggering online partition state changes|St(?:arted|opped) partition "
-        r"state machine.*|Invoking state change to \w+ for partitions .*|After leader election, leader cache is "
-        r"updated to .*|After leader election, leader cache for .* is updated to .*|Live assigned replicas for "
-        r"partition .*|Initializing leader and isr for partition .*"
-        r"|Controller moved to another broker when .*|Error while moving some .*|Retrying leader election with "
-        r"strategy .*|Controller failed to elect leader for partition .*)",
+        r"(?:Initializing partition state|Triggering online partition state changes|St(?:arted|opped) partition state "
+        r"machine.*|Invoking state change to \w+ for partitions .*|After leader election, leader cache is updated to "
+        r".*|After leader election, leader cache for .* is updated to .*|Live assigned replicas for partition "
+        r".*|Initializing leader and isr for partition .*|Controller moved to another broker when .*|Error while "
+        r"moving some .*|Retrying leader election with strategy .*|Controller failed to elect leader for partition .*)",
         "ZkPartitionStateMachine: what changes stands in the state change log",
     ),
-    Template(
+    _replica_machine(
         "controller_zk.replica_machine",
-        _REPLICA_MACHINE,
-        r"(?:Initializing replica state|Triggering (?:online|offline) replica state changes|St(?:arted|opped) "
-        r"replica state machine.*|Invoking state change to \w+ for replicas .*|Controller moved to another broker "
-        r"when .*|Are all replicas for topic .* deleted .*|Error while moving some .*|Adding replica .*|Controller "
-        r"failed to remove replica .*)",
+        r"(?:Initializing replica state|Triggering (?:online|offline) replica state changes|St(?:arted|opped) replica "
+        r"state machine.*|Invoking state change to \w+ for replicas .*|Controller moved to another broker when .*|Are "
+        r"all replicas for topic .* deleted .*|Error while moving some .*|Adding replica .*|Controller failed to "
+        r"remove replica .*)",
         "ZkReplicaStateMachine: what changes stands in the state change log",
     ),
     Template(
         "controller_zk.listener",
-        (*_BROKER_LISTENER, *_TOPIC_LISTENER, "IsrChangeNotificationListener"),
-        r"(?:Broker change listener fired for path .*|Topic change listener fired for path .*|ISR change "
-        r"notification listener fired|Fired!!!|\[IsrChangeNotificationListener\] Fired!!!|Invalid topic and "
-        r"partition JSON: "
+        r"(?:Broker change listener fired for path .*|Topic change listener fired for path .*|ISR change notification "
+        r"listener fired|Fired!!!|\[IsrChangeNotificationListener\] Fired!!!|Invalid topic and partition JSON: "
         r".*|Sending MetadataRequest to Brokers.*)",
         "Listeners of KafkaController, up to 1.0",
+        loggers=(*_BROKER_LISTENER, *_TOPIC_LISTENER, "IsrChangeNotificationListener"),
     ),
     Template(
         "controller_zk.channel",
-        ("ControllerChannelManager", "ControllerBrokerRequestBatch"),
         r"(?:Controller -?\d+ trying to connect to broker -?\d+|Not sending request .* to broker -?\d+, since it is "
         r"offline\.|Error while removing broker by the controller|The stop replica request \(delete = \w+\) sent to "
         r"broker .*|Leader not yet assigned for partition .*|Haven't been able to send .*)",
         "ControllerChannelManager, ControllerBrokerRequestBatch",
+        loggers=("ControllerChannelManager", "ControllerBrokerRequestBatch"),
     ),
     Template(
         "controller_zk.sender",
-        ("RequestSendThread",),
         r"Controller -?\d+(?:'s connection to broker .* was unsuccessful| connected to .* for sending state change "
         r"requests|(?: epoch -?\d+)? fails to send (?:a )?request .*)",
         "RequestSendThread.doWork / brokerReady",
+        loggers=("RequestSendThread",),
     ),
     Template(
         "controller_zk.event_error",
-        ("ControllerEventManager$ControllerEventThread",),
         r"(?:Uncaught error processing event .*|Error processing event .*)",
         "ControllerEventThread.doWork",
+        loggers=("ControllerEventManager$ControllerEventThread",),
     ),
 )

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pipelines.silver.grammar import Context, Template
 from pipelines.silver.printed import ASSIGNMENT, fields, items, mapping, partitions, split
 from pipelines.silver.record import Fact, Record
 from pipelines.silver.states import topic_fact
+from pipelines.silver.typed import TP, controller_event, event_fact
 from pipelines.silver.values import INT_LIST, PARTITION, i32, ints, partition_of, topic_id_of
 
 _CONTROLLER = ("KafkaController",)
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
 _DELETION_LISTENER = ("PartitionStateMachine$DeleteTopicsListener", "PartitionStateMachine")
-_DELETION = ("TopicDeletionManager", "TopicDeletionManager$DeleteTopicsThread")
-_REASSIGNMENT = (*_CONTROLLER, "ReassignedPartitionsIsrChangeListener")
-_MAX_DETAIL = 500
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
 _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
-
-
-def _event(match: re.Match[str], event: str, **columns: object) -> Fact:
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_MAX_DETAIL]})
-
-
-def _about_partition(match: re.Match[str], event: str, **columns: object) -> tuple[Fact, ...]:
-    topic, partition = partition_of(match["tp"])
-    return (_event(match, event, topic=topic, partition=partition, **columns),)
 
 
 def _new_partitions(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -93,186 +83,153 @@ def _topics_deleted(match: re.Match[str], context: Context, record: Record) -> t
     names = _names(match[1])
     if not names:
         raise ValueError("no topic")
-    return tuple(
-        Fact("controller_events", {"event": "topic_deleted", "topic": topic, "detail": match[0][:_MAX_DETAIL]})
-        for topic in names
-    )
+    return tuple(event_fact(match, "topic_deleted", topic=topic) for topic in names)
 
 
 def _topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The broker that serves the request writes the assignment (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
-    facts = [Fact("controller_events", {"event": "topic_created", "topic": topic, "detail": match[0][:_MAX_DETAIL]})]
+    facts = [event_fact(match, "topic_created", topic=topic)]
     for index, replicas in mapping(match["assignment"], " -> ").items():
-        row = {
-            "event": "partition_created",
-            "topic": topic,
-            "partition": i32(index),
-            "replicas": _replicas(replicas),
-        }
+        row = {"event": "partition_created", "topic": topic, "partition": i32(index), "replicas": _replicas(replicas)}
         facts.append(Fact("controller_events", row))
     return tuple(facts)
 
 
-def _reassignment(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    return _about_partition(match, "reassignment")
-
-
-def _reassigned_to(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """The replicas that the controller now counts with: those of both sets while it waits, then the new ones."""
-    return _about_partition(match, "reassignment", replicas=ints(match["replicas"]))
-
-
-_TP = rf"(?P<tp>{PARTITION})"
+_reassignment = controller_event("reassignment")
+_controller = partial(Template, loggers=_CONTROLLER)
+_deletion_listener = partial(Template, loggers=_DELETION_LISTENER)
+_deletion = partial(Template, loggers=("TopicDeletionManager", "TopicDeletionManager$DeleteTopicsThread"))
+_reassignment_line = partial(Template, loggers=(*_CONTROLLER, "ReassignedPartitionsIsrChangeListener"))
 
 TEMPLATES = (
-    Template(
+    _controller(
         "controller_zk.new_partitions",
-        _CONTROLLER,
         r"New partition creation callback for (.*)",
         "KafkaController.onNewPartitionCreation",
         _new_partitions,
     ),
     Template(
         "controller_zk.topics_changed",
-        (*_CONTROLLER, *_TOPIC_LISTENER),
         r"New topics: \[(?P<new>.*?)\], deleted topics: \[(?P<deleted>.*?)\], new partition replica assignment "
         r"\[(?P<assignment>.*)\]",
         "KafkaController.processTopicChange",
         _topics_changed,
+        loggers=(*_CONTROLLER, *_TOPIC_LISTENER),
     ),
     Template(
         "controller_zk.topic_deletion",
-        (*_CONTROLLER, *_DELETION_LISTENER),
         r"Starting topic deletion for topics (.*)",
         "KafkaController.processTopicDeletion; DeleteTopicsListener up to 0.10",
         _topics_deleted,
+        loggers=(*_CONTROLLER, *_DELETION_LISTENER),
     ),
-    Template(
+    _deletion(
         "controller_zk.topic_deletion",
-        _DELETION,
         r"Deletion of topic (\S+) successfully completed",
         "TopicDeletionManager.completeDeleteTopic",
         _topics_deleted,
     ),
-    Template(
+    _deletion(
         "controller_zk.topic_deletion_step",
-        _DELETION,
-        r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for .*"
-        r"|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
+        r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for "
+        r".*|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
         r"deletion of topic .* at this time since it is marked ineligible for deletion|Retrying delet(?:e topic "
-        r"for|ion "
-        r"of) topic .* since replicas .* were not successfully deleted|Removing .* since delete topic is "
-        r"disabled|Deletion "
-        r"failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for replicas .*"
-        r"|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of topic .* "
-        r"\(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion callback .*"
-        r"|Partition deletion callback .*)",
+        r"for|ion of) topic .* since replicas .* were not successfully deleted|Removing .* since delete topic is "
+        r"disabled|Deletion failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for "
+        r"replicas .*|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of "
+        r"topic .* \(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion "
+        r"callback .*|Partition deletion callback .*)",
         "TopicDeletionManager",
     ),
     Template(
         "controller_zk.topic_created",
-        ("AdminZkClient",),
         r"Creating topic (?P<topic>[\w.-]+) with configuration (?P<config>\{.*?\}) and initial partition assignment "
         r"(?P<assignment>.*)",
         "AdminZkClient.createTopicWithAssignment",
         _topic_created,
+        loggers=("AdminZkClient",),
     ),
     Template(
         "controller_zk.partitions_created",
-        ("AdminZkClient",),
-        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: "
-        r"(?P<assignment>.*)\.",
+        r"Creating \d+ partitions for '(?P<topic>[\w.-]+)' with the following replica assignment: (?P<assignment>.*)\.",
         "AdminZkClient.addPartitions",
         _topic_created,
+        loggers=("AdminZkClient",),
     ),
     Template(
         "controller_zk.admin",
-        ("AdminZkClient", "AdminUtils"),
         r"(?:Topic update .*|Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation "
-        r".*|Topic deletion "
-        r".*)",
+        r".*|Topic deletion .*)",
         "AdminZkClient, AdminUtils up to 1.0 (which names no topic); mostly DEBUG",
+        loggers=("AdminZkClient", "AdminUtils"),
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment",
-        _CONTROLLER,
         r"(?:Updating assignment of partition|Successfully updated assignment of partition|Target replicas .* have "
         r"all caught up with the leader for reassigning partition|Skipping reassignment of(?: partition)?|Failed "
-        r"completing "
-        rf"reassignment of partition|Error completing reassignment of partition) {_TP}.*",
+        rf"completing reassignment of partition|Error completing reassignment of partition) {TP}.*",
         "KafkaController.onPartitionReassignment and its steps",
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment",
-        _CONTROLLER,
-        rf"Leader -?\d+ for partition {_TP} being reassigned, is (?:not|already) in the new list of replicas .*",
+        rf"Leader -?\d+ for partition {TP} being reassigned, is (?:not|already) in the new list of replicas .*",
         "KafkaController.moveReassignedPartitionLeaderIfRequired",
         _reassignment,
     ),
-    Template(
+    _reassignment_line(
         "controller_zk.reassignment",
-        _REASSIGNMENT,
         r"(?:New replicas [\d,]+ for partition|Waiting for new replicas [\d,]+ for partition|\d+/\d+ replicas have "
-        r"caught "
-        rf"up with the leader for partition) {_TP} being reassigned(?: not yet caught up with the leader| to catch "
-        r"up "
-        r"with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch up)",
+        rf"caught up with the leader for partition) {TP} being reassigned(?: not yet caught up with the leader| to "
+        r"catch up with the leader|\. ?Resuming partition reassignment|\. ?Replica\(s\) [\d,]+ still need to catch "
+        r"up)",
         "KafkaController.onPartitionReassignment, up to 2.3",
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassigned_to",
-        _CONTROLLER,
-        rf"(?:Handling reassignment of|Updated assigned replicas for) partition {_TP} (?:to new replicas|being "
-        r"reassigned "
-        rf"to) (?P<replicas>{INT_LIST})",
+        rf"(?:Handling reassignment of|Updated assigned replicas for) partition {TP} (?:to new replicas|being "
+        rf"reassigned to) (?P<replicas>{INT_LIST})",
         "KafkaController.initiateReassignReplicasForTopicPartition / updateAssignedReplicasForPartition, up to 2.3",
-        _reassigned_to,
+        # those of both sets while the controller waits, then the new ones
+        _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment",
-        _CONTROLLER,
-        rf"Remov(?:ed|ing) partition {_TP} from the list of reassigned partitions in zookeeper",
+        rf"Remov(?:ed|ing) partition {TP} from the list of reassigned partitions in zookeeper",
         "KafkaController.removePartitionFromReassignedPartitions, up to 2.3",
         _reassignment,
     ),
-    Template(
+    _controller(
         "controller_zk.reassignment_failed",
-        _CONTROLLER,
         rf"(?:Error handling reassignment of partition {PARTITION} to replicas [\d,]* as it was never "
-        r"created|Ignoring "
-        rf"request to reassign partition {PARTITION} that doesn't exist\.)",
+        rf"created|Ignoring request to reassign partition {PARTITION} that doesn't exist\.)",
         "KafkaController.onPartitionReassignment, up to 2.3: nothing changes",
     ),
-    Template(
+    _deletion_listener(
         "controller_zk.topics_step",
-        _DELETION_LISTENER,
-        r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing "
-        r".* "
+        r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing .* "
         r"since delete topic is disabled)",
         "DeleteTopicsListener, up to 0.10",
     ),
     Template(
         "controller_zk.partitions_listener",
-        ("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
-        r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added "
-        r".*|Skipping "
+        r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added .*|Skipping "
         r"adding partitions .*|Error while handling add partitions .*)",
         "PartitionModificationsListener, up to 0.10: the creation of partitions follows",
+        loggers=("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
     ),
     Template(
         "controller_zk.reassignment_listener",
-        ("PartitionsReassignedListener", "ReassignedPartitionsIsrChangeListener"),
         r"(?:Partitions reassigned listener fired .*|Reassigned partitions isr change listener fired .*|Skipping "
         r"reassignment of partition .*|Error handling reassignment of partition .*|Error while handling partition "
         r"reassignment)",
         "PartitionsReassignedListener, up to 0.10: what the controller makes of it follows",
+        loggers=("PartitionsReassignedListener", "ReassignedPartitionsIsrChangeListener"),
     ),
-    Template(
+    _controller(
         "controller_zk.reassignments",
-        _CONTROLLER,
         r"(?:Partitions being reassigned: .*|Partitions already reassigned: .*|Resuming reassignment of partitions: "
         r".*|Removing partitions .* from the list of reassigned partitions .*|No more partitions need to be "
         r"reassigned\. .*|Failed reassignment through zk .*|Failed to complete reassignment .*)",

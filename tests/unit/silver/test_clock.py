@@ -10,7 +10,7 @@ SECOND = 1_000_000
 
 def _steps(times: list[int]) -> list[int]:
     watch = ClockWatch()
-    return [step.back_us for time in times if (step := watch.see("f", time)) is not None]
+    return [back_us for time in times if (back_us := watch.see("f", time)) is not None]
 
 
 def test_a_clock_set_back_is_one_step() -> None:

@@ -189,7 +189,7 @@ def test_a_grammar_never_raises() -> None:
     def broken(*_: object) -> tuple[Fact, ...]:
         raise RuntimeError("broken")
 
-    grammar = Grammar([Template("a.b", ("X",), r"text .*", "nowhere", broken)])
+    grammar = Grammar([Template("a.b", r"text .*", "nowhere", broken, ("X",))])
     parsed = grammar.parse(Record("server", 0, "INFO", "X", "text 1"))
     assert parsed is not None
     assert (parsed.outcome, parsed.problem) == (UNPARSED, "a.b: broken")
