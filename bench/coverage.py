@@ -56,7 +56,10 @@ def find_logs(root: Path) -> list[Path]:
     return sorted(
         path
         for path in root.rglob("*.log*")
-        if path.is_file() and "request" not in path.name and kind_of(path) != "other" and "data" not in path.parts
+        if path.is_file()
+        and "request" not in path.name
+        and kind_of(path) != "other"
+        and "data" not in path.relative_to(root).parts
     )
 
 
