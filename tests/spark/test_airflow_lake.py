@@ -38,8 +38,10 @@ def test_rows_version_and_run_are_those_of_the_table(lake: Lake) -> None:
     check("third")
     lake.replace(VIOLATIONS, rows(lake, 1), stamp="fourth")
     check("fourth")
-    lake.append_once(VIOLATIONS, rows(lake, 2, 3), "fifth")
-    # A commit that Delta has cleaned up: then its checksum tells.
+    lake.append_once(VIOLATIONS, rows(lake, 2, 3, topic="other"), "fifth")
+    check("fifth")
+    lake.replace(VIOLATIONS, rows(lake, 4), where="topic = 'orders'", stamp="sixth")
+    # A commit that Delta has cleaned up: then the checksum tells that Delta leaves with its own.
     version = lake.versions()["gold.violations"]
     (lake.path(VIOLATIONS) / "_delta_log" / f"{version - 1:020}.json").unlink()
     assert table_state(lake.path(VIOLATIONS)).rows == 3
