@@ -28,7 +28,7 @@ from pipelines.replay.late import settled
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rules.audit_stage import audit
-from pipelines.staged import remove_staging
+from pipelines.staged import as_declared, remove_staging
 from pipelines.threads import concurrently
 from schemas import controllers, gold, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
@@ -143,8 +143,9 @@ def _operations(
             if since is not None:
                 rows = made.operations.rows(gold.DELAYED_OPERATIONS.name)
                 rows = rows if late is None else rows.unionByName(late)
+                rows = as_declared(gold.DELAYED_OPERATIONS, rows)
                 lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
-            changes = made.partitions.rows(ISR_TIMELINE.name)
+            changes = as_declared(ISR_TIMELINE, made.partitions.rows(ISR_TIMELINE.name))
             lake.replace(ISR_TIMELINE, changes, where=_undecided(todo), stamp=run_id)
         _blame(lake, config, since, run_id)
         version = write_carried(lake, todo.window, made, evidence, run_id)

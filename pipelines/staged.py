@@ -56,6 +56,11 @@ class Staged:
         return self._lake.rows_of_files(self._specs[table], self.files(table))
 
 
+def as_declared(spec: TableSpec, rows: DataFrame) -> DataFrame:
+    """Rows whose arrays hold no null, for Delta's own writer: for all that Spark knows, those that it read may."""
+    return rows.select(*spec.column_names).mapInArrow(iter, spec.worker_schema)
+
+
 class Staging:
     """A folder of a lake whose files are gone after the run."""
 
