@@ -58,7 +58,7 @@ class Staged:
 
 def as_declared(spec: TableSpec, rows: DataFrame) -> DataFrame:
     """Rows whose arrays hold no null, for Delta's own writer: for all that Spark knows, those that it read may."""
-    return rows.select(*spec.column_names).mapInArrow(iter, spec.worker_schema)
+    return rows.select(*spec.column_names).mapInArrow(lambda batches: batches, spec.worker_schema)
 
 
 class Staging:
