@@ -128,8 +128,8 @@ def _operations(
         return lake.empty(CARRIED, run_id), {}
     evidence = collect_evidence(lake, premises, todo.window)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-    own = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
-    with replayed(lake, config.replay, premises, evidence, todo.window, own) as made:
+    made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
+    with replayed(lake, config.replay, premises, evidence, todo.window, made_anew) as made:
         files = made.operations.files(gold.DELAYED_OPERATIONS.name)
         late = settled(lake, made.operations, limits)
         since = None

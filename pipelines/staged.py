@@ -96,6 +96,7 @@ def staging(lake: Lake) -> Iterator[Staging]:
     try:
         yield folder
     finally:
+        # What cannot be removed must not hide why the run ended; the next one tries again (`remove_staging`).
         shutil.rmtree(lake.root / folder.layer, ignore_errors=True)
 
 

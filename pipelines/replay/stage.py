@@ -108,8 +108,8 @@ def replayed(
         lake.create(into)
 
         def tables(shapes: Mapping[str, StructType], *bounded_by: str) -> list[TableSpec]:
-            own = {spec.name: spec for spec in into}
-            return [own.get(spec.name, spec) for spec in folder.tables(shapes, *bounded_by)]
+            of_gold = {spec.name: spec for spec in into}
+            return [of_gold.get(spec.name, spec) for spec in folder.tables(shapes, *bounded_by)]
 
         operation_tables = tables(OPERATION_SHAPES, "arrival_time", "highest_time")
         partitions = folder.write(replay_partitions(lake, premises, config, evidence, window), tables(SHAPES))
