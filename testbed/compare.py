@@ -31,6 +31,8 @@ DIVERGED = ("replica-bytes-diverged", "epoch-history-diverged")
 #: A client that waited longer saw what late-completion is about.
 SLOW_S = 0.4
 CLOSE_MS = 5
+#: So long a follower's fetch waits (replica.fetch.wait.max.ms); it is logged when it is answered.
+FETCH_WAIT_S = 0.5
 SHARES = (("typed or known", 0.995), ("produces within 5 ms", 0.995), ("parked fetches within 5 ms", 0.985))
 
 
@@ -152,12 +154,13 @@ def _controller(fault: Fault, audited: Audited) -> Signs:
 
 
 def _active(audited: Audited, time_s: float) -> int | None:
-    elected = [
-        (row["time"], row["subject_broker_id"])
-        for row in audited.controller_events
-        if row["event"] == "controller_elected" and row["subject_broker_id"] is not None and row["time"] <= time_s
-    ]
+    elected = [(row["time"], row["subject_broker_id"]) for row in _elected(audited) if row["time"] <= time_s]
     return max(elected)[1] if elected else None
+
+
+def _elected(audited: Audited) -> list[Row]:
+    rows = (row for row in audited.controller_events if row["event"] == "controller_elected")
+    return [row for row in rows if row["subject_broker_id"] is not None]
 
 
 def _pause(fault: Fault, later: Later, audited: Audited) -> Signs:
@@ -173,7 +176,8 @@ def _kill(fault: Fault, later: Later, audited: Audited) -> Signs:
         yield "leaves ISRs", _changed(audited, fault, "shrink", end)
     if "controller" in fault.details["role"]:
         yield f"active controller {fault.broker}", _active(audited, fault.time_s) == fault.broker
-        yield "another controller", _active(audited, end) not in (None, fault.broker)
+        elected = [row for row in _elected(audited) if fault.time_s < row["time"] <= end]
+        yield "another controller", any(row["subject_broker_id"] != fault.broker for row in elected)
 
 
 def _term(fault: Fault, later: Later, audited: Audited) -> Signs:
@@ -314,9 +318,14 @@ def _pair(pair: tuple[str | None, str | None] | None) -> str:
 
 
 def _shares(history: History, audited: Audited) -> Iterator[Check]:
-    """How much was read, and how close the replay is where nobody had stopped the leader."""
+    """How much was read, and how close the replay is where nobody had stopped or killed the leader."""
     pauses = [fault for fault in history.faults if fault.what == "pause"]
-    free = [row for row in audited.operations if not any(_held_up(row, pause) for pause in pauses)]
+    kills = [fault for fault in history.faults if fault.what == "kill"]
+    free = [
+        row
+        for row in audited.operations
+        if not any(_held_up(row, pause) for pause in pauses) and not any(_unlogged(row, kill) for kill in kills)
+    ]
     produces = [row for row in free if (row["operation"], row["api"]) == ("produce", "PRODUCE") and row["succeeded"]]
     fetches = [row for row in free if row["operation"] == "fetch" and row["parked"]]
     shares = (
@@ -336,6 +345,12 @@ def _held_up(row: Row, pause: Fault) -> bool:
     return bool(
         row["broker_id"] == pause.broker and row["arrival_time"] <= end and (over is None or over >= pause.time_s)
     )
+
+
+def _unlogged(row: Row, kill: Fault) -> bool:
+    """The fetch that let a produce be answered was waiting for its own answer when the leader was killed."""
+    answered_s = row["completed_time"] if row["broker_id"] == kill.broker and row["operation"] == "produce" else None
+    return answered_s is not None and kill.time_s - FETCH_WAIT_S <= answered_s <= kill.time_s + EARLY_S
 
 
 def _share_close(rows: Sequence[Row]) -> float | None:

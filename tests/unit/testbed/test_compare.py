@@ -232,6 +232,22 @@ def test_nobody_expects_a_stopped_leader_to_answer():
     assert len(differing(dataclasses.replace(seen, operations=(*seen.operations, *another)))) == 1
 
 
+def test_nobody_expects_a_prediction_from_a_fetch_that_died_with_the_leader():
+    seen = audited()
+    # Answered at 199.9; the leader is killed at 200.
+    unlogged = [an_operation("produce", None, arrival_s=199.4) | {"broker_id": 1}] * 50
+    assert differing(dataclasses.replace(seen, operations=(*seen.operations, *unlogged))) == []
+    for other in ({"broker_id": 2}, {"completed_time": 199.4}, {"operation": "fetch"}):
+        rows = [row | other for row in unlogged]
+        assert len(differing(dataclasses.replace(seen, operations=(*seen.operations, *rows)))) == 1
+
+
+def test_who_is_elected_as_the_cluster_is_shut_down_matters_to_nobody():
+    event = {"event": "controller_elected", "subject_broker_id": 1, "topic": None, "partition": None}
+    assert differing(plus("controller_events", {**event, "time": 235.0}))[0].what.endswith("end")
+    assert [check.what for check in differing(plus("controller_events", {**event, "time": 315.0}))] == []
+
+
 def test_no_operations_at_all_are_a_difference():
     assert len(differing(dataclasses.replace(audited(), operations=()))) == 2
 
