@@ -8,6 +8,8 @@ KILLS  ?= 50
 KAFKA    ?=
 SCENARIO ?= matrix
 RUN      ?=
+# Of `make bench`: folders of logs. `python -m bench.hours` makes large ones.
+INPUTS   ?= $(LOGS)
 # Rings of `make test` that run beside each other: where a query is planned, a core has nothing to do.
 LANES  ?= 2
 
@@ -32,7 +34,7 @@ help:
 	@echo "make test-cluster       the same, briefly, of a ZooKeeper and a KRaft release"
 	@echo "make check              lint, format, types"
 	@echo "make lock               write all requirements*.lock anew"
-	@echo "make bench              benchmarks"
+	@echo "make bench [INPUTS=dirs] what an audit costs beside two peers; docs/performance.md"
 	@echo "make clean              remove what make and the audit made, but not .venv*"
 
 setup: java $(STAMPS)/archive
@@ -136,6 +138,7 @@ check: $(STAMPS)/packages
 
 bench: setup
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.performance $(INPUTS)
 
 # pip-tools lives in an environment of its own: it is not needed to build or run anything. It knows no dependency
 # groups, so they are handed to it as a list.

@@ -29,6 +29,9 @@ from pipelines.session import build_session
 from pipelines.silver.parse import parse
 from schemas import gold
 
+#: Around the table of a document.
+_MARKS = ("<!-- table -->\n", "<!-- end of table -->\n")
+
 Figures = dict[str, float | int | None]
 Shown = tuple[str, str, Callable[..., str]]
 
@@ -179,6 +182,13 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a table in Markdown; numbers to the right of the first column."""
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     return [*lines, *("| " + " | ".join(cells) + " |" for cells in rows)]
+
+
+def insert(document: Path, lines: Sequence[str]) -> None:
+    """Put a table between the marks of a document, in place of what is there."""
+    before, _, rest = document.read_text(encoding="utf-8").partition(_MARKS[0])
+    after = rest.partition(_MARKS[1])[2]
+    document.write_text(before + _MARKS[0] + "\n".join(lines) + "\n" + _MARKS[1] + after, encoding="utf-8")
 
 
 def _ms(value: float | int | None) -> str:

@@ -1,25 +1,22 @@
 """What one more hour costs, after 1, 5 and 20 hours of history: ``python -m bench.incremental [LOGS]``.
 
-The hours are copies of one log folder: the first with all its logs, the others with its request logs, whose times,
-offsets and connections are moved on, so that the cluster goes on producing and fetching. A copy holds as many requests
-as the folder (20,000 in the bundled slice): an hour of a small cluster. Prints seconds by stage and, in the last
-column, what one more hour costs beside the same after one hour of history.
+The hours are those of `bench.hours`. A copy holds as many requests as the folder (20,000 in the bundled slice): an hour
+of a small cluster. Prints seconds by stage and, in the last column, what one more hour costs beside the same after one
+hour of history.
 """
 
 from __future__ import annotations
 
-import gzip
-import re
 import shutil
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from bench.hours import write_hour
 from pipelines import gold
 from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
@@ -30,34 +27,9 @@ from pipelines.silver.parse import parse
 SLICE = Path(__file__).parents[1] / "tests" / "data" / "slice"
 #: Hours of history before each hour that is measured.
 HISTORY = (1, 5, 20)
-#: Offsets of an hour's copy lie this far beyond those of the hour before.
-OFFSETS = 1_000_000
-
-_TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),")
-_OFFSET = re.compile(r'("(?:baseOffset|fetchOffset|highWatermark|lastStableOffset)":)(\d+)')
-_CONNECTION = re.compile(r'("connection":"[^"]*)"')
 #: Parts of the replay that are told apart: the one that goes on from the last run, and one that reads the history.
 #: Followers and checks are written from blobs, which are lazy: a clock around their calls would show nothing.
 _PARTS = {"_operations": "requests", "audit": "rules"}
-
-
-def write_hour(logs: Path, target: Path, hour: int) -> None:
-    """The copy of a log folder for an hour, below ``target``."""
-    for path in sorted(logs.rglob("*.log.gz")):
-        if hour and not path.name.startswith("kafka-request"):
-            continue
-        copy = target / path.relative_to(logs).with_name(f"{path.name.removesuffix('.gz')}.{hour}.gz")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with gzip.open(path, "rt", encoding="utf-8") as read, gzip.open(copy, "wt", 1, encoding="utf-8") as written:
-            written.writelines(_moved(line, hour) for line in read)
-
-
-def _moved(line: str, hour: int) -> str:
-    if not hour:
-        return line
-    line = _TIME.sub(lambda found: f"[{datetime.fromisoformat(found[1]) + timedelta(hours=hour)},", line)
-    line = _OFFSET.sub(lambda found: f"{found[1]}{int(found[2]) + hour * OFFSETS}", line)
-    return _CONNECTION.sub(lambda found: f'{found[1]}{hour:03}"', line)
 
 
 def main(logs: Path) -> None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as F
 
 from bench import told
-from bench.figures import closeness, fetch_closeness, markdown, percent
+from bench.figures import closeness, fetch_closeness, insert, markdown, percent
 from bench.truth import Judgement, Truth, judged, truth_of
 from jobs import steps
 from pipelines.bronze.identity import NEEDLES
@@ -43,7 +43,6 @@ HEADS = (
 )
 #: Logs of more than this, as stored, are not put into one lake: the driver and the disk have to hold them.
 LAKE_BYTES_MAX = 15_000_000
-_MARKS = ("<!-- table -->\n", "<!-- end of table -->\n")
 
 
 class Result(NamedTuple):
@@ -255,13 +254,6 @@ def _complaints(results: Iterable[Result]) -> list[str]:
 
 def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(",")[0].split(".") if part.isdigit())
-
-
-def insert(document: Path, lines: Sequence[str]) -> None:
-    """Put a table between the marks of a document, in place of what is there."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(_MARKS[0])
-    after = rest.partition(_MARKS[1])[2]
-    document.write_text(before + _MARKS[0] + "\n".join(lines) + "\n" + _MARKS[1] + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

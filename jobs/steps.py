@@ -18,6 +18,7 @@ from jobs.lakes import no_lake
 from pipelines import fingerprint, gold
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
+from pipelines.bronze.unread import new_bytes, waiting_bytes
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
@@ -63,10 +64,10 @@ class Run:
 def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
-    _look(run, logs)
+    text_bytes = _look(run, logs)
     make_report_folder(run.out)
     make_lake(run.lake)
-    with written(run, "audit") as lake:
+    with written(run, "audit", text_bytes) as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
         if run.config.quality.enabled:
@@ -79,23 +80,23 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
 
 def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
     """Files to bronze."""
-    _look(run, logs)
+    text_bytes = _look(run, logs)
     make_lake(run.lake)
-    with written(run, "ingest") as lake:
+    with written(run, "ingest", text_bytes) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
 
 def parse(run: Run) -> ExitCode:
     """Bronze to silver."""
-    with written(run, "parse") as lake:
+    with written(run, "parse", waiting_bytes(run.lake)) as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
     """Silver to gold."""
-    with written(run, "replay") as lake:
+    with written(run, "replay", waiting_bytes(run.lake)) as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
@@ -127,32 +128,36 @@ def gate(run: Run, fail_on: str) -> ExitCode:
     return gate_code(judged, fail_on)
 
 
-def _look(run: Run, logs: Sequence[Path]) -> None:
-    """Told before Spark starts: an input that is missing, or holds no log."""
-    discover(logs, run.config.ingest.include, run.config.ingest.exclude)
+def _look(run: Run, logs: Sequence[Path]) -> int:
+    """Told before Spark starts: an input that is missing, or holds no log. Gives how much text is new."""
+    return new_bytes(discover(logs, run.config.ingest.include, run.config.ingest.exclude).files, run.lake)
 
 
 @contextmanager
-def written(run: Run, verb: str) -> Iterator[Lake]:
-    """The lake of a verb that writes; waited for before Spark starts."""
+def written(run: Run, verb: str, text_bytes: int = 0) -> Iterator[Lake]:
+    """The lake of a verb that writes; waited for before Spark starts.
+
+    Args:
+        text_bytes: how much text the verb has before it, roughly.
+    """
     if not run.lake.is_dir():
         raise no_lake(run.lake)
     with (
         one_writer(run.lake, verb, run.config.session.lock_wait_s, run.console.note) as jvm_lock,
-        lake_of(run) as lake,
+        lake_of(run, text_bytes) as lake,
         lock_in_jvm(lake.spark, jvm_lock),
     ):
         yield lake
 
 
 @contextmanager
-def lake_of(run: Run) -> Iterator[Lake]:
+def lake_of(run: Run, text_bytes: int = 0) -> Iterator[Lake]:
     """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
-            spark = build_session(run.config, "highwater")
+            spark = build_session(run.config, "highwater", text_bytes)
         try:
             yield Lake(spark, run.lake)
         finally:

@@ -5,7 +5,8 @@ A run replays what lies behind the seals of the last one and merges it; the tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
@@ -40,6 +41,8 @@ from schemas.table import TableSpec
 #: A query of the replay reads a dozen tables. As many tasks of each as there are cores would mostly unpack what they
 #: are to do: an audit of the slice takes a fifth less time so.
 _ONE_TASK_A_TABLE = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": "8388608"}
+#: The version of ``state.carried`` that a run has written, and its seals.
+Replays = tuple[int, Mapping[Broker, Seal]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: Written by every audit.
@@ -79,10 +82,11 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
     fingerprint = replay_fingerprint(config.replay_hash)
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
-    carried: list[tuple[int, Mapping[Broker, Seal]]] = []
+    replay = ExitStack()
+    rest: list[Callable[[], Replays]] = []
 
     def operations() -> None:
-        carried.append(_operations(lake, config, premises, todo, run_id))
+        rest.append(_operations(lake, config, premises, todo, run_id, replay))
 
     def phases() -> None:
         if todo.whole:
@@ -110,46 +114,52 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         else:
             lake.replace_blobs(blobs, [PURGATORY_CHECKS], run_id)
 
-    with lake.settings(_ONE_TASK_A_TABLE), lake.stamped(run_id):
+    with lake.settings(_ONE_TASK_A_TABLE), lake.stamped(run_id), replay:
         concurrently([operations, phases, followers, checks, coverage])
-        audit(lake, premises, config.audit, run_id)
-    for version, seals in carried:
-        note_replays(lake, todo, seals, version, run_id, fingerprint)
+        (version, seals), _ = concurrently([*rest, lambda: audit(lake, premises, config.audit, run_id)])
+    note_replays(lake, todo, seals, version, run_id, fingerprint)
     return todo.starts
 
 
 def _operations(
-    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str
-) -> tuple[int, Mapping[Broker, Seal]]:
-    """Write what the replay of partitions and fetches gives; the version of what it carries, and its seals."""
+    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, stack: ExitStack
+) -> Callable[[], Replays]:
+    """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
+
+    Args:
+        stack: closed when that is done, too.
+    """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
             lake.empty(spec, run_id)
-        return lake.empty(CARRIED, run_id), {}
+        return lambda: (lake.empty(CARRIED, run_id), {})
     evidence = collect_evidence(lake, premises, todo.window)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
-    with replayed(lake, config.replay, premises, evidence, todo.window, made_anew) as made:
-        files = made.operations.files(gold.DELAYED_OPERATIONS.name)
-        late = settled(lake, made.operations, limits)
-        since = None
-        if todo.whole:
-            if late is not None:
-                files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
-            lake.replace_files(gold.DELAYED_OPERATIONS, files, run_id)
-            lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
-        else:
-            since = made.operations.least("arrival_time")
-            if since is not None:
-                rows = made.operations.rows(gold.DELAYED_OPERATIONS.name)
-                rows = rows if late is None else rows.unionByName(late)
-                rows = as_declared(gold.DELAYED_OPERATIONS, rows)
-                lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
-            changes = as_declared(ISR_TIMELINE, made.partitions.rows(ISR_TIMELINE.name))
-            lake.replace(ISR_TIMELINE, changes, where=_undecided(todo), stamp=run_id)
+    made = stack.enter_context(replayed(lake, config.replay, premises, evidence, todo.window, made_anew))
+    files = made.operations.files(gold.DELAYED_OPERATIONS.name)
+    late = settled(lake, made.operations, limits)
+    since = None
+    if todo.whole:
+        if late is not None:
+            files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
+        lake.replace_files(gold.DELAYED_OPERATIONS, files, run_id)
+        lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
+    else:
+        since = made.operations.least("arrival_time")
+        if since is not None:
+            rows = made.operations.rows(gold.DELAYED_OPERATIONS.name)
+            rows = rows if late is None else rows.unionByName(late)
+            rows = as_declared(gold.DELAYED_OPERATIONS, rows)
+            lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
+        changes = as_declared(ISR_TIMELINE, made.partitions.rows(ISR_TIMELINE.name))
+        lake.replace(ISR_TIMELINE, changes, where=_undecided(todo), stamp=run_id)
+
+    def rest() -> Replays:
         _blame(lake, config, since, run_id)
-        version = write_carried(lake, todo.window, made, evidence, run_id)
-    return version, made.seals
+        return write_carried(lake, todo.window, made, evidence, run_id), made.seals
+
+    return rest
 
 
 def _undecided(todo: Plan) -> str:

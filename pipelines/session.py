@@ -37,6 +37,9 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     # Progress is the console's business.
     "spark.ui.showConsoleProgress": "false",
+    # PySpark would note the line of code of each call that makes a column, which takes six calls of the JVM: a third of
+    # all that a small audit makes.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Rows pass between Python and the JVM by the batch, never one by one.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Log text compresses well, and zstd reads as fast as the default (snappy) at about half the size.
@@ -57,17 +60,39 @@ _SETTINGS = {
 }
 
 
-#: A run of a minute is mostly code that runs once or twice, which the JVM's second compiler does not pay for.
-#: Starting, creating 16 tables, 16 small writes and 8 reads: 35 s of CPU with the first compiler only, 53 s with both.
-#: Over 1.5 million rows the first compiler is as fast at sorting and writing and slower at passing rows to Python (16 s
-#: against 12); for logs of many gigabytes put -XX:TieredStopAtLevel=4 into session.spark. The parallel collector took
-#: 5 to 12 % less CPU than the default one in both.
+#: More text than this is worth compiling for. Below it, most code runs once or twice.
+_MUCH_TEXT_BYTES = 300_000_000
+_JVM_OPTIONS = (
+    # It took 5 to 12 % less CPU than the default collector, on any input.
+    "-XX:+UseParallelGC",
+    # Arrow checks each access to its buffers unless told otherwise: a tenth of what tasks do in the JVM.
+    "-Darrow.enable_unsafe_memory_access=true",
+    "-Darrow.enable_null_check_for_get=false",
+)
 #: With the first compiler only, the JVM reserves 48 MB for compiled code, which a full audit fills.
-_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=240m")
+_LITTLE_TEXT_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+_LITTLE_TEXT_SETTINGS = {
+    # Spark's own compiler: each query of a small audit is compiled to read a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
-def build_session(config: Config, app_name: str) -> SparkSession:
+#: Classes of the JVM, as PySpark names them, and their members that are asked for by the hundred.
+_CLASSES = {
+    "functions": ("col", "lit", "when", "coalesce", "unix_micros"),
+    "org.apache.spark.sql.functions": ("col", "lit", "when", "coalesce", "unix_micros"),
+    "PythonUtils": ("toSeq",),
+    "PythonSQLUtils": (),
+    "org.apache.spark.sql.classic.SparkSession": ("getActiveSession",),
+}
+
+
+def build_session(config: Config, app_name: str, text_bytes: int = 0) -> SparkSession:
     """Start Spark with Delta, or join the session that is already there.
+
+    Args:
+        text_bytes: how much log text there is to work on, roughly: compilers are chosen by it.
 
     Whatever spark-submit (or spark-defaults.conf under spark-submit) has set stays as it is. ``[session.spark]`` of
     the configuration wins over the settings of this module.
@@ -77,10 +102,10 @@ def build_session(config: Config, app_name: str) -> SparkSession:
     """
     local = config.session.master.startswith("local")
     submitted = _submitted()
-    settings = _SETTINGS | _sized(config.session)
+    settings = _SETTINGS | _sized(config.session, text_bytes)
     if submitted is None:
         _require_java()
-        settings |= _launch_settings(config.session, local)
+        settings |= _launch_settings(config.session, local, text_bytes)
     elif not _brings_delta(submitted | config.session.spark):
         raise EnvironmentProblem(
             "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
@@ -102,10 +127,25 @@ def build_session(config: Config, app_name: str) -> SparkSession:
             raise
         problem = java_problem() or f"Java could not be started (heap: {config.session.driver_memory})"
         raise EnvironmentProblem(problem, JAVA_REMEDY) from error
+    _look_up_once(spark)
     # In a session that runs only batch queries nothing starts the coordinator of state stores, which
     # transformWithState needs (SPARK-58973); asking for the streams starts it.
     _ = spark.streams
     return spark
+
+
+def _look_up_once(spark: SparkSession) -> None:
+    """Keep the classes of the JVM that each column asks for.
+
+    PySpark looks them up anew each time, and Py4J tries a name without its package in all packages that it knows: 5,000
+    look-ups and three seconds of a small audit.
+    """
+    jvm = spark.sparkContext._jvm
+    for name, members in _CLASSES.items():
+        class_ = getattr(jvm, name)
+        for member in members:
+            setattr(class_, member, getattr(class_, member))
+        setattr(jvm, name, class_)
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
@@ -173,8 +213,8 @@ def _use_this_python(local: bool) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
-def _sized(session: SessionConfig) -> dict[str, str]:
-    """Settings that follow from the number of cores."""
+def _sized(session: SessionConfig, text_bytes: int) -> dict[str, str]:
+    """Settings that follow from the number of cores and from the size of the input."""
     partitions, cores = session.shuffle_partitions, local_cores(session.master)
     settings = {}
     if cores:
@@ -182,6 +222,8 @@ def _sized(session: SessionConfig) -> dict[str, str]:
         # printed anew: 131 jobs of an audit of 34 queries, against 46.
         settings["spark.sql.adaptive.enabled"] = "false"
         partitions = partitions or cores * 2
+        if text_bytes < _MUCH_TEXT_BYTES:
+            settings |= _LITTLE_TEXT_SETTINGS
     return settings | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})
 
 
@@ -195,10 +237,10 @@ def local_cores(master: str) -> int | None:
     return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1))
 
 
-def _launch_settings(session: SessionConfig, local: bool) -> dict[str, str]:
+def _launch_settings(session: SessionConfig, local: bool, text_bytes: int) -> dict[str, str]:
     """Settings that count only when this process starts the JVM."""
     logging = conf_file("log4j2.properties").as_uri()
-    options = [*((*_QUICK_START, *archive_options()) if local else ()), f'"-Dlog4j2.configurationFile={logging}"']
+    options = [*(_local_jvm_options(text_bytes) if local else ()), f'"-Dlog4j2.configurationFile={logging}"']
     if _JAVA_OPTIONS in session.spark:
         options.append(session.spark[_JAVA_OPTIONS])
     warehouse = tempfile.mkdtemp(prefix="highwater-warehouse-")
@@ -209,6 +251,11 @@ def _launch_settings(session: SessionConfig, local: bool) -> dict[str, str]:
         # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
         "spark.sql.warehouse.dir": warehouse,
     } | _jar_settings(session, local)
+
+
+def _local_jvm_options(text_bytes: int) -> tuple[str, ...]:
+    compilers = _LITTLE_TEXT_JVM_OPTIONS if text_bytes < _MUCH_TEXT_BYTES else ()
+    return (*_JVM_OPTIONS, *compilers, *archive_options())
 
 
 def _jar_settings(session: SessionConfig, local: bool) -> dict[str, str]:

@@ -95,7 +95,7 @@ class _Reader:
             else:
                 held = held + block if held else block
             position = 0
-            # Nearly all blocks need none of the care that `_made` takes.
+            # Nearly all blocks need none of the care that `_record` takes.
             plain = not self._unknown and b"\0" not in held and b"\r" not in held
             for found in self._next_start.finditer(held, searched):
                 end = found.start() + 1

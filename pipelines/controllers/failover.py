@@ -106,6 +106,7 @@ def failovers(
     events: Sequence[EventRow] = (),
     records: Sequence[RecordRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
+    changes: Sequence[LeadershipRow] = (),
 ) -> list[Failover]:
     """Handovers of one partition.
 
@@ -116,8 +117,9 @@ def failovers(
             those that name a partition or a topic, of this one only. And starts of brokers, of their lifecycles.
         records: metadata records of the partition, of one node's copy.
         serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
+        changes: `silver.isr_changes` of the partition: under ZooKeeper leaders change ISRs without the controller.
     """
-    chain = [one for one in leaderships(states, rows, records) if one.leader is not None]
+    chain = [one for one in leaderships(states, rows, records, changes) if one.leader is not None]
     named: Sequence[LeadershipRow | StateRow | RecordRow] = rows or states or records
     result: list[Failover] = []
     for at, old in enumerate(chain):

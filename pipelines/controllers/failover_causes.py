@@ -162,7 +162,9 @@ def strategy_of(new: Leadership | None, reason: str, unclean: bool) -> str | Non
 def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[EventRow]) -> bool:
     """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so.
 
-    A record of the metadata log tells more: whether the new leader recovers (KIP-704), or was eligible (KIP-966).
+    Nobody is elected uncleanly who takes over from a leader: ZooKeeper's controller looks beyond the ISR only for a
+    partition that was offline (``PartitionStateMachine``, `OfflinePartitionLeaderElectionStrategy`). A record of the
+    metadata log tells more: whether the new leader recovers (KIP-704), or was eligible (KIP-966).
     """
     if new.recovering:
         return True
@@ -170,8 +172,9 @@ def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[E
         return False
     if new.isr is None or set(new.isr) != {new.leader}:
         return False
-    last = next((one.last_isr for one in reversed(before) if one.last_isr is not None), None)
-    if last is not None and new.leader not in last:
+    last = next((one for one in reversed(before) if one.last_isr is not None), None)
+    may_be_in_sync = last is None or new.leader in {*(last.last_isr or ()), *last.asked}
+    if not may_be_in_sync and new.from_state != ONLINE:
         return True
     at = changed_at(new)
     return any(

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NEW, NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.controllers.rows import LEADER_DURING_DELETE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.controllers.rows import (
+    COMMITTED,
+    LEADER_DURING_DELETE,
+    NOWHERE,
+    EventRow,
+    LeadershipRow,
+    RecordRow,
+    Ref,
+    StateRow,
+)
 
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
@@ -24,6 +33,10 @@ class Mark(NamedTuple):
     time_us: int
     broker_id: int
     ref: Ref
+
+
+#: In place of a line that is not there.
+NEVER: Final = Mark(1 << 62, -1, NOWHERE)
 
 
 def mark_of(row: EventRow | StateRow | LeadershipRow) -> Mark:
@@ -45,6 +58,7 @@ class Leadership:
         shown: the first line of anyone that shows it.
         heard: the first line of each broker about its own role in it.
         isr: at its start, `last_isr` at its end, as far as lines show; so is whether a reassignment was going on.
+        asked: replicas that its leader asked for; what came of it is not known.
         recovering: the election was unclean (KIP-704), as its record says.
         elr_before, last_known_before: eligible replicas and last known leader before it (KIP-966), as records say.
     """
@@ -65,6 +79,7 @@ class Leadership:
     first_partition_epoch: int | None = None
     last_isr: tuple[int, ...] | None = None
     last_partition_epoch: int | None = None
+    asked: frozenset[int] = frozenset()
     replicas: tuple[int, ...] | None = None
     reassigning_first: bool = False
     reassigning_last: bool = False
@@ -195,11 +210,40 @@ class _Builder:
         elif row.role == "leader_start":
             one.taken_up = _earlier(one.taken_up, mark)
 
+    def changed(self, row: LeadershipRow) -> None:
+        """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
+        incarnation = max(bisect_right(self.starts, row.time_us) - 1, 0)
+        mine = [one for one in self.by_epoch.values() if one.incarnation == incarnation and one.leader == row.broker_id]
+        if row.leader_epoch is not None:
+            mine = [one for one in mine if one.leader_epoch == row.leader_epoch]
+        elif row.partition_epoch is not None:
+            # Each change of the partition's state counts one (zkVersion), whoever made it.
+            began = [one for one in self.by_epoch.values() if one.incarnation == incarnation and one.isr is not None]
+            began = [one for one in began if (one.first_partition_epoch or 0) <= row.partition_epoch]
+            last = max(began, key=lambda one: one.leader_epoch, default=None)
+            mine = [one for one in mine if one is last]
+        else:
+            mine = [one for one in mine if one.heard.get(row.broker_id, NEVER).time_us <= row.time_us]
+        if not mine:
+            return
+        one = max(mine, key=lambda one: one.leader_epoch)
+        if row.role == COMMITTED:
+            self.isr(one, row.isr, row.partition_epoch)
+        else:
+            one.asked |= frozenset(row.isr or ())
+
 
 def leaderships(
-    states: Sequence[StateRow], rows: Sequence[LeadershipRow], records: Sequence[RecordRow] = ()
+    states: Sequence[StateRow],
+    rows: Sequence[LeadershipRow],
+    records: Sequence[RecordRow] = (),
+    changes: Sequence[LeadershipRow] = (),
 ) -> list[Leadership]:
-    """Of one partition, by incarnation and leader epoch."""
+    """Of one partition, by incarnation and leader epoch.
+
+    Args:
+        changes: of `silver.isr_changes`.
+    """
     builder = _Builder(incarnations(states, rows, records))
     for record in sorted(records, key=lambda row: row.offset):
         builder.record(record)
@@ -210,6 +254,8 @@ def leaderships(
         builder.leadership(row)
     for state in sorted((row for row in states if row.leader_epoch is None), key=lambda row: (row.time_us, row.ref)):
         builder.state(state)
+    for row in sorted(changes, key=lambda row: (row.time_us, row.ref)):
+        builder.changed(row)
     return [builder.by_epoch[key] for key in sorted(builder.by_epoch)]
 
 

@@ -15,6 +15,7 @@ from pipelines.controllers.partition_machine import replay_partition_states
 from pipelines.controllers.plan import Plan
 from pipelines.controllers.replica_machine import replay_replica_states
 from pipelines.controllers.rows import (
+    COMMITTED,
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
     Finding,
@@ -78,9 +79,11 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
     # Every copy of the metadata log shows the same record, at the same instant.
     unhandled = sorted(unhandled_failures(handled, seen), key=lambda one: (one.time_us, one.brokers))
     findings += {(one.leader_epoch, one.time_us): one for one in reversed(unhandled)}.values()
-    chain = [_plausible(one) for one in failovers(leadership, states, events, records, _serving(answered))]
+    changes = d.once(rows[d.ISR_CHANGE])
+    handovers = failovers(leadership, states, events, records, _serving(answered), changes)
+    chain = [_plausible(one) for one in handovers]
     windows = availability(
-        [*leadership, *d.once(rows[d.ISR_CHANGE])],
+        [*leadership, *(row for row in changes if row.role == COMMITTED)],
         states,
         records,
         lambda broker_id, time_us, count: plan.min_isr(cluster_id, topic, broker_id, time_us, count),

@@ -57,8 +57,13 @@ class StateRow(NamedTuple):
     partition_epoch: Int | None = None
 
 
+#: Roles of rows of `silver.isr_changes`: the leader committed an ISR, or asked for a larger one.
+COMMITTED: Final = "isr"
+ASKED: Final = "isr_asked"
+
+
 class LeadershipRow(NamedTuple):
-    """A row of `silver.leader_and_isr`."""
+    """A row of `silver.leader_and_isr`; of `silver.isr_changes` too, whose leader is the broker itself."""
 
     time_us: Long
     broker_id: Int

@@ -25,12 +25,12 @@ from pipelines.controllers.leaderships import Mark
 from pipelines.controllers.partition_work import REFUSED, of_registrations
 from pipelines.controllers.plan import EVENTS, Plan, active_controllers, plan_from
 from pipelines.controllers.procedure_steps import Step, procedure
-from pipelines.controllers.rows import NOWHERE
+from pipelines.controllers.rows import ASKED, COMMITTED, NOWHERE
 from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.replay.timeline import METADATA_TOPIC
-from pipelines.shapes import Value, shaped
+from pipelines.shapes import Value, look_up, shaped
 from pipelines.threads import concurrently
 from schemas import controllers as c
 from schemas import gold, silver
@@ -195,11 +195,12 @@ def _parts(lake: Lake) -> list[Callable[[], list[DataFrame]]]:
 
 
 def _isr_changes(rows: DataFrame) -> DataFrame:
-    """What a leader committed: it is the leader."""
+    """What a leader committed, and whom it asked for: up to 2.3 no line tells what came of that."""
     given = ("role", "topic_id", "leader", "replicas", "adding_replicas", "removing_replicas", "controller_id")
     nothing = dict.fromkeys((*given, "controller_epoch", "previous_leader"))
-    values = {**nothing, "leader": F.col("broker_id"), "role": F.lit("isr")}
-    return _row(rows.where("change = 'committed' AND isr IS NOT NULL"), d.ISR_CHANGE, **values)
+    role = look_up({"committed": COMMITTED, "expand": ASKED}, "change")
+    values = {**nothing, "leader": F.col("broker_id"), "role": role}
+    return _row(rows.where("change IN ('committed', 'expand') AND isr IS NOT NULL"), d.ISR_CHANGE, **values)
 
 
 def _lives(rows: DataFrame) -> DataFrame:

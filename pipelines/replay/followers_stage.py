@@ -48,14 +48,14 @@ def follower_blobs(lake: Lake, contexts: Contexts) -> DataFrame:
 def follower_events(lake: Lake, contexts: Contexts) -> DataFrame | None:
     """Events of all partitions: `KEY` and `EVENT_TYPES`, in no order; None where there is no leadership in the lake.
 
-    The same line in two overlapping files is one event.
+    A line that stands in two files that overlap gives its event twice.
     """
     leadership = _rows(lake, silver.LEADER_AND_ISR)
     if leadership is None:
         return None
     parts = [_leadership(leadership), *_truncations(lake), *_watermarks(lake), *_fetchers(lake)]
     own = reduce(DataFrame.unionByName, [*parts, *_lifecycle(lake, leadership)])
-    own = _traced(lake, own, contexts).distinct()
+    own = _traced(lake, own, contexts)
     return reduce(DataFrame.unionByName, [own, *_fetches(lake), *_answers(lake)]).where(
         F.col("topic") != _METADATA_TOPIC
     )
@@ -180,7 +180,7 @@ def _fetches(lake: Lake) -> list[DataFrame]:
     diverging = {"diverging_epoch": "diverging_epoch", "diverging_end_offset": "diverging_end_offset"}
     return [
         _event(_threads(lake, taken), r.FETCHED, fetcher_id="fetcher_id", **values),
-        _event(told, r.FETCHED, **values, **diverging).distinct(),
+        _event(told, r.FETCHED, **values, **diverging),
     ]
 
 
@@ -209,4 +209,4 @@ def _answers(lake: Lake) -> list[DataFrame]:
         offset="p.end_offset",
         replica_id=F.regexp_extract("client_id", _FETCHER_CLIENT, 1),
     )
-    return [answers.distinct()]
+    return [answers]

@@ -43,6 +43,8 @@ Evidences = dict[Broker, IsrEvidence]
 def isr_events(lake: Lake, tier_max: str = "T3", window: Part = WHOLE) -> DataFrame | None:
     """Events of `pipelines.replay.isr_events` in the columns of the timeline; None where the lake has none.
 
+    A line that stands in two files that overlap gives its events twice.
+
     Args:
         tier_max: evidence above this tier is left out; the lines of pending expansions are DEBUG, T2. Those of pending
             shrinks repeat a line that every log has.
@@ -77,7 +79,7 @@ def isr_events(lake: Lake, tier_max: str = "T3", window: Part = WHOLE) -> DataFr
         },
     )
     rows = window.sealed.rows(rows, "time")
-    return rows.select(*KEY, *columns, look_up(i.RANK, "kind").alias("rank")).distinct()
+    return rows.select(*KEY, *columns, look_up(i.RANK, "kind").alias("rank"))
 
 
 def _changed() -> Column:

@@ -9,6 +9,7 @@ from typing import Final
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
 from pipelines.replay.context import Contexts
+from pipelines.replay.isr_events import RANK as ISR_CHANGES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
 from pipelines.replay.outcome import PartitionOutcome
@@ -122,7 +123,7 @@ class PartitionWorker:
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         fold = PartitionFold(context, evidence)
         rows = _Rows(key, tables, final=sealed_us is not None)
-        for event, frozen in events:
+        for event, frozen in _each_change_once(events):
             if event.kind == CARRIED:
                 if frozen is not None:
                     fold = PartitionFold.thawed(frozen, context, evidence)
@@ -181,6 +182,19 @@ def carrying(columns: Columns) -> Iterable[Carrying]:
     """Events of the columns of `Event`, in their order, and ``carried``."""
     *values, carried = columns
     return zip(map(Event._make, zip(*values, strict=True)), carried, strict=True)
+
+
+def _each_change_once(events: Iterable[Carrying]) -> Iterator[Carrying]:
+    """Events without the changes of an ISR that a second file tells again: of all events, only they are counted."""
+    time_us, changes = 0, set[Event]()
+    for event, frozen in events:
+        if event.kind in ISR_CHANGES:
+            if event.time_us != time_us:
+                time_us, changes = event.time_us, set()
+            if event in changes:
+                continue
+            changes.add(event)
+        yield event, frozen
 
 
 def outcome_values(outcome: PartitionOutcome) -> tuple[object, ...]:

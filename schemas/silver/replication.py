@@ -17,7 +17,8 @@ LEADER_AND_ISR = silver_table(
         STRING,
         "leader_start: this broker became leader of a new epoch; follower_start: it follows; leader_update: the leader "
         "took newer metadata within its epoch (Skipped the become-leader state change); request: state received in a "
-        "LeaderAndIsr request; controller: the controller's own decision; metadata: UpdateMetadata cache",
+        "LeaderAndIsr request; controller: the controller's own decision; metadata: UpdateMetadata cache; stopped: it "
+        "no longer hosts the replica",
     ),
     column("topic_id", STRING, "Topic id, where the version has them"),
     column("leader", INT, "Leader's broker id; -1 for none"),

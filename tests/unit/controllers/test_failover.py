@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +90,40 @@ def test_an_unclean_election():
     states[2] = states[2]._replace(leader=1, isr=(1,))
     one = only(failovers(rows[:2], states, events))
     assert (one.new_leader, one.strategy) == (1, "unclean")
+
+
+def test_who_takes_over_from_a_leader_is_elected_from_the_isr():
+    """Two restarts in a row: the controller has not heard yet that the leader's ISR grew (scratch-0 of an upgrade)."""
+    rows, states, _ = zk_failure()
+    moved = states[2]._replace(from_state="OnlinePartition", leader=1, isr=(1,))
+    stops = event(10_900, "controlled_shutdown", subject_broker_id=2)
+    one = only(failovers(rows[:2], [states[0], moved], [stops]))
+    assert (one.new_leader, one.strategy) == (1, "controlled_shutdown")
+
+
+@pytest.mark.parametrize(
+    ("role", "partition_epoch", "strategy"),
+    [
+        ("isr", 1, "offline"),  # committed: a member
+        ("isr_asked", None, "offline"),  # up to 2.3 nobody says whether it was made
+        ("isr", 3, "unclean"),  # of a state after the election: not this leader's
+    ],
+)
+def test_a_replica_that_the_leader_took_into_the_isr_is_elected_from_it(
+    role: str, partition_epoch: int | None, strategy: str
+):
+    rows, states, events = zk_failure()
+    states[2] = states[2]._replace(leader=1, isr=(1,), partition_epoch=2)
+    grown = line(5000, role, 2, leader=2, isr=(2, 3, 1), partition_epoch=partition_epoch)
+    one = only(failovers(rows[:2], states, events, changes=[grown]))
+    assert (one.new_leader, one.strategy) == (1, strategy)
+
+
+def test_a_replica_that_another_leader_took_into_its_isr_is_not_in_this_one():
+    rows, states, events = zk_failure()
+    states[2] = states[2]._replace(leader=1, isr=(1,))
+    elsewhere = line(5000, "isr_asked", 3, leader=3, isr=(3, 1))
+    assert only(failovers(rows[:2], states, events, changes=[elsewhere])).strategy == "unclean"
 
 
 def test_a_preferred_leader_is_no_failure():

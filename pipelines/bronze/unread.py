@@ -1,0 +1,45 @@
+"""How much text a run has before it, as far as the sizes of files tell: asked before Spark starts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines.delta_log import read_log, table_version
+from pipelines.parquet import read_files
+from schemas.bronze import LOG_FILES
+from schemas.state import REPLAYS
+from schemas.table import TableSpec
+
+#: What the brokers' logs shrink by: 11 to 27 times, those of the corpora.
+_COMPRESSED_BY = 20
+_COMPRESSED = re.compile(r".+\.(?:gz|bz2|xz|zst|lz4|zip|tgz|tbz2?|txz|tzst)", re.IGNORECASE)
+
+
+def new_bytes(files: Iterable[str], lake: Path) -> int:
+    """Text in files that the lake does not know by their name and size."""
+    known = {(row["path"], row["size_bytes"]) for row in _rows(lake, LOG_FILES, "path", "size_bytes")}
+    bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
+    sizes = ((path, os.path.getsize(path)) for path in files if path not in bundles)
+    return sum(_text_bytes(*file) for file in sizes if file not in known)
+
+
+def waiting_bytes(lake: Path) -> int:
+    """Text in files that the lake has and no replay has read."""
+    replayed = {file_id for row in _rows(lake, REPLAYS, "file_ids") for file_id in row["file_ids"]}
+    rows = _rows(lake, LOG_FILES, "file_id", "path", "size_bytes")
+    return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
+
+
+def _text_bytes(path: str, size_bytes: int) -> int:
+    return size_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else size_bytes
+
+
+def _rows(lake: Path, spec: TableSpec, *columns: str) -> Iterator[dict[str, Any]]:
+    folder = lake / spec.layer / spec.name
+    if table_version(folder) is not None:
+        files = [folder / file.path for file in read_log(folder).files]
+        yield from read_files(spec, files, columns).to_pylist()
