@@ -119,7 +119,7 @@ class Premises:
         """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
         lag = self.contexts.lag_times_max_us(*broker)
         parts: list[object] = [
-            self.contexts.versions.get(broker),
+            [era for era in self.contexts.eras.get(broker, ()) if era[0] < before_us],
             lag[-1][1] if lag else None,
             self.contexts.settle_us,
         ]

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pipelines.replay.kernel import Context
@@ -73,10 +74,14 @@ LOG_ALL: Final = "log_all"
 #: Entity of dynamic values for all brokers.
 ALL_BROKERS: Final = "<default>"
 
+_EVER_US: Final = 1 << 62
 #: (instant in microseconds, value) in time order.
 History = tuple[tuple[int, str], ...]
 #: The same for an override; None from when it is not set any more.
 Overrides = tuple[tuple[int, str | None], ...]
+
+#: Spans of time (microseconds, end exclusive) by (cluster, broker).
+Spans = dict[tuple[str, int], list[tuple[int, int]]]
 
 
 class ConfigLine(NamedTuple):
@@ -119,9 +124,13 @@ class Contexts:
         told = self.starts.get(broker)
         return value_at(told, time_us) if told else self.versions.get(broker)
 
-    def of(self, cluster_id: str, broker_id: int, topic: str) -> Context:
-        """Context of a topic's partitions on a broker."""
-        rules = rules_for(self.likely_versions.get((cluster_id, broker_id)))
+    def of(self, cluster_id: str, broker_id: int, topic: str, version: str | None = None) -> Context:
+        """Context of a topic's partitions on a broker.
+
+        Args:
+            version: that it runs; its last one if not given.
+        """
+        rules = rules_for(version or self.likely_versions.get((cluster_id, broker_id)))
         lag = self.lag_times_max_us(cluster_id, broker_id)
         return Context(
             broker_id=broker_id,
@@ -149,6 +158,27 @@ class Contexts:
         """
         spoken = {broker: told[0][1] for broker, told in self.settings(PROTOCOL_VERSION).items() if told}
         return spoken | dict(self.versions)
+
+    @cached_property
+    def eras(self) -> dict[tuple[str, int], History]:
+        """The versions that a broker runs, to predict with, each from when it began to; the first one from ever.
+
+        A broker has another version only after a start, when it leads nothing and nothing waits at it.
+        """
+        eras: dict[tuple[str, int], History] = {broker: ((0, text),) for broker, text in self.likely_versions.items()}
+        for broker, starts in self.starts.items():
+            changes = [start for before, start in pairwise(starts) if start[1] != before[1]]
+            eras[broker] = ((0, starts[0][1]), *changes)
+        return eras
+
+    def spans(self, holds: Callable[[Rules], bool]) -> Spans:
+        """By broker, from when until when (exclusive) it ran versions whose rules are so; only those that ever did."""
+        spans: Spans = {}
+        for broker, eras in self.eras.items():
+            for (since_us, version), (until_us, _) in pairwise((*eras, (_EVER_US, ""))):
+                if holds(rules_for(version)):
+                    spans.setdefault(broker, []).append((since_us, until_us))
+        return spans
 
     def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
         """A topic's value as time goes, as a broker knew it: its override where it has one, else the broker's value.

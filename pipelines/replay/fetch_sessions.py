@@ -80,7 +80,7 @@ class FetchSession:
     """
 
     def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+        self.rules = rules
         self._positions: dict[Key, Position] = {}
         self._active: set[Key] = set()
         self._filled: set[Key] = set()
@@ -122,7 +122,7 @@ class FetchSession:
 
     def freeze(self) -> bytes:
         """This session, to go on from with `thawed`."""
-        return _FREEZER.freeze(self, (self._rules,))
+        return _FREEZER.freeze(self, (self.rules,))
 
     @classmethod
     def thawed(cls, frozen: bytes, rules: Rules) -> FetchSession:
@@ -207,7 +207,7 @@ class FetchSession:
             self._active.add(key)
             (self._behind.add if offset < self._segments.get(key, 0) else self._behind.discard)(key)
         asked = Asked(event, self._active, partial=not self._known)
-        asked.told = reason_told(event, self._rules)
+        asked.told = reason_told(event, self.rules)
         self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
         if asked.told is None and (event.min_bytes or 0) > 1:
             asked.entries += self._before_leadership(event)
@@ -315,12 +315,12 @@ class FetchSession:
     def _fence(self, key: Key, event: SessionEvent) -> None:
         """The leader leads on in a newer epoch, and has no fetch checked for it (``Partition.makeLeader``): whoever
         names the older one is fenced when an append or the high watermark next has it checked."""
-        if not self._names_epochs or not self._rules.fences_leader_epochs:
+        if not self._names_epochs or not self.rules.fences_leader_epochs:
             return
         for asked in self._asked:
             fetch = asked.fetch
             in_session = fetch.session_epoch is not None and fetch.session_epoch > 0
-            forgotten = in_session and not self._rules.sessions_keep_leader_epochs
+            forgotten = in_session and not self.rules.sessions_keep_leader_epochs
             if asked.told is None and asked.fenced is None and key in asked.active and not forgotten:
                 asked.fenced = key, event.time_us
 
@@ -361,7 +361,7 @@ class FetchSession:
 
     def _cause_of_end(self) -> str:
         """An epoch in the request is compared first, so whoever names one is fenced (KIP-320, since 2.1)."""
-        return o.FENCED_EPOCH if self._names_epochs and self._rules.fences_leader_epochs else o.LEADERSHIP_LOST
+        return o.FENCED_EPOCH if self._names_epochs and self.rules.fences_leader_epochs else o.LEADERSHIP_LOST
 
     def _readable(self, key: Key, position: Position, entry: Entry) -> None:
         if entry.estimated or entry.base_offset >= position.offset:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -11,13 +9,13 @@ from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.premises_stage import topic_names
 from pipelines.replay import outcome as o
+from pipelines.replay.context import Spans
 from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, operation_id
-from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE
 from pipelines.replay.window import WHOLE, Bounds
 from pipelines.replay.window import Window as Part
-from pipelines.shapes import Value, look_up, shaped
+from pipelines.shapes import Value, in_spans, look_up, shaped
 from schemas import session_events as s
 from schemas import silver
 from schemas.fields import spark_types
@@ -60,8 +58,7 @@ def fetch_timeline(lake: Lake, wakes: DataFrame, premises: Premises, window: Par
     requests = _requests(lake, window)
     readers = _named(lake, premises, watches(requests, window))
     events = _fetches(requests).unionByName(_wakes(_watched(wakes, readers)))
-    versions = premises.contexts.likely_versions
-    moved = [key for key, version in versions.items() if rules_for(version).answers_fetches_for_high_watermark]
+    moved = premises.contexts.spans(lambda rules: rules.answers_fetches_for_high_watermark)
     if moved:
         events = events.unionByName(_commits(wakes, readers, moved))
     events = events.withColumn("carried", F.lit(None).cast("binary"))
@@ -285,10 +282,9 @@ def _wakes(watched: DataFrame) -> DataFrame:
     )
 
 
-def _commits(wakes: DataFrame, watches: DataFrame, brokers: list[tuple[str, int]]) -> DataFrame:
-    """Moves of the high watermark for followers, at brokers whose version answers their fetches for it."""
-    at = [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in brokers]
-    moves = wakes.where((F.col("wake") == BATCH) & reduce(lambda x, y: x | y, at))
+def _commits(wakes: DataFrame, watches: DataFrame, answering: Spans) -> DataFrame:
+    """Moves of the high watermark for followers, while their broker's version answers their fetches for it."""
+    moves = wakes.where((F.col("wake") == BATCH) & in_spans(answering, F.col("committed_lowest_us")))
     moves = moves.withColumns({"follower": F.lit(True), "earliest_us": F.col("committed_lowest_us")})
     return _event(
         in_time(moves, watches),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Final
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
-from pipelines.replay.context import Contexts
+from pipelines.replay.context import Contexts, value_at
 from pipelines.replay.isr_events import RANK as ISR_CHANGES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
@@ -96,6 +98,7 @@ class PartitionWorker:
         contexts: versions and settings.
         evidence: by (cluster, broker).
         sealed_us: by (cluster, broker), up to where the replay is final, exclusive.
+        since_us: by (cluster, broker), the seal as of which folds are carried.
     """
 
     def __init__(
@@ -103,10 +106,12 @@ class PartitionWorker:
         contexts: Contexts,
         evidence: Mapping[tuple[str, int], IsrEvidence],
         sealed_us: Mapping[tuple[str, int], int],
+        since_us: Mapping[tuple[str, int], int] = MappingProxyType({}),
     ) -> None:
         self._contexts = contexts
         self._evidence = evidence
         self._sealed_us = sealed_us
+        self._since_us = since_us
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES`, the fields of `Event`, ``carried``."""
@@ -118,7 +123,10 @@ class PartitionWorker:
     def replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
         """Fold the events of one key; give the blobs that are full by then."""
         cluster_id, topic, _, broker_id = key
-        context = self._contexts.of(cluster_id, broker_id, topic)
+        since_us = self._since_us.get((cluster_id, broker_id), 0)
+        eras = self._contexts.eras.get((cluster_id, broker_id), ())
+        context = self._contexts.of(cluster_id, broker_id, topic, value_at(eras, since_us))
+        later = deque(era for era in eras if era[0] > since_us)
         evidence = self._evidence.get((cluster_id, broker_id)) or IsrEvidence()
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         fold = PartitionFold(context, evidence)
@@ -128,6 +136,15 @@ class PartitionWorker:
                 if frozen is not None:
                     fold = PartitionFold.thawed(frozen, context, evidence)
                 continue
+            while later and event.time_us >= later[0][0]:
+                # The broker was stopped and started as another version: nothing has waited through that.
+                began_us, version = later.popleft()
+                if rows.final and sealed_us is not None and sealed_us < began_us:
+                    rows.seal(fold, sealed_us)
+                for output in fold.finish():
+                    rows.add(output, began_us)
+                context = self._contexts.of(cluster_id, broker_id, topic, version)
+                fold = PartitionFold(context, evidence)
             if rows.final and sealed_us is not None and event.time_us >= sealed_us:
                 rows.seal(fold, sealed_us)
             for output in fold.observe(event):

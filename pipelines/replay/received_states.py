@@ -8,13 +8,11 @@ refuses it, but not that it was made (``Partition.updateIsr``, INFO since 2.4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
-
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.replay.versions import rules_for
+from pipelines.replay.context import Contexts
+from pipelines.shapes import in_spans
 
 _KEY = ("cluster_id", "topic", "partition", "broker_id")
 _STARTS = ("leader_start", "follower_start")
@@ -53,14 +51,13 @@ def with_received_states(leadership: DataFrame) -> DataFrame:
     return filled.unionByName(taken_up).drop("last", "newest", "told")
 
 
-def with_made_changes(changes: DataFrame, versions: Mapping[tuple[str, int], str]) -> DataFrame:
+def with_made_changes(changes: DataFrame, contexts: Contexts) -> DataFrame:
     """Changes of ISRs, with a committed one for each that a broker of up to 2.3 made and that was not refused.
 
     Args:
         changes: rows of ``silver.isr_changes``.
-        versions: Kafka version by (cluster, broker).
     """
-    silent = [key for key, version in versions.items() if not rules_for(version).logs_isr_commits]
+    silent = contexts.spans(lambda rules: not rules.logs_isr_commits)
     if not silent:
         return changes
     ordered = Window.partitionBy(*_KEY).orderBy("time", "file_id", "byte_offset")
@@ -68,6 +65,5 @@ def with_made_changes(changes: DataFrame, versions: Mapping[tuple[str, int], str
     rows = changes.withColumns({"answer": answer, "answered": answered - F.unix_micros("time")})
     told = F.col("answer").isin("refused", "committed") & (F.col("answered") <= _ANSWERED_US)
     made = rows.where(F.col("change").isin("shrink", "expand") & ~F.coalesce(told, F.lit(False)))
-    is_silent = [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in silent]
-    made = made.where(reduce(lambda left, right: left | right, is_silent)).withColumn("change", F.lit("committed"))
+    made = made.where(in_spans(silent, F.unix_micros("time"))).withColumn("change", F.lit("committed"))
     return rows.unionByName(made).drop("answer", "answered")

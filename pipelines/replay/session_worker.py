@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
+from pipelines.replay.context import History, value_at
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
-from schemas.session_events import NAMED, Origin, SessionEvent
+from schemas.session_events import FETCH, NAMED, Origin, SessionEvent
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
 #: The session as of the seal, with the fetches that it holds and the time of its last event.
@@ -40,18 +41,18 @@ class SessionWorker:
 
     Args:
         limits: how fetches are judged.
-        versions: Kafka version by (cluster, broker).
+        eras: the versions that each (cluster, broker) ran, by when it began to.
         sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
     """
 
     def __init__(
         self,
         limits: Tolerances,
-        versions: Mapping[tuple[str, int], str],
+        eras: Mapping[tuple[str, int], History],
         sealed_us: Mapping[tuple[str, int], int],
     ) -> None:
         self._limits = limits
-        self._versions = versions
+        self._eras = eras
         self._sealed_us = sealed_us
 
     def __call__(self, batches: Batches) -> Batches:
@@ -63,7 +64,8 @@ class SessionWorker:
 
     def _replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
         cluster_id, broker_id, _ = key
-        rules = rules_for(self._versions.get((cluster_id, broker_id)))
+        eras = self._eras.get((cluster_id, broker_id), ())
+        rules = rules_for(value_at(eras, 0))
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         session = FetchSession(rules)
         rows = _Rows(key, tables, self._limits)
@@ -77,6 +79,8 @@ class SessionWorker:
             if sealed_us is not None and event.time_us >= sealed_us:
                 _seal(key, session, sealed_us, tables)
                 sealed_us = None
+            if len(eras) > 1 and event.kind == FETCH:
+                session.rules = rules_for(value_at(eras, event.time_us))
             for outcome in session.observe(event):
                 rows.add(outcome)
             if tables.full:

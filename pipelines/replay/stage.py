@@ -19,7 +19,7 @@ from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.replay import coordinators
 from pipelines.replay import fetch_timeline as fetches
-from pipelines.replay.context import Contexts
+from pipelines.replay.context import Contexts, History, value_at
 from pipelines.replay.isr_stage import Evidences, collect_evidence, isr_events
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
@@ -152,7 +152,8 @@ def replay_partitions(
         # The operator has the folds as its state.
         events = events.unionByName(folds.drop("carried") if is_stateful else folds, allowMissingColumns=True)
     evidence = collect_evidence(lake, premises, window) if evidence is None else evidence
-    worker = PartitionWorker(premises.contexts, evidence, window.until)
+    since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
+    worker = PartitionWorker(premises.contexts, evidence, window.until, since_us)
     if is_stateful:
         return stateful_fold(events, folds, worker)
     return fold(events, KEY, ORDER, (*EVENT_TYPES, "carried"), worker)
@@ -223,7 +224,7 @@ def _produces(
         F.collect_list(F.struct("topic", "partition", *OUTCOME_TYPES)).alias("outcomes")
     )
     joined = requests.join(by_request, ["cluster_id", "broker_id", "operation_id"], "left")
-    return joined.mapInArrow(_operations(limits, contexts.likely_versions), BLOBS)
+    return joined.mapInArrow(_operations(limits, contexts.eras), BLOBS)
 
 
 def _sessions(
@@ -239,7 +240,7 @@ def _sessions(
     if events is None:
         return None
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
-    worker = SessionWorker(limits, premises.contexts.likely_versions, sealed_us)
+    worker = SessionWorker(limits, premises.contexts.eras, sealed_us)
     return fold(events, fetches.KEY, fetches.ORDER, (*fetches.EVENT_TYPES, "carried"), worker)
 
 
@@ -269,7 +270,7 @@ def _waiting(rows: DataFrame) -> DataFrame:
     )
 
 
-def _operations(limits: Tolerances, versions: Mapping[Broker, str]) -> Callable[[Batches], Batches]:
+def _operations(limits: Tolerances, eras: Mapping[Broker, History]) -> Callable[[Batches], Batches]:
     def build(batches: Batches) -> Batches:
         tables = Tables(OPERATION_SHAPES)
         for batch in batches:
@@ -279,7 +280,7 @@ def _operations(limits: Tolerances, versions: Mapping[Broker, str]) -> Callable[
             ):
                 row = dict(zip(_REPEATED, values, strict=True))
                 request = row | {"handled_us": handled_us, "completed_us": completed_us, "partitions": partitions}
-                version = versions.get((row["cluster_id"], row["broker_id"]))
+                version = value_at(eras.get((row["cluster_id"], row["broker_id"]), ()), row["line_time"])
                 operation = produce_operation(request, outcomes or [], limits, version)
                 row |= _columns(operation)
                 tables.add_named(table_of(row), row)

@@ -13,12 +13,12 @@ from pipelines.premises import Premises
 from pipelines.premises_stage import topic_names
 from pipelines.replay import coordinators
 from pipelines.replay.chains import FETCH_INSTANTS, carried_fetches, chained
+from pipelines.replay.context import Contexts, Spans
 from pipelines.replay.partition_ends import partition_ends, with_assigned_replicas
 from pipelines.replay.received_states import with_made_changes, with_received_states
 from pipelines.replay.step_down import with_step_down
-from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
-from pipelines.shapes import Value, look_up, shaped
+from pipelines.shapes import Value, in_spans, look_up, shaped
 from schemas import events as e
 from schemas import silver
 from schemas.fields import spark_types
@@ -52,7 +52,7 @@ def timeline(lake: Lake, premises: Premises, tier_max: str = "T3", window: Windo
     """
     parts = [
         *_leadership(lake),
-        *_isr(lake, premises.contexts.likely_versions),
+        *_isr(lake, premises.contexts),
         *_rolls(lake, window),
         *_fetches(lake, premises, window),
         *_appends_of_requests(lake, premises, window),
@@ -138,11 +138,11 @@ def _restarts(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
     return [_event(joined, e.LEADER_END, time_us=_micros("time"), earliest_us=_micros("time"))]
 
 
-def _isr(lake: Lake, versions: Versions) -> list[DataFrame]:
+def _isr(lake: Lake, contexts: Contexts) -> list[DataFrame]:
     rows = _rows(lake, silver.ISR_CHANGES)
     if rows is None:
         return []
-    rows = with_made_changes(rows, versions).where(F.col("change").isin("committed", "shrink"))
+    rows = with_made_changes(rows, contexts).where(F.col("change").isin("committed", "shrink"))
     committed = F.col("change") == "committed"
     return [
         _event(
@@ -226,8 +226,7 @@ def _appends_of_requests(lake: Lake, premises: Premises, window: Window) -> list
     produces = _rows(lake, silver.PRODUCE_REQUESTS)
     if produces is not None:
         produces = with_topic_names(lake, premises, window.sealed.rows(produces, "handled_time"))
-        versions = premises.contexts.likely_versions
-        silent = [key for key, version in versions.items() if not rules_for(version).logs_transactional_ids]
+        silent = premises.contexts.spans(lambda rules: not rules.logs_transactional_ids)
         if silent and requests is not None:
             produces = _with_inferred_producers(produces, requests, silent)
         made.append(
@@ -258,15 +257,12 @@ def _appends_of_requests(lake: Lake, premises: Premises, window: Window) -> list
     return made
 
 
-def _with_inferred_producers(produces: DataFrame, requests: DataFrame, silent: list[tuple[str, int]]) -> DataFrame:
+def _with_inferred_producers(produces: DataFrame, requests: DataFrame, silent: Spans) -> DataFrame:
     """Transactional ids of produces to brokers that do not log them, where the client tells."""
     clients = coordinators.transactional_clients(requests)
     rows = produces.withColumn("remote_host", coordinators.remote_host())
     rows = rows.join(F.broadcast(clients), ["cluster_id", "client_id", "remote_host"], "left")
-    is_silent = reduce(
-        lambda left, right: left | right,
-        [(F.col("cluster_id") == cluster) & (F.col("broker_id") == broker) for cluster, broker in silent],
-    )
+    is_silent = in_spans(silent, _micros("handled_time"))
     return rows.withColumn("transactional_id", F.coalesce("transactional_id", F.when(is_silent, F.col("inferred_id"))))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pipelines.replay.context import Contexts
 from pipelines.replay.received_states import with_made_changes, with_received_states
 from schemas import silver
 from schemas.table import TableSpec
@@ -69,6 +70,6 @@ def test_a_change_that_was_not_refused_was_made(spark: SparkSession):
         {"second": 20, "change": "expand", "isr": [3, 1], "previous_isr": [3]},
         {"second": 21, "change": "refused"},
     )
-    assert with_made_changes(changes, {("c", 3): "2.4.1"}).count() == 3
-    made = with_made_changes(changes, {("c", 3): "2.3.1"}).where("change = 'committed'").collect()
+    assert with_made_changes(changes, Contexts({("c", 3): "2.4.1"})).count() == 3
+    made = with_made_changes(changes, Contexts({("c", 3): "2.3.1"})).where("change = 'committed'").collect()
     assert [(row["time"].timestamp(), row["isr"]) for row in made] == [(1, [3])]

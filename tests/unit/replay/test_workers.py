@@ -167,7 +167,7 @@ def test_sessions(logged: Logged, sealed_us: int) -> None:
         rows = [] if frozen is None else [(*key, *SessionEvent(-1, w.CARRIED)[:-1], *ORIGIN, frozen)]
         rows += [(*key, *event[:-1], *event.origin, None) for event in given_events]
         types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
-        return tables(w.SessionWorker(LIMITS, {("c", 1): "3.9.1"}, {("c", 1): sealed_us}), batches(types, rows))
+        return tables(w.SessionWorker(LIMITS, {("c", 1): ((0, "3.9.1"),)}, {("c", 1): sealed_us}), batches(types, rows))
 
     def values(rows: Rows) -> list[dict[str, Any]]:
         assert all(table_of(row) == table for table in OPERATION_SHAPES for row in rows[table])
