@@ -190,3 +190,12 @@ def test_a_broker_that_was_upgraded_ran_each_version_from_its_start_on():
         *(None, "2.3.1", "2.3.1", "2.8.2")
     ]
     assert contexts.version_at(("c", 2), 50) is None
+    assert contexts.eras == {("c", 1): ((0, "2.3.1"), (500, "2.8.2"))}
+    assert contexts.spans(lambda rules: rules.version < (2, 4, 0)) == {("c", 1): [(0, 500)]}
+    assert contexts.spans(lambda rules: rules.version > (3, 0, 0)) == {}
+
+
+def test_a_start_as_the_same_version_begins_no_era():
+    contexts = contexts_of({("c", 1): ((100, "2.8.2"), (500, "2.8.2"), (900, "3.0.0"), (950, "3.0.0"))}, {}, 0)
+    assert contexts.eras == {("c", 1): ((0, "2.8.2"), (900, "3.0.0"))}
+    assert Contexts({("c", 2): "4.0.0"}).eras == {("c", 2): ((0, "4.0.0"),)}

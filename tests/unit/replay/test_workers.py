@@ -79,7 +79,13 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def of_partitions(logged: Logged, since_us: int = 0, until_us: int | None = None, folds: Rows | None = None) -> Rows:
+def of_partitions(
+    logged: Logged,
+    since_us: int = 0,
+    until_us: int | None = None,
+    folds: Rows | None = None,
+    contexts: Contexts = CONTEXTS,
+) -> Rows:
     sealed = {} if until_us is None else {("c", 1): until_us}
     rows = []
     for partition, events in sorted(logged.partitions.items()):
@@ -88,7 +94,7 @@ def of_partitions(logged: Logged, since_us: int = 0, until_us: int | None = None
             if fold["partition"] == partition:
                 rows.append((*key, *Event(-1, p.CARRIED, -1), fold["frozen"]))
         rows += [(*key, *event, None) for event in events if event.time_us >= since_us]
-    worker = p.PartitionWorker(CONTEXTS, {}, sealed)
+    worker = p.PartitionWorker(contexts, {}, sealed, {("c", 1): since_us})
     return tables(worker, batches(p.KEY_TYPES | EVENT_TYPES | {"carried": "binary"}, rows))
 
 
@@ -102,12 +108,6 @@ def test_partitions(logged: Logged, sealed_us: int) -> None:
         expected += [p.outcome_values(output) for output in given_outputs if isinstance(output, PartitionOutcome)]
     whole = of_partitions(logged, until_us=sealed_us)
 
-    def outcomes(rows: Rows) -> list[tuple[Any, ...]]:
-        return [
-            tuple(tuple(row[name]) if isinstance(row[name], list) else row[name] for name in p.OUTCOME_TYPES)
-            for row in rows[p.OUTCOMES]
-        ]
-
     assert outcomes(whole) == expected
     rest = of_partitions(logged, since_us=sealed_us, until_us=UNTIL_MS * 10_000, folds=whole)
     for table in (p.OUTCOMES, p.WAKES):
@@ -118,6 +118,32 @@ def test_partitions(logged: Logged, sealed_us: int) -> None:
     assert min((row["waiting_us"] for row in whole[p.OPEN] if row["waiting_us"]), default=None) == (
         min(open_us, default=None)
     )
+
+
+def outcomes(rows: Rows) -> list[tuple[Any, ...]]:
+    return [
+        tuple(tuple(row[name]) if isinstance(row[name], list) else row[name] for name in p.OUTCOME_TYPES)
+        for row in rows[p.OUTCOMES]
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters(), st.integers(1, UNTIL_MS * 1_000), st.integers(1, UNTIL_MS * 1_000))
+def test_each_version_of_a_broker_has_its_own_rules(logged: Logged, upgraded_us: int, sealed_us: int) -> None:
+    contexts = Contexts({("c", 1): "4.0.0"}, starts={("c", 1): ((0, "2.3.1"), (upgraded_us, "4.0.0"))})
+    expected = []
+    for _, events in sorted(logged.partitions.items()):
+        for version, is_later in (("2.3.1", False), ("4.0.0", True)):
+            fold = PartitionFold(contexts.of("c", 1, TOPIC, version), IsrEvidence())
+            era = [event for event in events if (event.time_us >= upgraded_us) == is_later]
+            given_outputs = [*(output for event in era for output in fold.observe(event)), *fold.finish()]
+            expected += [p.outcome_values(output) for output in given_outputs if isinstance(output, PartitionOutcome)]
+    whole = of_partitions(logged, until_us=sealed_us, contexts=contexts)
+    assert outcomes(whole) == expected
+    rest = of_partitions(logged, sealed_us, UNTIL_MS * 10_000, whole, contexts)
+    for table in (p.OUTCOMES, p.WAKES):
+        undecided = [{**row, "final": None} for row in whole[table] if not row["final"]]
+        assert [{**row, "final": None} for row in rest[table]] == undecided
 
 
 class OfOneKey(StatefulPartitions):
@@ -183,3 +209,19 @@ def test_sessions(logged: Logged, sealed_us: int) -> None:
         count = len(values(rest))
         assert values(rest) == (expected[-count:] if count else [])
         assert fold["pending"] <= count
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters())
+def test_a_fetch_is_judged_by_the_version_that_took_it_up(logged: Logged) -> None:
+    _, wakes = replay(logged, "3.9.1")
+    events = [event._replace(origin=ORIGIN) for event in session_events(logged, wakes, FOLLOWER_CONNECTION)]
+    key, types = ("c", 1, FOLLOWER_CONNECTION), w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
+    rows = [(*key, *event[:-1], *event.origin, None) for event in events]
+
+    def fetches(*eras: tuple[int, str]) -> Rows:
+        return tables(w.SessionWorker(LIMITS, {("c", 1): eras}, {}), batches(types, rows))
+
+    never_us = UNTIL_MS * 10_000
+    assert fetches((0, "0.10.2"), (1, "3.9.1")) == fetches((0, "3.9.1"))
+    assert fetches((0, "0.10.2"), (never_us, "3.9.1")) == fetches((0, "0.10.2"))
