@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,10 +64,10 @@ class Run:
 def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
-    text_bytes = _look(run, logs)
+    files = _look(run, logs)
     make_report_folder(run.out)
     make_lake(run.lake)
-    with written(run, "audit", text_bytes) as lake:
+    with written(run, "audit", lambda: new_bytes(files, run.lake)) as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
         if run.config.quality.enabled:
@@ -80,23 +80,23 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
 
 def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
     """Files to bronze."""
-    text_bytes = _look(run, logs)
+    files = _look(run, logs)
     make_lake(run.lake)
-    with written(run, "ingest", text_bytes) as lake:
+    with written(run, "ingest", lambda: new_bytes(files, run.lake)) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
 
 def parse(run: Run) -> ExitCode:
     """Bronze to silver."""
-    with written(run, "parse", waiting_bytes(run.lake)) as lake:
+    with written(run, "parse", lambda: waiting_bytes(run.lake)) as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
     """Silver to gold."""
-    with written(run, "replay", waiting_bytes(run.lake)) as lake:
+    with written(run, "replay", lambda: waiting_bytes(run.lake)) as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
@@ -128,17 +128,21 @@ def gate(run: Run, fail_on: str) -> ExitCode:
     return gate_code(judged, fail_on)
 
 
-def _look(run: Run, logs: Sequence[Path]) -> int:
-    """Told before Spark starts: an input that is missing, or holds no log. Gives how much text is new."""
-    return new_bytes(discover(logs, run.config.ingest.include, run.config.ingest.exclude).files, run.lake)
+def _look(run: Run, logs: Sequence[Path]) -> Sequence[str]:
+    """Told before Spark starts: an input that is missing, or holds no log. Gives the files."""
+    return discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
+
+
+def _nothing() -> int:
+    return 0
 
 
 @contextmanager
-def written(run: Run, verb: str, text_bytes: int = 0) -> Iterator[Lake]:
+def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts.
 
     Args:
-        text_bytes: how much text the verb has before it, roughly.
+        text_bytes: tells how much text the verb has before it, roughly.
     """
     if not run.lake.is_dir():
         raise no_lake(run.lake)
@@ -151,13 +155,13 @@ def written(run: Run, verb: str, text_bytes: int = 0) -> Iterator[Lake]:
 
 
 @contextmanager
-def lake_of(run: Run, text_bytes: int = 0) -> Iterator[Lake]:
+def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake]:
     """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
-            spark = build_session(run.config, "highwater", text_bytes)
+            spark = build_session(run.config, "highwater", text_bytes())
         try:
             yield Lake(spark, run.lake)
         finally:

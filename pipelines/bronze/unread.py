@@ -23,7 +23,7 @@ def new_bytes(files: Iterable[str], lake: Path) -> int:
     """Text in files that the lake does not know by their name and size."""
     known = {(row["path"], row["size_bytes"]) for row in _rows(lake, LOG_FILES, "path", "size_bytes")}
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
-    sizes = ((path, os.path.getsize(path)) for path in files if path not in bundles)
+    sizes = ((path, _size_bytes(path)) for path in files if path not in bundles)
     return sum(_text_bytes(*file) for file in sizes if file not in known)
 
 
@@ -32,6 +32,13 @@ def waiting_bytes(lake: Path) -> int:
     replayed = {file_id for row in _rows(lake, REPLAYS, "file_ids") for file_id in row["file_ids"]}
     rows = _rows(lake, LOG_FILES, "file_id", "path", "size_bytes")
     return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
+
+
+def _size_bytes(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:  # gone since it was listed: whoever opens it says so
+        return 0
 
 
 def _text_bytes(path: str, size_bytes: int) -> int:

@@ -39,6 +39,10 @@ def test_without_a_lake_all_text_is_new_and_what_is_compressed_counts_more(logs:
     assert waiting_bytes(tmp_path / "lake") == 0
 
 
+def test_a_file_that_is_gone_by_now_counts_nothing(logs: list[str], tmp_path: Path) -> None:
+    assert new_bytes([*logs[:1], str(tmp_path / "gone.log")], tmp_path / "lake") == 100
+
+
 def test_files_of_the_same_name_and_size_are_not_new(logs: list[str], tmp_path: Path) -> None:
     rows = [file_row("a", logs[0], 100), file_row("b", logs[1], 39), file_row("c", f"{logs[3]}!/server.log", 70)]
     store(tmp_path / "lake", LOG_FILES, rows)
