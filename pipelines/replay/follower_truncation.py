@@ -50,6 +50,10 @@ _ROUNDS_MAX = 64
 _CORRECT = Rules((2, 0, 1))
 
 
+#: Rules by broker and instant, microseconds.
+RulesOf = Callable[[int, int], Rules]
+
+
 def effective_rules(rules: Rules, protocol: str | None) -> Rules:
     """The rules for truncation under an inter-broker protocol older than the code.
 
@@ -63,12 +67,12 @@ def effective_rules(rules: Rules, protocol: str | None) -> Rules:
     return Rules(min(rules.version, (2, 7, 2))) if spoken < (2, 7, 0) else rules
 
 
-def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: Callable[[int], Rules]) -> Iterator[dict[str, Any]]:
+def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> Iterator[dict[str, Any]]:
     """Rows of ``gold.replica_truncations`` without cluster and partition; instants are ``_us`` integers.
 
     Args:
         replicas: tenures of the partition by broker, as `pipelines.replay.follower.tenures` gives them.
-        rules_of: rules of a broker (`effective_rules`).
+        rules_of: rules of a broker at an instant (`effective_rules`).
     """
     replay = _Replay(replicas, rules_of)
     made: dict[int, list[dict[str, Any]]] = {broker: [] for broker in replicas}
@@ -82,7 +86,7 @@ def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: Callable[[int],
 class _Replay:
     """Epochs of all replicas of a partition, as tenures go by."""
 
-    def __init__(self, replicas: dict[int, list[Tenure]], rules_of: Callable[[int], Rules]) -> None:
+    def __init__(self, replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> None:
         self._replicas = replicas
         self._rules_of = rules_of
         self._own: dict[int, EpochHistory] = {}
@@ -119,7 +123,7 @@ class _Replay:
         return [tenure for _, tenure in sorted(placed, key=lambda item: item[0])]
 
     def observe(self, tenure: Tenure) -> list[dict[str, Any]]:
-        broker, rules = tenure.broker_id, self._rules_of(tenure.broker_id)
+        broker, rules = tenure.broker_id, self._rules_of(tenure.broker_id, tenure.started_us)
         if tenure.leader is None and tenure.leader_epoch is not None:
             tenure.leader = self._leader_of.get(tenure.leader_epoch)
         own = self._own.get(broker, UNKNOWN)

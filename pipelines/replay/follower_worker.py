@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from pipelines.blobs import Batches, Tables
 from pipelines.groups import Columns, groups
-from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts
+from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
 from pipelines.replay.follower_truncation import effective_rules
 from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
-from pipelines.replay.versions import rules_for
+from pipelines.replay.versions import Rules, rules_for
 from schemas import replicas as r
 
 #: Tables that a worker gives.
@@ -21,7 +22,7 @@ _KEY_WIDTH = 3
 
 def follower_worker(contexts: Contexts) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over events that are sorted by partition."""
-    versions = dict(contexts.versions)
+    eras = {broker: contexts.eras[broker] for broker in contexts.versions}
     protocols, fetchers_of = contexts.settings(PROTOCOL_VERSION), contexts.settings(REPLICA_FETCHERS)
 
     def replay(batches: Batches) -> Batches:
@@ -29,19 +30,15 @@ def follower_worker(contexts: Contexts) -> Callable[[Batches], Batches]:
         for (cluster_id, topic, partition), rows in groups(batches, _KEY_WIDTH, _events):
             events = list(dict.fromkeys(rows))  # two files that overlap tell a line twice
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
-            rules = {
-                broker: effective_rules(rules_for(versions.get((cluster_id, broker))), _latest(cluster_id, broker))
-                for broker in {event.broker_id for event in events}
-            }
-            fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in rules}
-            for kind, values in partition_rows(events, topic, partition, rules, fetchers):
+            fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in {e.broker_id for e in events}}
+            for kind, values in partition_rows(events, topic, partition, partial(rules_of, cluster_id), fetchers):
                 tables.add_named(_TABLES[kind], {**key, **_times(values)})
             yield from tables.take()
         yield from tables.rest()
 
-    def _latest(cluster_id: str, broker_id: int) -> str | None:
-        history = protocols.get((cluster_id, broker_id), ())
-        return history[-1][1] if history else None
+    def rules_of(cluster_id: str, broker_id: int, time_us: int) -> Rules:
+        version = value_at(eras.get((cluster_id, broker_id), ()), time_us)
+        return effective_rules(rules_for(version), value_at(protocols.get((cluster_id, broker_id), ()), time_us))
 
     return replay
 

@@ -8,8 +8,7 @@ from typing import Any
 from pipelines.replay.context import History
 from pipelines.replay.fetchers import fetcher_rows, stays
 from pipelines.replay.follower import by_broker, tenures
-from pipelines.replay.follower_truncation import truncation_rows
-from pipelines.replay.versions import Rules
+from pipelines.replay.follower_truncation import RulesOf, truncation_rows
 from schemas import replicas as r
 from schemas.replicas import ReplicaEvent
 
@@ -21,21 +20,21 @@ def partition_rows(
     events: Iterable[ReplicaEvent],
     topic: str,
     partition: int,
-    rules: Mapping[int, Rules],
+    rules_of: RulesOf,
     fetchers: Mapping[int, History],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(`TRUNCATION`, row of ``gold.replica_truncations``) and (`STAY`, row of ``gold.fetcher_timeline``).
 
     Args:
         events: of all brokers, in any order.
-        rules: by broker; those for truncation (`pipelines.replay.follower_truncation.effective_rules`).
+        rules_of: those for truncation (`pipelines.replay.follower_truncation.effective_rules`).
         fetchers: by broker; histories of ``num.replica.fetchers``.
 
     Returns:
         Rows without cluster, topic and partition; instants are ``_us`` integers.
     """
     brokers = dict(by_broker(events))
-    for values in truncation_rows({broker: tenures(held) for broker, held in brokers.items()}, rules.__getitem__):
+    for values in truncation_rows({broker: tenures(held) for broker, held in brokers.items()}, rules_of):
         yield TRUNCATION, values
     threads = _threads(brokers)
     for broker, held in brokers.items():

@@ -33,7 +33,7 @@ def added(broker_id: int, time_us: int, epoch: int, leader: int, offset: int | N
 
 def rows(events: Iterable[ReplicaEvent], version: str) -> list[dict[str, Any]]:
     lives = {broker: tenures(held) for broker, held in by_broker(events)}
-    made = list(truncation_rows(lives, lambda broker: rules_for(version)))
+    made = list(truncation_rows(lives, lambda broker, time_us: rules_for(version)))
     expected = set(REPLICA_TRUNCATIONS.column_names) - {"cluster_id", "topic", "partition"}
     for row in made:
         assert {name[:-3] + "_time" if name.endswith("_us") else name for name in row} == expected
@@ -251,8 +251,19 @@ def test_the_answer_to_a_question_is_taken_from_the_leader_s_log():
 )
 def test_an_old_inter_broker_protocol_means_old_rules(version: str, protocol: str | None, rule: str):
     lives = {broker: tenures(held) for broker, held in by_broker(FAILOVER)}
-    made = truncation_rows(lives, lambda broker: effective_rules(rules_for(version), protocol))
+    made = truncation_rows(lives, lambda broker, time_us: effective_rules(rules_for(version), protocol))
     assert next(made)["rule"] == rule
+
+
+def test_an_upgraded_follower_has_the_rules_of_its_time():
+    lives = {broker: tenures(held) for broker, held in by_broker(FAILOVER)}
+    first = next(truncation_rows(lives, lambda broker, time_us: rules_for("4.3.1")))
+    begun_us = first["started_us"]
+    for upgraded_us, rule in ((begun_us, "on_fetch"), (begun_us + 1, "leader_epoch_kip279")):
+        made = truncation_rows(
+            lives, lambda broker, time_us, at=upgraded_us: rules_for("2.5.1" if time_us < at else "4.3.1")
+        )
+        assert next(made)["rule"] == rule
 
 
 def test_out_of_range_below_its_own_end_it_truncates_to_the_leader_s():
