@@ -126,7 +126,7 @@ class Leadership:
             self.follower(replica_id)
         for replica_id, follower in self.followers.items():
             follower.caught_up_us = event.time_us if replica_id in (self.isr or ()) else 0
-            follower.last_fetch_us = follower.caught_up_us
+            follower.last_fetch_us = event.time_us if self.rules.epoch_starts_are_fetches else follower.caught_up_us
             follower.leader_end_at_last_fetch = self.end_offset
             follower.proposed = False
             follower.fetched_this_epoch = False

@@ -19,6 +19,15 @@ class LeaderRules(Versioned):
         return self.version >= (0, 10, 2)
 
     @cached_property
+    def epoch_starts_are_fetches(self) -> bool:
+        """The start of an epoch sets the time of each replica's last fetch, also outside the ISR.
+
+        So a replica that had all there was, and fetches once more as it is stopped, counts as caught up then. Up to 3.2
+        (``Replica.resetLastCaughtUpTime``; commit a5f7c82a867 resets only those in the ISR).
+        """
+        return self.version < (3, 3, 0)
+
+    @cached_property
     def knows_retries(self) -> bool:
         """A batch that an idempotent producer sends again is recognised, and not appended again.
 

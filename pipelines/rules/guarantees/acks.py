@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.completeness import isr_known
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -19,8 +19,6 @@ class _Early(Checker):
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
-            return
-        if _upgraded_since(self._settings, fact):
             return
         known = _isr_known(self._history, fact)
         message = (
@@ -35,8 +33,6 @@ class _Late(Checker):
         self.checked += 1
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
             return  # Whom it waited for was guessed, or where its records went: then nothing was due.
-        if _upgraded_since(self._settings, fact):
-            return
         reason, bug, api = (fact.detail or "||").split("|")
         if reason != "lost_wake_up":
             return
@@ -68,14 +64,6 @@ class _Late(Checker):
         if fact.broker_id is None:
             return None
         return self._settings.min_insync_replicas(fact.broker_id, fact.latest_us or fact.time_us)
-
-
-def _upgraded_since(settings: Settings, fact: Fact) -> bool:
-    """The broker runs another release by now, by whose rules all of its log is replayed."""
-    if fact.broker_id is None:
-        return False
-    then = settings.version(fact.broker_id, fact.time_us)
-    return then is not None and then != settings.version(fact.broker_id, a.NO_TIME_US)
 
 
 def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None:
