@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -30,7 +31,7 @@ from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
 from schemas.events import Event
 from schemas.gold import DELAYED_OPERATIONS
-from schemas.session_events import Origin, SessionEvent
+from schemas.session_events import FETCH, Origin, SessionEvent
 from tests.unit.replay.cluster import TOPIC, Logged
 from tests.unit.replay.test_cluster_properties import (
     FOLLOWER_CONNECTION,
@@ -211,17 +212,18 @@ def test_sessions(logged: Logged, sealed_us: int) -> None:
         assert fold["pending"] <= count
 
 
-@settings(max_examples=25, deadline=None)
-@given(clusters())
-def test_a_fetch_is_judged_by_the_version_that_took_it_up(logged: Logged) -> None:
-    _, wakes = replay(logged, "3.9.1")
-    events = [event._replace(origin=ORIGIN) for event in session_events(logged, wakes, FOLLOWER_CONNECTION)]
-    key, types = ("c", 1, FOLLOWER_CONNECTION), w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
-    rows = [(*key, *event[:-1], *event.origin, None) for event in events]
+def test_a_fetch_is_judged_by_the_version_that_took_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, tuple[int, ...]]] = []
 
-    def fetches(*eras: tuple[int, str]) -> Rows:
-        return tables(w.SessionWorker(LIMITS, {("c", 1): eras}, {}), batches(types, rows))
+    def observe(session: FetchSession, event: SessionEvent) -> list[Any]:
+        seen.append((event.time_us, session.rules.version))
+        return []
 
-    never_us = UNTIL_MS * 10_000
-    assert fetches((0, "0.10.2"), (1, "3.9.1")) == fetches((0, "3.9.1"))
-    assert fetches((0, "0.10.2"), (never_us, "3.9.1")) == fetches((0, "0.10.2"))
+    monkeypatch.setattr(FetchSession, "observe", observe)
+    monkeypatch.setattr(FetchSession, "finish", lambda session: [])
+    events = [SessionEvent(time_us, FETCH, time_us, origin=ORIGIN) for time_us in (10, 20, 30)]
+    rows = [("c", 1, FOLLOWER_CONNECTION, *event[:-1], *event.origin, None) for event in events]
+    eras = ((0, "2.3.1"), (20, "2.8.2"), (25, "3.9.1"))
+    types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
+    tables(w.SessionWorker(LIMITS, {("c", 1): eras}, {}), batches(types, rows))
+    assert seen == [(10, (2, 3, 1)), (20, (2, 8, 2)), (30, (3, 9, 1))]
