@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.table import TableSpec
+
+#: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
+PIECE_BYTES = 16_000_000
+#: Rows of a batch.
+BATCH_ROWS = 32_768
 
 
 def read_files(
@@ -30,6 +37,52 @@ def read_files(
     # Folders' names are not read: one that says `key=value` is no column. Spark may write instants as INT96.
     how = {"columns": list(columns), "filters": where, "partitioning": None, "coerce_int96_timestamp_unit": "us"}
     return pa.concat_tables([pq.read_table(file, **how).cast(schema) for file in files])
+
+
+class Piece(NamedTuple):
+    """Some row groups of a Parquet file; all if None."""
+
+    path: str
+    size_bytes: int
+    row_groups: tuple[int, ...] | None = None
+
+
+def pieces_of(path: Path) -> list[Piece]:
+    """Pieces of a file that a task each can read; a small file, which is not looked into, is one."""
+    size_bytes = path.stat().st_size
+    if size_bytes <= PIECE_BYTES:
+        return [Piece(str(path), size_bytes)]
+    import pyarrow.parquet as pq
+
+    groups = pq.read_metadata(path).num_row_groups
+    count = min(groups, size_bytes // PIECE_BYTES + 1)
+    bounds = [groups * number // count for number in range(count + 1)]
+    return [Piece(str(path), size_bytes // count, tuple(range(begin, end))) for begin, end in pairwise(bounds)]
+
+
+def read_pieces(
+    spec: TableSpec, piece: Piece, columns: Sequence[str], where: pc.Expression | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows of a piece, by the batch, in the declared types; what a file does not have is null.
+
+    Args:
+        where: rows that are given; row groups are skipped by their statistics.
+    """
+    import pyarrow.dataset as ds
+
+    file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+    fragment = file_format.make_fragment(piece.path, row_groups=piece.row_groups)
+    # The fields of arrays are named by who wrote the file.
+    there = [name for name in columns if name in fragment.physical_schema.names]
+    schema = columns_schema(spec, columns)
+    batches = fragment.to_batches(columns=there, filter=where, batch_size=BATCH_ROWS, use_threads=False)
+    for batch in batches:
+        if batch.num_rows:
+            arrays = [
+                batch.column(field.name).cast(field.type) if field.name in there else pa.nulls(len(batch), field.type)
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def columns_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:

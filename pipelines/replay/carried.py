@@ -20,7 +20,7 @@ from pipelines.replay.fetch_timeline import wakes_to_carry, watches_to_carry
 from pipelines.replay.isr_stage import Evidences
 from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
-from pipelines.replay.window import Bounds, Window
+from pipelines.replay.window import SparkBounds, Window
 from pipelines.table_files import rows_table
 from schemas import silver, state
 from schemas.state import CARRIED, REPLAYS
@@ -133,12 +133,12 @@ def _earliest(
             earliest[broker] = min(earliest.get(broker, row["earliest_us"]), row["earliest_us"])
     sealed = {broker: seals[broker].sealed_us for broker in earliest if broker in seals}
     if sealed and lake.has_rows(silver.FETCH_REQUESTS):
-        for broker, silent_us in _silent_since(lake, wanted, Bounds(sealed)).items():
+        for broker, silent_us in _silent_since(lake, wanted, SparkBounds(sealed)).items():
             earliest[broker] = min(earliest[broker], silent_us)
     return earliest
 
 
-def _silent_since(lake: Lake, new: DataFrame, sealed: Bounds) -> dict[Broker, int]:
+def _silent_since(lake: Lake, new: DataFrame, sealed: SparkBounds) -> dict[Broker, int]:
     """By broker, the beginning of the earliest silence that new files end, if it lies before the seal."""
     since = F.lit(_EPOCH + timedelta(microseconds=min(sealed.instants.values()) - GONE_US))
     fetches = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL AND connection IS NOT NULL")
@@ -194,11 +194,11 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
         watches = watches_to_carry(lake, window)
         if watches is not None:
             parts.append(_rows(watches.where(sealed), state.WATCH, F.col("connection")))
-        sessions = Bounds({broker: seal.sessions_us for broker, seal in made.seals.items()})
+        sessions = SparkBounds({broker: seal.sessions_us for broker, seal in made.seals.items()})
         wakes = wakes_of(made.partitions, window).where("final").where(sealed)
         awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
         parts.append(_rows(wakes_to_carry(wakes, awaited).drop("final"), state.WAKE, partition))
-    waiting = Bounds({broker: seal.waiting_us for broker, seal in made.seals.items()})
+    waiting = SparkBounds({broker: seal.waiting_us for broker, seal in made.seals.items()})
     outcomes = outcomes_of(made.partitions, window, only_final=True).where(sealed)
     parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
     frozen = [

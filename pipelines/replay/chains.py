@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
-from pipelines.replay.window import WHOLE, Bounds
+from pipelines.replay.window import WHOLE, SparkBounds
 from pipelines.replay.window import Window as Part
 from schemas import silver
 from schemas.state import CONNECTION
@@ -60,7 +60,7 @@ def _follows(later: Column, earlier: Column) -> Column:
     return (F.unix_micros(later) - F.unix_micros(earlier)).between(0, GONE_US)
 
 
-def silent_since(fetches: DataFrame, sealed: Bounds) -> DataFrame:
+def silent_since(fetches: DataFrame, sealed: SparkBounds) -> DataFrame:
     """Connections on which the first new fetch came after a silence that began before the seal.
 
     What was replayed within the silence was replayed without knowing that the connection would go on.

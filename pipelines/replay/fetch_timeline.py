@@ -13,7 +13,7 @@ from pipelines.replay.context import Spans
 from pipelines.replay.session_worker import CARRIED
 from pipelines.replay.timeline import METADATA_TOPIC, operation_id
 from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE
-from pipelines.replay.window import WHOLE, Bounds
+from pipelines.replay.window import WHOLE, SparkBounds
 from pipelines.replay.window import Window as Part
 from pipelines.shapes import Value, in_spans, look_up, shaped
 from schemas import session_events as s
@@ -69,7 +69,7 @@ def fetch_timeline(lake: Lake, wakes: DataFrame, premises: Premises, window: Par
     return events.unionByName(named, allowMissingColumns=True)
 
 
-def after_seals(events: DataFrame, sessions: DataFrame, sealed: Bounds) -> DataFrame:
+def after_seals(events: DataFrame, sessions: DataFrame, sealed: SparkBounds) -> DataFrame:
     """Events that the carried sessions have not folded, and those sessions, which come first.
 
     A session that begins after the seal still has to know the segments that were begun before.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 
@@ -12,24 +11,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from pipelines.replay.bounds import Bounds, instant
 from pipelines.replay.seals import Broker, Seal
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: A log's last line may not be its newest: clocks are set back.
-_DISORDER_US = 3_600_000_000
 
 
 def _timestamp(time_us: int) -> Column:
-    return F.lit(_EPOCH + timedelta(microseconds=time_us))
+    return F.lit(instant(time_us))
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """An instant per broker, microseconds: rows at or after it are read; all rows of a broker without one."""
-
-    instants: Mapping[Broker, int]
-    #: When the log of each broker of the lake ends. If all have an instant, Delta can skip files by time.
-    last_us: Mapping[Broker, int] = field(default_factory=dict)
+class SparkBounds(Bounds):
+    """`Bounds` over rows of Spark."""
 
     def rows(self, rows: DataFrame, time: str) -> DataFrame:
         """The rows of silver whose column `time`, a timestamp, lies at or after the broker's instant."""
@@ -42,22 +33,6 @@ class Bounds:
         at = F.col(time)
         within = [at.between(*map(_timestamp, span)) for span in spans[:-1]]
         return kept.where(reduce(or_, within, at >= _timestamp(spans[-1][0])))
-
-    def spans(self) -> list[tuple[int, int]]:
-        """Spans of time outside of which no broker has a row that is read; empty where not every broker has an instant.
-
-        A broker whose log has ended is no reason to read all that the others have written since.
-        """
-        if not self.last_us.keys() <= self.instants.keys():
-            return []
-        spans: list[tuple[int, int]] = []
-        logs = ((self.instants[broker], last_us + _DISORDER_US) for broker, last_us in self.last_us.items())
-        for since_us, until_us in sorted(logs):
-            if spans and since_us <= spans[-1][1]:
-                since_us, before_us = spans.pop()
-                until_us = max(until_us, before_us)
-            spans.append((since_us, until_us))
-        return spans
 
     def at_or_after(self, micros: Column) -> Column:
         """Whether an instant of a row with ``cluster_id`` and ``broker_id`` lies at or after that of its broker."""
@@ -98,24 +73,24 @@ class Window:
     carried: DataFrame | None = None
 
     @property
-    def sealed(self) -> Bounds:
+    def sealed(self) -> SparkBounds:
         """Events of partitions from the seals on."""
-        return Bounds({broker: seal.sealed_us for broker, seal in self.seals.items()}, self.last_us)
+        return SparkBounds({broker: seal.sealed_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
-    def sessions(self) -> Bounds:
+    def sessions(self) -> SparkBounds:
         """Fetches that are not final yet."""
-        return Bounds({broker: seal.sessions_us for broker, seal in self.seals.items()}, self.last_us)
+        return SparkBounds({broker: seal.sessions_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
-    def waiting(self) -> Bounds:
+    def waiting(self) -> SparkBounds:
         """Requests that may have an append that is not final yet."""
-        return Bounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.last_us)
+        return SparkBounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
-    def ends(self) -> Bounds:
+    def ends(self) -> SparkBounds:
         """The seals of this run."""
-        return Bounds(self.until)
+        return SparkBounds(self.until)
 
     def rows_of(self, kind: str, schema: str | StructType) -> DataFrame | None:
         """Carried rows of a kind in their own columns; None where nothing is carried."""

@@ -13,12 +13,12 @@ from pipelines.replay.batches import BATCH, ROLL, STABLE
 from pipelines.replay.chains import GONE_US, silent_since
 from pipelines.replay.fetch_timeline import EVENT_TYPES, KEY, after_seals, in_time, wakes_to_carry
 from pipelines.replay.session_worker import CARRIED
-from pipelines.replay.window import Bounds
+from pipelines.replay.window import SparkBounds
 from schemas import session_events as s
 
 pytestmark = pytest.mark.spark
 SECOND_US = 1_000_000
-SEALED = Bounds({("c", 1): 100 * SECOND_US})
+SEALED = SparkBounds({("c", 1): 100 * SECOND_US})
 
 
 def fetches(spark: SparkSession, rows: Iterable[tuple[str, float, bool]]) -> DataFrame:

@@ -27,6 +27,7 @@ SPARK_SHELLS = {
     "pipelines.quality.quarantine",
     "pipelines.quality.screen",
     "pipelines.quality.stage",
+    "pipelines.readings",
     "pipelines.replay.carried",
     "pipelines.replay.chains",
     "pipelines.replay.checks_stage",

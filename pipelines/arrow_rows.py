@@ -1,0 +1,97 @@
+"""Rows of one shape from Arrow's columns of any: what a row does not have is null. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pipelines.blobs import shape
+
+#: A column of Arrow, a value that all rows have, or None.
+Value = Any
+
+
+def arrow_schema(types: Mapping[str, str]) -> pa.Schema:
+    """Columns by the names of their types in Spark, as Arrow has them."""
+    return to_arrow_schema(shape(types), timezone="UTC")
+
+
+def shaped(schema: pa.Schema, row_count: int, values: Mapping[str, Value]) -> pa.RecordBatch:
+    """Rows of a schema; columns without a value are null.
+
+    Raises:
+        KeyError: a value is of no column.
+    """
+    if unknown := values.keys() - set(schema.names):
+        raise KeyError(f"no columns: {', '.join(sorted(unknown))}")
+    arrays = [_column(field.type, row_count, values.get(field.name)) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(data_type: pa.DataType, row_count: int, value: Value) -> pa.Array:
+    if value is None:
+        return pa.nulls(row_count, data_type)
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.Array):
+        return value if value.type == data_type else value.cast(data_type)
+    return pa.repeat(pa.scalar(value, data_type), row_count)
+
+
+def micros(column: pa.Array) -> pa.Array:
+    """Timestamps as microseconds since the epoch."""
+    return column.cast(pa.int64())
+
+
+def first_of(*columns: Value) -> pa.Array:
+    """Of each row the first value that is not null."""
+    return pc.coalesce(*columns)
+
+
+def when(condition: pa.Array, value: Value, otherwise: Value = None) -> pa.Array:
+    """A value where a condition holds, another one where it does not or is null."""
+    return pc.if_else(pc.fill_null(condition, False), value, otherwise)
+
+
+def both(*conditions: pa.Array) -> pa.Array:
+    """Whether all conditions hold; one that is null does not."""
+    result = pc.fill_null(conditions[0], False)
+    for condition in conditions[1:]:
+        result = pc.and_(result, pc.fill_null(condition, False))
+    return result
+
+
+def is_in(column: pa.Array, values: Sequence[Any]) -> pa.Array:
+    """Whether a value is one of these; null is none."""
+    return pc.is_in(column, value_set=pa.array(list(values), column.type))
+
+
+def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """The value for each key; null where there is none."""
+    if not values:
+        return pa.nulls(len(keys), data_type)
+    index = pc.index_in(keys, value_set=pa.array(list(values), keys.type))
+    return pa.array(list(values.values()), data_type).take(index)
+
+
+def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
+    """One row per item of a column of arrays, in place of that column.
+
+    Args:
+        item: what the item is called. Its fields, if it is a struct, are columns ``<item>.<field>``.
+    """
+    lists = rows.column(name)
+    parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    others = rows.drop_columns([name]).take(parents)
+    fields = items.flatten() if pa.types.is_struct(items.type) else [items]
+    names = [f"{item}.{field.name}" for field in items.type] if pa.types.is_struct(items.type) else [item]
+    return pa.RecordBatch.from_arrays([*others.columns, *fields], names=[*others.schema.names, *names])
+
+
+def list_length(column: pa.Array) -> pa.Array:
+    """How many items each array has; null for null."""
+    return pc.list_value_length(column)
