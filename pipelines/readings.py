@@ -1,8 +1,8 @@
 """Rows that a query begins with, made by the tasks that read the Parquet files of tables.
 
 A fold takes rows of many tables in one shape. As a union of as many reads, each with its projections, a query takes
-seconds to plan, and each task unpacks the whole of it. Here the plan is one read of a list of files, whatever the number
-of tables: a task reads the columns that it needs, as Arrow has them, and a pure function makes rows of them.
+seconds to plan, and each task unpacks the whole of it. Here the plan is one read of a list of files, whatever the
+number of tables: a task reads the columns that it needs, as Arrow has them, and a pure function makes rows of them.
 """
 
 from __future__ import annotations
