@@ -23,7 +23,6 @@ from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
-from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import settled
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
@@ -133,10 +132,9 @@ def _operations(
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
             lake.empty(spec, run_id)
         return lambda: (lake.empty(CARRIED, run_id), {})
-    evidence = collect_evidence(lake, premises, todo.window)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
-    made = stack.enter_context(replayed(lake, config.replay, premises, evidence, todo.window, made_anew))
+    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
     late = settled(lake, made.operations, limits)
     since = None
@@ -157,7 +155,7 @@ def _operations(
 
     def rest() -> Replays:
         _blame(lake, config, since, run_id)
-        return write_carried(lake, todo.window, made, evidence, run_id), made.seals
+        return write_carried(lake, todo.window, made, run_id), made.seals
 
     return rest
 

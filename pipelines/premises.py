@@ -25,6 +25,7 @@ SNAPSHOT: Final = "snapshot"
 NAME: Final = "name"
 FILE: Final = "file"
 PARSED: Final = "parsed"
+TRANSACTIONAL: Final = "transactional"
 
 #: `silver.broker_lifecycle.event` of a broker that starts, and of a clock that went back by the seconds of `detail`.
 STARTING: Final = "starting"
@@ -78,6 +79,10 @@ class Premises:
         records: of the metadata log, about nodes or about who is the active controller: rows of
             `silver.metadata_records`, their instants in microseconds.
         snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.
+        producers: transactional ids by (cluster, producer id), as requests about transactions name both.
+        transactional_clients: by (cluster, client id, host) the transactional id of a client that uses one only.
+            Request logs before 2.8 do not print a produce's. A transactional producer sends nothing outside of
+            transactions, so whoever began one under this name and from this host is taken for the sender.
     """
 
     contexts: Contexts = field(default_factory=Contexts)
@@ -87,6 +92,8 @@ class Premises:
     events: tuple[tuple[str, EventRow], ...] = ()
     records: tuple[Mapping[str, Any], ...] = ()
     snapshots: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     @cached_property
     def modes(self) -> dict[Broker, str]:
@@ -149,7 +156,26 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
         records=tuple(by_kind[RECORD]),
         snapshots={(row["cluster_id"], row["broker_id"]): row["offset"] for row in by_kind[SNAPSHOT]},
+        producers=_producers(by_kind[TRANSACTIONAL]),
+        transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
     )
+
+
+def _producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+    named: dict[tuple[str, int], str] = {}
+    for row in rows:
+        if row["producer_id"] is not None and row["producer_id"] >= 0:
+            key = row["cluster_id"], row["producer_id"]
+            named[key] = max(named.get(key, ""), row["transactional_id"])
+    return named
+
+
+def _transactional_clients(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        if row["begins"] and row["client_id"] is not None:
+            used[row["cluster_id"], row["client_id"], row["remote_host"] or ""].add(row["transactional_id"])
+    return {client: next(iter(ids)) for client, ids in used.items() if len(ids) == 1}
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:

@@ -14,6 +14,7 @@ from pipelines.controllers.plan import EVENTS, LEADER_CHANGE
 from pipelines.lake import Lake
 from pipelines.premises import Premises, premises_of
 from pipelines.replay.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
+from pipelines.replay.coordinators import REMOTE_HOST
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from schemas.table import TableSpec
@@ -38,6 +39,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
         (METADATA_RECORDS, p.SNAPSHOT, _snapshots),
         (silver.TOPICS, p.NAME, _names),
         (bronze.LOG_FILES, p.FILE, _files),
+        (silver.REQUESTS, p.TRANSACTIONAL, _transactional),
         (silver.LINE_COUNTS, p.PARSED, lambda rows: rows.select("file_id").distinct()),
     ]
     parts = [
@@ -57,6 +59,27 @@ def topic_names(lake: Lake, premises: Premises) -> DataFrame | None:
     rows = [{"cluster_id": cluster_id, "topic_id": topic_id, "name": name} for (cluster_id, topic_id), name in ids]
     # From Arrow it is a relation of the driver's, which is broadcast without a job.
     return lake.spark.createDataFrame(pa.Table.from_pylist(rows))
+
+
+def exploded(requests: DataFrame) -> DataFrame:
+    """Requests with one row per partition, ``part``, and its ``topic`` and ``partition`` beside it."""
+    rows = requests.withColumn("part", F.explode("partitions"))
+    return rows.select("*", F.col("part.topic").alias("topic"), F.col("part.partition").alias("partition"))
+
+
+def with_topic_names(lake: Lake, premises: Premises, requests: DataFrame) -> DataFrame:
+    """Produce requests exploded, with names instead of ids where a line tells them."""
+    return named(lake, premises, exploded(requests))
+
+
+def named(lake: Lake, premises: Premises, rows: DataFrame) -> DataFrame:
+    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
+    names = topic_names(lake, premises)
+    if names is None:
+        return rows
+    by_id = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
+    joined = rows.join(F.broadcast(by_id), ["cluster_id", "topic"], "left")
+    return joined.withColumn("topic", F.coalesce("name", "topic")).drop("name")
 
 
 def _lives(rows: DataFrame) -> DataFrame:
@@ -107,6 +130,14 @@ def _snapshots(rows: DataFrame) -> DataFrame:
 
 def _names(rows: DataFrame) -> DataFrame:
     return rows.groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("topic"))
+
+
+def _transactional(rows: DataFrame) -> DataFrame:
+    """Who uses which transactional id, with which producer id; ``begins``: a transaction, or a producer's life."""
+    host = F.regexp_extract("connection", REMOTE_HOST, 1).alias("remote_host")
+    begins = F.col("api").isin("ADD_PARTITIONS_TO_TXN", "INIT_PRODUCER_ID").alias("begins")
+    named = rows.where("transactional_id IS NOT NULL")
+    return named.select("cluster_id", "transactional_id", "producer_id", "client_id", host, begins).distinct()
 
 
 def _files(rows: DataFrame) -> DataFrame:

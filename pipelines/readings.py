@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -92,12 +92,3 @@ def _of_rows(lake: Lake, reading: Reading, shape: StructType) -> DataFrame:
             yield from rows_of(batch if where is None else batch.filter(where))
 
     return lake.read(spec).select(*columns).mapInArrow(work, shape)
-
-
-def one(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
-    """A function for `Reading` of one that gives one batch for each."""
-
-    def rows_of(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        yield make(rows, *arguments)
-
-    return rows_of

@@ -29,7 +29,7 @@ from pipelines.controllers.rows import ASKED, COMMITTED, NOWHERE
 from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.replay.timeline import METADATA_TOPIC
+from pipelines.replay.partition_events import METADATA_TOPIC
 from pipelines.shapes import Value, look_up, shaped
 from pipelines.threads import concurrently
 from schemas import controllers as c

@@ -10,16 +10,16 @@ from functools import reduce
 from itertools import takewhile
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.premises import REQUEST_FILE, Premises
 from pipelines.replay import partition_worker, session_worker
-from pipelines.replay.chains import GONE_US, follower_fetches, last_fetches, silent_since
-from pipelines.replay.fetch_timeline import wakes_to_carry, watches_to_carry
-from pipelines.replay.isr_stage import Evidences
+from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
 from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
+from pipelines.replay.wakes import ROLL, STABLE
 from pipelines.replay.window import SparkBounds, Window
 from pipelines.table_files import rows_table
 from schemas import silver, state
@@ -150,6 +150,25 @@ def _silent_since(lake: Lake, new: DataFrame, sealed: SparkBounds) -> dict[Broke
     return {(row["cluster_id"], row["broker_id"]): row["silent_us"] for row in rows}
 
 
+def silent_since(fetches: DataFrame, sealed: SparkBounds) -> DataFrame:
+    """Connections on which the first new fetch came after a silence that began before the seal.
+
+    What was replayed within the silence was replayed without knowing that the connection would go on.
+
+    Args:
+        fetches: columns cluster_id, broker_id, connection, arrival_us, is_new (no earlier run knew it).
+
+    Returns:
+        cluster_id, broker_id, connection, ``silent_us``: when the last fetch before the silence arrived.
+    """
+    connection = ["cluster_id", "broker_id", "connection"]
+    resumed = fetches.where("is_new").groupBy(*connection).agg(F.min("arrival_us").alias("resumed_us"))
+    known = fetches.where("NOT is_new").join(resumed, connection)
+    known = known.where(F.col("arrival_us").between(F.col("resumed_us") - GONE_US, F.col("resumed_us") - 1))
+    silent = known.groupBy(*connection).agg(F.max("arrival_us").alias("silent_us"))
+    return silent.where(sealed.before(F.col("silent_us")))
+
+
 def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], found: Mapping[Broker, Start]) -> set[Broker]:
     """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
     if not stamps or not premises.topic_names or not any(start.seal for start in found.values()):
@@ -178,7 +197,7 @@ def _among(brokers: list[Broker]) -> Column:
     return F.concat_ws("|", "cluster_id", F.col("broker_id").cast("string")).isin(names)
 
 
-def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidences, stamp: str) -> int:
+def write_carried(lake: Lake, window: Window, made: Replayed, stamp: str) -> int:
     """Replace ``state.carried`` by what the next run goes on from; gives its Delta version.
 
     No run reads it before its version stands in ``state.replays`` (`note_replays`).
@@ -189,11 +208,10 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
     parts = [_folds(made.partitions.rows(partition_worker.FOLDS), state.PARTITION, partition)]
     if made.sessions is not None:
         parts.append(_folds(made.sessions.rows(session_worker.FOLDS), state.SESSION, F.col("connection")))
-        fetches = last_fetches(follower_fetches(lake, window), window)
-        parts.append(_rows(fetches, state.CONNECTION, F.col("connection")))
-        watches = watches_to_carry(lake, window)
-        if watches is not None:
-            parts.append(_rows(watches.where(sealed), state.WATCH, F.col("connection")))
+        connections = made.ground.connections
+        parts.append(_rows(connections.rows(LAST_FETCHES), state.CONNECTION, F.col("connection")))
+        watches = connections.rows(WATCHES).where(~window.ends.before(F.col("went_us") + GONE_US))
+        parts.append(_rows(watches.drop("until_us").where(sealed), state.WATCH, F.col("connection")))
         sessions = SparkBounds({broker: seal.sessions_us for broker, seal in made.seals.items()})
         wakes = wakes_of(made.partitions, window).where("final").where(sealed)
         awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
@@ -202,12 +220,28 @@ def write_carried(lake: Lake, window: Window, made: Replayed, evidence: Evidence
     outcomes = outcomes_of(made.partitions, window, only_final=True).where(sealed)
     parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
     frozen = [
-        (state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())
+        (state.EVIDENCE, *broker, None, 0, None, None, made.ground.evidence[broker].freeze())
         for broker in sorted(window.until)
-        if broker in evidence
+        if broker in made.ground.evidence
     ]
     parts.append(lake.spark.createDataFrame(frozen, CARRIED.worker_schema))
     return lake.replace(CARRIED, reduce(DataFrame.unionByName, parts).coalesce(2), stamp=stamp)
+
+
+def wakes_to_carry(wakes: DataFrame, awaited: Column) -> DataFrame:
+    """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
+
+    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not.
+    """
+    partition = ("cluster_id", "broker_id", "topic", "partition")
+    offset, is_roll = F.col("wake_offset"), F.col("wake") == ROLL
+    stable = F.coalesce(F.max(F.when(F.col("wake") == STABLE, offset)).over(Over.partitionBy(*partition)), F.lit(-1))
+    few = wakes.where(awaited | F.col("wake").isin(ROLL, STABLE))
+    rows = few.withColumns({"is_roll": is_roll, "waits": F.col("unstable") & (offset > stable)})
+    newest = F.max(offset).over(Over.partitionBy(*partition, "is_roll", "unstable", "waits"))
+    rows = rows.withColumn("newest", newest)
+    last_rolls = F.col("is_roll") & (F.col("waits") | (offset == F.col("newest")))
+    return rows.where(awaited | last_rolls).drop("is_roll", "waits", "newest")
 
 
 def _folds(rows: DataFrame, kind: str, name: Column) -> DataFrame:

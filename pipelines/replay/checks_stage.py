@@ -30,11 +30,11 @@ from pipelines.folds import fold
 from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
 from pipelines.premises import Premises
+from pipelines.premises_stage import with_topic_names
 from pipelines.replay.context import Contexts
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
 from pipelines.replay.purgatory.checks import Checker
-from pipelines.replay.timeline import with_topic_names
 from pipelines.shapes import Value, look_up, shaped
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS

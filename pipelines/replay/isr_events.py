@@ -13,7 +13,9 @@ kernel folds:
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 #: The leader wants to drop a replica (P1 ``Shrinking ISR``, or the DEBUG line of a pending shrink).
 ISR_SHRINK: Final = "isr_shrink"
@@ -26,3 +28,57 @@ ISR_REFUSED: Final = "isr_refused"
 
 #: Before the ISR updates of the same instant, and after the start of a leadership.
 RANK: Final = {ISR_FROM: 1, ISR_SHRINK: 1, ISR_EXPAND: 1, ISR_REFUSED: 1}
+
+_KINDS: Final = {"shrink": ISR_SHRINK, "expand": ISR_EXPAND, "refused": ISR_REFUSED}
+#: The lines of pending expansions are DEBUG, T2. Those of pending shrinks repeat a line that every log has.
+_KINDS_T2: Final = {**_KINDS, "pending_expand": ISR_EXPAND}
+#: What comes too late for a state that has moved on was not refused.
+_MOVED_ON: Final = re.compile("already updated state|stale leader epoch|newer version")
+
+
+def events_of(change: Mapping[str, Any], time_us: int, tier_max: str) -> Iterator[dict[str, Any]]:
+    """Fields of the events of a line, with their ``rank``.
+
+    Args:
+        change: a row of ``silver.isr_changes``.
+        tier_max: evidence above this tier is left out.
+    """
+    kind = (_KINDS_T2 if tier_max in ("T2", "T3") else _KINDS).get(change["change"])
+    if kind is None or (kind == ISR_REFUSED and _MOVED_ON.search(change["detail"] or "")):
+        return
+    at = {"time_us": time_us, "earliest_us": time_us}
+    before, after = change["previous_isr"], change["isr"]
+    if before is not None and kind != ISR_REFUSED:
+        yield {**at, "kind": ISR_FROM, "rank": RANK[ISR_FROM], "isr": before}
+    line = {
+        "leader_epoch": change["leader_epoch"],
+        "high_watermark": change["high_watermark"],
+        "isr": after,
+        "required_offset": change["leader_end_offset"],
+    }
+    for replica in _changed(kind, before, after, change["out_of_sync"]):
+        caught_up_ms = replica.get("last_caught_up_time_ms")
+        yield {
+            **at,
+            **line,
+            "kind": kind,
+            "rank": RANK[kind],
+            "replica_id": replica.get("replica_id"),
+            "offset": replica.get("end_offset"),
+            "completed_us": None if caught_up_ms is None else caught_up_ms * 1000,
+        }
+
+
+def _changed(
+    kind: str, before: list[int] | None, after: list[int] | None, out_of_sync: list[dict[str, Any]] | None
+) -> list[dict[str, Any]]:
+    """The replicas that leave or join, as the line shows them; one without a replica for a refusal."""
+    if kind == ISR_REFUSED:
+        return [{}]
+    if kind == ISR_SHRINK and out_of_sync is not None:
+        return out_of_sync
+    if before is None or after is None:
+        return []
+    changed = dict.fromkeys(before if kind == ISR_SHRINK else after)
+    others = set(after if kind == ISR_SHRINK else before)
+    return [{"replica_id": replica} for replica in changed if replica not in others]

@@ -21,10 +21,10 @@ from pipelines.blobs import BLOBS, Tables, shape
 from pipelines.folds import in_order
 from pipelines.groups import values_of
 from pipelines.replay.partition_worker import CARRIED, SHAPES, Carrying, PartitionWorker, carrying
-from pipelines.replay.timeline import EVENT_TYPES, KEY, ORDER
+from pipelines.replay.timeline import COLUMN_TYPES, KEY, ORDER
 from schemas.events import Event
 
-_COLUMNS = shape(EVENT_TYPES | {"carried": "binary"})
+_COLUMNS = shape(COLUMN_TYPES)
 _STATE = shape({"frozen": "binary"})
 
 
@@ -68,7 +68,7 @@ class StatefulPartitions(StatefulProcessor):
         events = chain.from_iterable(_events(frame) for frame in rows if len(frame))
         state = self._fold.get()
         if state is not None:
-            events = chain([(Event(-1, CARRIED, -1), state[0])], events)
+            events = chain([(Event(-1, CARRIED, -1), state[0], ())], events)
         for blob in chain(self._worker.replay(tuple(key), events, tables), tables.rest()):
             yield blob.to_pandas()
 

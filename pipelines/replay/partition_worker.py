@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
@@ -17,6 +19,7 @@ from pipelines.replay.isr_outcome import IsrOutcome, isr_row
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import Output, PartitionFold
 from pipelines.replay.wakes import Wake
+from pipelines.replay.watches import SESSION_WAKE_TYPES, Watch, Watches
 from schemas.events import Event
 from schemas.isr import ISR_TIMELINE
 
@@ -66,6 +69,8 @@ WAKE_TYPES = {
 _FINAL = {"final": "boolean"}
 OUTCOMES = "outcomes"
 WAKES = "wakes"
+#: What a wake is to each connection that reads the partition: events of sessions.
+SESSION_WAKES = "session_wakes"
 #: The fold as of the seal, with the operations that it holds and the time of its last event.
 FOLDS = "folds"
 #: From when on a partition has what is not final: wakes, and requests that wait.
@@ -73,19 +78,27 @@ OPEN = "open"
 SHAPES = {
     OUTCOMES: shape(KEY_TYPES | OUTCOME_TYPES | _FINAL),
     WAKES: shape(KEY_TYPES | WAKE_TYPES | _FINAL),
+    SESSION_WAKES: shape({"cluster_id": "string", "broker_id": "int"} | SESSION_WAKE_TYPES),
     ISR_TIMELINE.name: ISR_TIMELINE.schema,
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
     OPEN: shape(KEY_TYPES | {"wakes_us": "long", "waiting_us": "long"}),
 }
-#: Kind of the event that brings a fold from an earlier run, in the column ``carried``; it comes before all others.
+# Kinds of what comes before all events. In the column ``carried`` there is a fold from an earlier run,
 CARRIED = "carried"
+#: or a wake, as JSON;
+CARRIED_WAKE = "carried_wake"
+#: a connection that reads the partition has columns of its own.
+WATCH = "watch"
+#: Order of what comes before all events.
+RANK = {WATCH: -3, CARRIED_WAKE: -2, CARRIED: -1}
 
 _NEVER_US: Final = 1 << 62
 _CLOSING = OUTCOME_TYPES.keys() & {"closing_arrival_us", "closing_handled_us", "carrier_arrival_us", "carrier_sent_us"}
 _PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name not in _CLOSING))
 
-#: An event, and the frozen fold if that is what it brings.
-Carrying = tuple[Event, bytes | None]
+#: An event, what it brings from an earlier run, and the values of a watch.
+Carrying = tuple[Event, bytes | None, tuple[Any, ...]]
+_EVENT_WIDTH: Final = len(Event._fields)
 
 
 class PartitionWorker:
@@ -112,9 +125,10 @@ class PartitionWorker:
         self._evidence = evidence
         self._sealed_us = sealed_us
         self._since_us = since_us
+        self._answering = contexts.spans(lambda rules: rules.answers_fetches_for_high_watermark)
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES`, the fields of `Event`, ``carried``."""
+        """For ``mapInArrow``: `KEY_TYPES`, the fields of `Event`, ``carried``, the fields of `Watch`."""
         tables = Tables(SHAPES)
         for key, events in groups(batches, len(KEY_TYPES), carrying):
             yield from self.replay(key, events, tables)
@@ -122,20 +136,29 @@ class PartitionWorker:
 
     def replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
         """Fold the events of one key; give the blobs that are full by then."""
-        cluster_id, topic, _, broker_id = key
+        cluster_id, topic, partition, broker_id = key
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         eras = self._contexts.eras.get((cluster_id, broker_id), ())
         context = self._contexts.of(cluster_id, broker_id, topic, value_at(eras, since_us))
         later = deque(era for era in eras if era[0] > since_us)
         evidence = self._evidence.get((cluster_id, broker_id)) or IsrEvidence()
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
-        fold = PartitionFold(context, evidence)
-        rows = _Rows(key, tables, final=sealed_us is not None)
-        for event, frozen in _each_change_once(events):
-            if event.kind == CARRIED:
-                if frozen is not None:
-                    fold = PartitionFold.thawed(frozen, context, evidence)
+        fold: PartitionFold | None = None
+        watches = Watches(partition, self._answering.get((cluster_id, broker_id), ()))
+        rows = _Rows(key, tables, watches, final=sealed_us is not None)
+        for event, brought, watch in _each_change_once(events):
+            if event.kind == WATCH:
+                watches.add(Watch._make(watch))
                 continue
+            if event.kind == CARRIED_WAKE:
+                values = orjson.loads(brought or b"")
+                rows.wake(Wake._make(map(values.get, WAKE_TYPES)))
+                continue
+            if event.kind == CARRIED:
+                if brought is not None:
+                    fold = PartitionFold.thawed(brought, context, evidence)
+                continue
+            fold = fold or PartitionFold(context, evidence)
             while later and event.time_us >= later[0][0]:
                 # The broker was stopped and started as another version: nothing has waited through that.
                 began_us, version = later.popleft()
@@ -151,6 +174,8 @@ class PartitionWorker:
                 rows.add(output, event.time_us)
             if tables.full:
                 yield from tables.take()
+        if fold is None:
+            return
         if rows.final and sealed_us is not None:
             rows.seal(fold, sealed_us)
         for output in fold.finish():
@@ -161,15 +186,17 @@ class PartitionWorker:
 class _Rows:
     """What becomes of the outputs of one key."""
 
-    def __init__(self, key: Key, tables: Tables, final: bool) -> None:
+    def __init__(self, key: Key, tables: Tables, watches: Watches, final: bool) -> None:
         self.final = final
         self._key = key
         self._tables = tables
+        self._watches = watches
         self._wakes_us = self._waiting_us = _NEVER_US
 
     def add(self, output: Output, decided_us: int | None) -> None:
         if isinstance(output, Wake):
             self._tables.add(WAKES, (*self._key, *output, self.final))
+            self.wake(output)
             if not self.final:
                 # An append that only followers prove begins at 0 until one of them narrows it down.
                 known_us = filter(None, (output.appended_lowest_us, output.committed_lowest_us))
@@ -182,6 +209,11 @@ class _Rows:
             self._tables.add(OUTCOMES, (*self._key, *outcome_values(output), self.final))
             if not self.final:
                 self._waiting_us = min(self._waiting_us, output.handled_us)
+
+    def wake(self, wake: Wake) -> None:
+        cluster_id, _, _, broker_id = self._key
+        for woken in self._watches.woken_by(wake):
+            self._tables.add(SESSION_WAKES, (cluster_id, broker_id, *woken))
 
     def seal(self, fold: PartitionFold, sealed_us: int) -> None:
         """What comes from now on is not final; the fold as it is goes to the next run."""
@@ -196,22 +228,24 @@ class _Rows:
 
 
 def carrying(columns: Columns) -> Iterable[Carrying]:
-    """Events of the columns of `Event`, in their order, and ``carried``."""
-    *values, carried = columns
-    return zip(map(Event._make, zip(*values, strict=True)), carried, strict=True)
+    """Events of the columns of `Event`, in their order, ``carried``, and those of `Watch`."""
+    events = map(Event._make, zip(*columns[:_EVENT_WIDTH], strict=True))
+    watches = zip(*columns[_EVENT_WIDTH + 1 :], strict=True)
+    return zip(events, columns[_EVENT_WIDTH], watches, strict=True)
 
 
 def _each_change_once(events: Iterable[Carrying]) -> Iterator[Carrying]:
     """Events without the changes of an ISR that a second file tells again: of all events, only they are counted."""
     time_us, changes = 0, set[Event]()
-    for event, frozen in events:
+    for carrying_event in events:
+        event = carrying_event[0]
         if event.kind in ISR_CHANGES:
             if event.time_us != time_us:
                 time_us, changes = event.time_us, set()
             if event in changes:
                 continue
             changes.add(event)
-        yield event, frozen
+        yield carrying_event
 
 
 def outcome_values(outcome: PartitionOutcome) -> tuple[object, ...]:

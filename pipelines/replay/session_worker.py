@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
@@ -13,7 +14,7 @@ from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
-from schemas.session_events import FETCH, NAMED, Origin, SessionEvent
+from schemas.session_events import FETCH, NAMED, ROLL, Origin, SessionEvent
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
 #: The session as of the seal, with the fetches that it holds and the time of its last event.
@@ -43,6 +44,7 @@ class SessionWorker:
         limits: how fetches are judged.
         eras: the versions that each (cluster, broker) ran, by when it began to.
         sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
+        since_us: by (cluster, broker), the seal as of which sessions are carried.
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class SessionWorker:
         limits: Tolerances,
         eras: Mapping[tuple[str, int], History],
         sealed_us: Mapping[tuple[str, int], int],
+        since_us: Mapping[tuple[str, int], int] = MappingProxyType({}),
     ) -> None:
         self._limits = limits
         self._eras = eras
         self._sealed_us = sealed_us
+        self._since_us = since_us
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`, ``carried``."""
@@ -67,14 +71,18 @@ class SessionWorker:
         eras = self._eras.get((cluster_id, broker_id), ())
         rules = rules_for(value_at(eras, 0))
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
-        session = FetchSession(rules)
+        since_us = self._since_us.get((cluster_id, broker_id), 0)
+        session, is_carried = FetchSession(rules), False
         rows = _Rows(key, tables, self._limits)
         for event, frozen in events:
             if event.kind == NAMED:
                 rows.names[event.topic] = event.name
                 continue
             if frozen is not None:
-                session = FetchSession.thawed(frozen, rules)
+                session, is_carried = FetchSession.thawed(frozen, rules), True
+                continue
+            # A session that begins after the seal still has to know the segments that were begun before.
+            if event.time_us < since_us and (is_carried or event.kind != ROLL):
                 continue
             if sealed_us is not None and event.time_us >= sealed_us:
                 _seal(key, session, sealed_us, tables)

@@ -92,17 +92,19 @@ class Window:
         """The seals of this run."""
         return SparkBounds(self.until)
 
+    def carried_of(self, kind: str) -> DataFrame | None:
+        """Rows of ``state.carried`` of a kind; None where nothing is carried."""
+        return None if self.carried is None else self.carried.where(F.col("kind") == kind)
+
     def rows_of(self, kind: str, schema: str | StructType) -> DataFrame | None:
         """Carried rows of a kind in their own columns; None where nothing is carried."""
-        if self.carried is None:
-            return None
-        return self.carried.where(F.col("kind") == kind).select(F.from_json("row", schema).alias("r")).select("r.*")
+        rows = self.carried_of(kind)
+        return None if rows is None else rows.select(F.from_json("row", schema).alias("r")).select("r.*")
 
     def states_of(self, kind: str) -> DataFrame | None:
         """Carried folds of a kind: cluster_id, broker_id, name, ``state``; None where nothing is carried."""
-        if self.carried is None:
-            return None
-        return self.carried.where(F.col("kind") == kind).select("cluster_id", "broker_id", "name", "state")
+        rows = self.carried_of(kind)
+        return None if rows is None else rows.select("cluster_id", "broker_id", "name", "state")
 
 
 #: All there is, from the beginning.

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.replay.timeline import METADATA_TOPIC
+from pipelines.replay.partition_events import METADATA_TOPIC
 from pipelines.rules.facts import files, history, traffic
 from schemas import silver
 from schemas.data_files import DATA_FILES

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.replay.timeline import Versions, exploded, named, with_topic_names
+from pipelines.premises_stage import exploded, named, with_topic_names
 from pipelines.replay.versions import rules_for
 from pipelines.rules.facts.columns import fact, line_fact, micros
 from schemas import audit_facts as a
@@ -48,7 +48,7 @@ def high_watermarks(rows: DataFrame) -> DataFrame:
     )
 
 
-def without_retries(versions: Versions) -> list[tuple[str, int]]:
+def without_retries(versions: Mapping[tuple[str, int], str]) -> list[tuple[str, int]]:
     """Brokers, with their clusters, before 0.11."""
     return [node for node, version in versions.items() if not rules_for(version).knows_retries]
 

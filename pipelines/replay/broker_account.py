@@ -1,0 +1,327 @@
+"""What a broker says of the partitions that it hosts, folded line by line into events of the leader's fold. Pure.
+
+A line about one partition means more by what the broker said before: of that partition (who is assigned to it, which
+state it received last), or of itself (that it starts, that it begins to stop replicas). So the lines of a broker that
+tell of its control plane, a few per leader epoch, are folded in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from pipelines.replay.step_down import STEP_DOWN_MAX_US, Move, Place, stepped_down_us
+from schemas import events as e
+from schemas.broker_lines import FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, TOLD_START, BrokerLine
+
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+NOT_LEADER_OR_FOLLOWER: Final = 6
+
+#: Roles under which a broker's own lines show the state of a partition that it hosts.
+_OWN_ROLES: Final = ("leader_start", "leader_update", "metadata", "request")
+_STARTS: Final = ("leader_start", "follower_start")
+#: ZooKeeper answers a change of the ISR within this time, if at all (zookeeper.session.timeout.ms is 18 s at most).
+_ANSWERED_US: Final = 18_000_000
+
+#: Topic and partition, and what happened there.
+Placed = tuple[Place, e.Event]
+
+
+class _Assigned(NamedTuple):
+    """What the last line that names all replicas of a partition says."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass
+class _Ending:
+    """A replica that a broker stops hosting: up to 2.5 two lines tell it, of its directory and of the replica."""
+
+    earliest_us: int
+    time_us: int
+    moved: bool
+
+
+@dataclass
+class _Partition:
+    """What the lines so far say of one partition.
+
+    Attributes:
+        received: epoch and ISR of the last state received from the controller.
+        newest_epoch: the greatest leader epoch received.
+        told_epochs: leader epochs that a line of the broker itself says it took up, not yet gone by.
+        topic_id: the last one that a leader's line names.
+        removing: replicas being removed as of the last line that names them.
+        change: of the ISR, of which no line has told what became of it.
+    """
+
+    assigned: _Assigned | None = None
+    received: tuple[int | None, tuple[int, ...] | None] | None = None
+    newest_epoch: int = -1
+    told_epochs: set[int] = field(default_factory=set)
+    is_led: bool = False
+    topic_id: str | None = None
+    removing: tuple[int, ...] | None = None
+    ending: _Ending | None = None
+    change: BrokerLine | None = None
+
+
+class BrokerAccount:
+    """Folds the lines of one broker.
+
+    Args:
+        silent: spans in which its version does not tell that a change of an ISR was made (up to 2.3).
+    """
+
+    def __init__(self, broker_id: int, silent: Iterable[tuple[int, int]] = ()) -> None:
+        self._broker_id = broker_id
+        self._silent = tuple(silent)
+        self._partitions: dict[Place, _Partition] = {}
+        self._stopping_us: int | None = None
+        self._followers: list[tuple[Place, e.Event]] = []
+        self._moves: list[Move] = []
+        self._starts_us: list[int] = []
+
+    def fold(self, lines: Iterable[BrokerLine]) -> Iterator[Placed]:
+        """Events of all partitions, in no order.
+
+        Args:
+            lines: in the order of time; those of the kind `TOLD_START` come before all others.
+        """
+        for time_us, of_instant in groupby(lines, key=attrgetter("time_us")):
+            yield from self._instant(time_us, list(of_instant))
+        yield from self._steps_down()
+        for place, partition in self._partitions.items():
+            yield from self._end(place, partition)
+            yield from self._made(place, partition.change, None)
+
+    def _instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
+        """What the lines of one instant tell: they come in no order among themselves."""
+        if self._followers and time_us > self._followers[-1][1].time_us + STEP_DOWN_MAX_US:
+            yield from self._steps_down()
+        by_source: dict[str, list[BrokerLine]] = {}
+        for line in lines:
+            by_source.setdefault(line.source, []).append(line)
+        for line in by_source.get(TOLD_START, ()):
+            if line.leader_epoch is not None:
+                self._of(line).told_epochs.add(line.leader_epoch)
+        lives = {line.what for line in by_source.get(LIFE, ())}
+        if "stopping_replicas" in lives:
+            self._stopping_us = time_us
+        yield from self._leaderships(by_source.get(LEADERSHIP, []))
+        if self._followers:
+            self._moves += [_move(line) for line in by_source.get(FETCHER, ())]
+        if "starting" in lives:
+            if self._followers:
+                self._starts_us.append(time_us)
+            yield from self._restart(time_us)
+        for line in by_source.get(ISR_CHANGE, ()):
+            yield from self._change(line)
+
+    def _leaderships(self, lines: list[BrokerLine]) -> Iterator[Placed]:
+        by_place: dict[Place, list[BrokerLine]] = {}
+        for line in lines:
+            by_place.setdefault(_place(line), []).append(line)
+        for place, of_partition in by_place.items():
+            partition = self._partitions.setdefault(place, _Partition())
+            of_partition.sort(key=_epochs)
+            for line in of_partition:
+                if line.what == "request":
+                    partition.received = line.leader_epoch, line.isr
+                if line.replicas is not None:
+                    partition.assigned = _Assigned(line.replicas, line.adding or (), line.removing or ())
+            for line in of_partition:
+                for own_line in self._own_lines(partition, line):
+                    yield from self._state(place, partition, own_line)
+                yield from self._replaced(place, partition, line)
+                if line.what in _OWN_ROLES and line.removing is not None:
+                    partition.removing = line.removing
+            for line in of_partition:
+                if line.what == "stopped":
+                    yield from self._stopped(place, partition, line.time_us)
+
+    def _own_lines(self, partition: _Partition, line: BrokerLine) -> Iterator[BrokerLine]:
+        """The line as the broker's own, with what the requests that it received say beyond it.
+
+        Up to 2.5 a broker logs each LeaderAndIsr request with the whole state at its default level
+        (``state.change.logger``, KAFKA-8470). What it makes of it is told in part: when it becomes leader since 0.11,
+        without the ISR, and not when it becomes follower. So a leader's line without an ISR gets that of the last
+        request of its epoch, and the first request of an epoch that no line says it took up stands for that line
+        (``ReplicaManager.becomeLeaderOrFollower`` takes up what is newer than what it has).
+        """
+        if line.what == "request":
+            epoch = line.leader_epoch
+            if epoch is not None:
+                if epoch > partition.newest_epoch and epoch not in partition.told_epochs:
+                    leads = line.leader == self._broker_id
+                    yield line._replace(what="leader_start" if leads else "follower_start")
+                partition.newest_epoch = max(partition.newest_epoch, epoch)
+                if partition.told_epochs:
+                    partition.told_epochs = {told for told in partition.told_epochs if told >= partition.newest_epoch}
+        elif line.what in ("leader_start", "leader_update") and line.isr is None and partition.received is not None:
+            epoch, isr = partition.received
+            same_epoch = epoch is not None and line.leader_epoch in (None, epoch)
+            yield line._replace(isr=isr) if same_epoch else line
+        elif line.what in (*_STARTS, "leader_update"):
+            yield line
+
+    def _state(self, place: Place, partition: _Partition, line: BrokerLine) -> Iterator[Placed]:
+        if line.what == "leader_start":
+            kind = e.LEADER_START
+            partition.is_led = True
+        else:
+            kind = e.LEADER_END if line.what == "follower_start" else e.ISR_UPDATE
+        event = e.Event(
+            line.time_us,
+            kind,
+            line.time_us,
+            leader_epoch=line.leader_epoch,
+            offset=line.start_offset,
+            high_watermark=line.high_watermark,
+            isr=line.isr,
+            controller=True,
+            replicas=len(_replicas(partition.assigned, line)) or None,
+        )
+        if kind == e.LEADER_END:
+            self._followers.append((place, event))
+        else:
+            yield place, event
+
+    def _steps_down(self) -> Iterator[Placed]:
+        """The new followers that waited for the lines of their fetchers."""
+        followers = [(event.time_us, place) for place, event in self._followers]
+        instants = stepped_down_us(followers, self._moves, self._starts_us)
+        for (place, event), time_us in zip(self._followers, instants, strict=True):
+            yield place, event._replace(completed_us=time_us)
+        self._followers, self._moves, self._starts_us = [], [], []
+
+    def _restart(self, time_us: int) -> Iterator[Placed]:
+        """A broker that starts leads nothing: what it led before has ended, though no line of its own says so.
+
+        Of starts before a partition was first led nothing follows: what is told later never changes what came before.
+        """
+        for place, partition in self._partitions.items():
+            if partition.is_led:
+                yield place, e.Event(time_us, e.LEADER_END, time_us)
+
+    def _replaced(self, place: Place, partition: _Partition, line: BrokerLine) -> Iterator[Placed]:
+        """An end that no line tells: the broker leads a topic of that name, and of another id than before (KIP-516)."""
+        if line.topic_id is None or line.what not in ("leader_start", "leader_update"):
+            return
+        if partition.topic_id not in (None, line.topic_id):
+            yield place, _ended(line.time_us, line.time_us, moved=False)
+        partition.topic_id = line.topic_id
+
+    def _stopped(self, place: Place, partition: _Partition, time_us: int) -> Iterator[Placed]:
+        """A replica leaves a broker when its topic is deleted or a reassignment moves it away.
+
+        Then the broker, without becoming a follower first, takes the partition out of its map, answers what waits for
+        it, and renames the log's directory (``ReplicaManager.stopPartitions``; ``stopReplica`` up to 2.7, which answers
+        after the renaming). The directory is what the log names at the default level; a line before it says that the
+        broker begins. A topic that is created again under the same name is another one: its leader starts at offset 0.
+        """
+        moved = self._broker_id in (partition.removing or ())
+        earliest_us = time_us if self._stopping_us is None else self._stopping_us
+        ending = partition.ending
+        if ending is not None and ending.earliest_us == earliest_us:
+            ending.time_us, ending.moved = time_us, ending.moved or moved
+            return
+        yield from self._end(place, partition)
+        partition.ending = _Ending(earliest_us, time_us, moved)
+
+    def _end(self, place: Place, partition: _Partition) -> Iterator[Placed]:
+        if partition.ending is not None:
+            ending = partition.ending
+            yield place, _ended(ending.earliest_us, ending.time_us, ending.moved)
+
+    def _change(self, line: BrokerLine) -> Iterator[Placed]:
+        """Changes of an ISR that a leader made, or asks for."""
+        place = _place(line)
+        partition = self._partitions.setdefault(place, _Partition())
+        yield from self._made(place, partition.change, line)
+        partition.change = line
+        if line.what == "committed":
+            yield place, _isr_event(line, e.ISR_UPDATE, line.isr)
+        elif line.what == "shrink":
+            yield place, _isr_event(line, e.ISR_PROPOSAL, line.previous_isr)
+
+    def _made(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
+        """A change that was not refused was made.
+
+        Up to 2.3 a leader logs that it changes an ISR, and if ZooKeeper refuses it, but not that it was made
+        (``Partition.updateIsr``, INFO since 2.4).
+        """
+        if change is None or change.what not in ("shrink", "expand"):
+            return
+        if not any(since_us <= change.time_us < until_us for since_us, until_us in self._silent):
+            return
+        is_answer = answer is not None and answer.what in ("refused", "committed")
+        if answer is None or not is_answer or answer.time_us - change.time_us > _ANSWERED_US:
+            yield place, _isr_event(change, e.ISR_UPDATE, change.isr)
+
+    def _of(self, line: BrokerLine) -> _Partition:
+        return self._partitions.setdefault(_place(line), _Partition())
+
+
+def _place(line: BrokerLine) -> Place:
+    assert line.topic is not None
+    assert line.partition is not None
+    return line.topic, line.partition
+
+
+def _epochs(line: BrokerLine) -> tuple[int, int]:
+    """Order of the lines of one instant; without an epoch first."""
+    return _epoch(line.leader_epoch), _epoch(line.partition_epoch)
+
+
+def _epoch(epoch: int | None) -> int:
+    return -2 if epoch is None else epoch
+
+
+def _move(line: BrokerLine) -> Move:
+    return Move(line.time_us, _place(line), line.what or "")
+
+
+def _isr_event(line: BrokerLine, kind: str, isr: tuple[int, ...] | None) -> e.Event:
+    return e.Event(
+        line.time_us,
+        kind,
+        line.time_us,
+        leader_epoch=line.leader_epoch,
+        high_watermark=line.high_watermark,
+        isr=isr,
+        controller=False,
+    )
+
+
+def _ended(earliest_us: int, time_us: int, moved: bool) -> e.Event:
+    """The end of a replica, and how what waited is answered (``ReplicaManager.getPartitionOrError``, KAFKA-9198)."""
+    error = NOT_LEADER_OR_FOLLOWER if moved else UNKNOWN_TOPIC_OR_PARTITION
+    return e.Event(time_us, e.LEADER_END, earliest_us, error_code=error)
+
+
+def _replicas(assigned: _Assigned | None, line: BrokerLine) -> tuple[int, ...]:
+    """The replicas assigned as of a line, as far as the broker's log tells.
+
+    Lines that start an epoch name the replicas that are added and removed, not all of them. So the assignment is that
+    of the last line which names it, less what a reassignment has removed when it is no longer under way: the removed
+    replicas if it was completed, the added ones if it was cancelled (KIP-455: a cancelled one leaves no added replica
+    in the ISR; ``PartitionReassignmentReplicas``, ``PartitionReassignmentRevert``).
+    """
+    if line.replicas is not None:
+        return line.replicas
+    if assigned is None:
+        return ()
+    is_over = not line.adding and not line.removing
+    was_under_way = assigned.adding or assigned.removing
+    if line.what != "leader_start" or not is_over or not was_under_way:
+        return assigned.replicas
+    isr = set(line.isr or ())
+    completed = line.isr is not None and (isr & set(assigned.adding) or not isr & set(assigned.removing))
+    gone = set(assigned.removing if completed else assigned.adding)
+    return tuple(replica for replica in assigned.replicas if replica not in gone)

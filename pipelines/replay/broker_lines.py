@@ -1,0 +1,129 @@
+"""Lines of a broker's control plane for `pipelines.replay.broker_account`, and the worker that folds them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import Value, arrow_schema, is_in, micros, shaped
+from pipelines.blobs import Batches, Tables, shape
+from pipelines.groups import Columns, groups
+from pipelines.replay.bounds import Bounds
+from pipelines.replay.broker_account import BrokerAccount
+from pipelines.replay.context import Spans
+from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
+from schemas import events as e
+from schemas.broker_lines import FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, TOLD_START, BrokerLine
+from schemas.fields import spark_types
+
+KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
+LINE_TYPES: Final = spark_types(BrokerLine)
+ROW_TYPES: Final = {**KEY_TYPES, "file_id": "string", "byte_offset": "long", **LINE_TYPES}
+SCHEMA: Final = arrow_schema(ROW_TYPES)
+#: Order of the lines of a broker: the last columns order those of one instant.
+ORDER: Final = ("time_us", "source", "file_id", "byte_offset", "topic", "partition", "what")
+
+LEADERSHIP_COLUMNS: Final = (
+    "cluster_id",
+    "broker_id",
+    "file_id",
+    "byte_offset",
+    "time",
+    "role",
+    "topic",
+    "partition",
+    "topic_id",
+    "leader",
+    "leader_epoch",
+    "partition_epoch",
+    "start_offset",
+    "high_watermark",
+    "isr",
+    "replicas",
+    "adding_replicas",
+    "removing_replicas",
+)
+_PLACE = LEADERSHIP_COLUMNS[:5]
+CHANGE_COLUMNS: Final = (
+    *_PLACE,
+    *("change", "topic", "partition", "leader_epoch", "partition_epoch", "high_watermark", "isr", "previous_isr"),
+)
+FETCHER_COLUMNS: Final = (*_PLACE, "action", "topic", "partition")
+LIFE_COLUMNS: Final = (*_PLACE, "event")
+
+EVENTS = "events"
+SHAPES = {EVENTS: shape(EVENT_ROW_TYPES)}
+#: Columns behind those of an event.
+_NO_MORE = (None,) * (len(EVENT_ROW_TYPES) - len(e.Event._fields) - 5)
+
+Rows = Iterator[pa.RecordBatch]
+
+
+def leaderships(rows: pa.RecordBatch) -> Rows:
+    """Rows of ``silver.leader_and_isr``; those that say that the broker took up an epoch also come first."""
+    names = LEADERSHIP_COLUMNS[6:16]
+    adding = {"adding": rows.column("adding_replicas"), "removing": rows.column("removing_replicas")}
+    yield _lines(rows, LEADERSHIP, rows.column("role"), **{name: rows.column(name) for name in names}, **adding)
+    starts = rows.filter(is_in(rows.column("role"), ("leader_start", "follower_start")))
+    epochs = {name: starts.column(name) for name in ("topic", "partition", "leader_epoch")}
+    yield _lines(starts, TOLD_START, starts.column("role"), **epochs, time_us=-1)
+
+
+def isr_changes(rows: pa.RecordBatch) -> Rows:
+    """Rows of ``silver.isr_changes``."""
+    yield _lines(rows, ISR_CHANGE, rows.column("change"), **{name: rows.column(name) for name in CHANGE_COLUMNS[6:]})
+
+
+def fetcher_moves(rows: pa.RecordBatch) -> Rows:
+    """Rows of ``silver.fetcher_events`` that say that a partition was added to a fetcher, or removed from it."""
+    rows = rows.filter(is_in(rows.column("action"), ("added", "removed")))
+    yield _lines(rows, FETCHER, rows.column("action"), topic=rows.column("topic"), partition=rows.column("partition"))
+
+
+def lives(rows: pa.RecordBatch) -> Rows:
+    """Rows of ``silver.broker_lifecycle``: starts, and the begin of a stop of replicas."""
+    rows = rows.filter(is_in(rows.column("event"), ("starting", "stopping_replicas")))
+    yield _lines(rows, LIFE, rows.column("event"))
+
+
+def _lines(rows: pa.RecordBatch, source: str, what: pa.Array, **values: Value) -> pa.RecordBatch:
+    place = {name: rows.column(name) for name in ("cluster_id", "broker_id", "file_id", "byte_offset")}
+    given = {"time_us": micros(rows.column("time")), "source": source, "what": what, **values}
+    lines = shaped(SCHEMA, rows.num_rows, {**place, **given})
+    return lines.filter(pc.is_valid(lines.column("broker_id")))
+
+
+class BrokerWorker:
+    """Folds the lines of each broker in the order of time.
+
+    Args:
+        silent: by broker, spans in which its version does not tell that a change of an ISR was made.
+        bounds: which events are given.
+    """
+
+    def __init__(self, silent: Spans, bounds: Bounds) -> None:
+        self._silent = silent
+        self._bounds = bounds
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: `KEY_TYPES` and the fields of `BrokerLine`."""
+        tables = Tables(SHAPES)
+        for broker, lines in groups(batches, len(KEY_TYPES), _broker_lines):
+            cluster_id, broker_id = broker
+            since_us = self._bounds.instants.get((cluster_id, broker_id), 0)
+            account = BrokerAccount(broker_id, self._silent.get((cluster_id, broker_id), ()))
+            for (topic, partition), event in account.fold(lines):
+                # What tells of leaderships means more by what was told before: it is read whole.
+                if event.time_us >= since_us:
+                    row = (cluster_id, topic, partition, broker_id, e.RANK[event.kind], *event, *_NO_MORE)
+                    tables.add(EVENTS, row)
+                    if tables.full:
+                        yield from tables.take()
+        yield from tables.rest()
+
+
+def _broker_lines(columns: Columns) -> Iterable[BrokerLine]:
+    return map(BrokerLine._make, zip(*columns, strict=True))

@@ -1,0 +1,223 @@
+"""Fetch requests, and what wakes them, as events of the fold of sessions, on Arrow's columns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import Value, arrow_schema, first_of, micros, shaped
+from pipelines.replay import outcome as o
+from pipelines.replay.bounds import Bounds
+from pipelines.replay.connection_rows import data_fetches
+from pipelines.replay.partition_events import operation_ids
+from pipelines.replay.session_worker import KEY_TYPES
+from schemas import session_events as s
+from schemas.fields import spark_types
+
+#: Columns of an event behind its key and rank, those of its origin last, and what an earlier run left of a session.
+EVENT_TYPES = spark_types(s.SessionEvent)
+ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES, "carried": "binary"}
+SCHEMA = arrow_schema(ROW_TYPES)
+#: Order of events of one connection. The last columns only make it total, whatever the order of the files.
+ORDER = ("time_us", "rank", "latest_us", "operation_id", "topic", "partition", "base_offset")
+
+FETCH_COLUMNS = (
+    *("cluster_id", "broker_id", "connection", "correlation_id", "client_id", "time", "remote_time_ms"),
+    *("arrival_time", "dequeued_time", "handled_time", "completed_time", "replica_id", "isolation_level"),
+    *("session_epoch", "min_bytes", "max_wait_ms", "error_code", "partitions", "forgotten", "responses"),
+)
+_ALL_BYTES: Final = 2_147_483_647
+_NO_EPOCH: Final = -(1 << 31)
+
+Rows = Iterator[pa.RecordBatch]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes events; goes to the tasks that read rows.
+
+    Args:
+        bounds: which fetches are wanted.
+    """
+
+    bounds: Bounds
+
+    def fetches(self, rows: pa.RecordBatch) -> Rows:
+        """Rows of ``silver.fetch_requests``."""
+        rows = data_fetches(self.bounds.of_rows(rows, micros(rows.column("dequeued_time"))))
+        if not rows.num_rows:
+            return
+        asked, forgotten, answered = (_Items(rows.column(name)) for name in ("partitions", "forgotten", "responses"))
+        size_bytes = _numbers(answered.field("size_bytes"), 0)
+        filled = size_bytes > 0
+        stable, high_watermark = (
+            _numbers(answered.field(f"{name}"), -1) for name in ("last_stable_offset", "high_watermark")
+        )
+        committed_only = _numbers(rows.column("isolation_level"), 0) == 1
+        held = committed_only[answered.parents] & (stable >= 0) & (stable < high_watermark)
+        response_bytes = np.bincount(answered.parents, weights=size_bytes, minlength=rows.num_rows).astype(np.int64)
+        yield _event(
+            rows,
+            s.FETCH,
+            time_us=micros(rows.column("dequeued_time")),
+            latest_us=micros(rows.column("handled_time")),
+            operation_id=operation_ids(rows),
+            **{name: rows.column(name) for name in ("replica_id", "isolation_level", "session_epoch", "min_bytes")},
+            max_wait_ms=rows.column("max_wait_ms"),
+            topics=asked.lists(asked.topics),
+            partitions=asked.lists(asked.field("partition")),
+            offsets=asked.lists(pc.fill_null(asked.field("fetch_offset"), 0)),
+            max_bytes=asked.lists(pc.fill_null(asked.field("max_bytes"), _ALL_BYTES)),
+            leader_epoch=_highest(asked, "current_leader_epoch"),
+            forgotten_topics=forgotten.lists(forgotten.topics),
+            forgotten_partitions=forgotten.lists(forgotten.field("partition")),
+            completed_us=micros(rows.column("completed_time")),
+            error_codes=_error_codes(rows.column("error_code"), answered),
+            response_bytes=pa.array(response_bytes),
+            filled_topics=answered.lists(answered.topics, filled),
+            filled_partitions=answered.lists(answered.field("partition"), filled),
+            told_topics=answered.lists(answered.topics, held),
+            told_partitions=answered.lists(answered.field("partition"), held),
+            told_stable=answered.lists(answered.field("last_stable_offset"), held),
+            at_once_reason=_at_once_reasons(rows, asked, answered, response_bytes),
+            sequence=rows.column("correlation_id"),
+            arrival_us=micros(rows.column("arrival_time")),
+            line_us=micros(rows.column("time")),
+            client_id=rows.column("client_id"),
+            correlation_id=rows.column("correlation_id"),
+            wait_ms=rows.column("remote_time_ms"),
+        )
+
+
+def wakes(rows: pa.RecordBatch) -> Rows:
+    """What wakes sessions, as the fold of partitions gives it (`pipelines.replay.watches.SessionWake`)."""
+    yield shaped(SCHEMA, rows.num_rows, {name: rows.column(name) for name in rows.schema.names})
+
+
+def names(rows: pa.RecordBatch) -> Rows:
+    """What topics are called that a connection's fetches name by their ids, from who watches what."""
+    rows = rows.filter(pc.not_equal(rows.column("session_topic"), rows.column("topic")))
+    if rows.num_rows:
+        yield _event(rows, s.NAMED, time_us=-1, topic=rows.column("session_topic"), name=rows.column("topic"))
+
+
+def _event(rows: pa.RecordBatch, kind: str, **values: Value) -> pa.RecordBatch:
+    key = {name: rows.column(name) for name in KEY_TYPES}
+    return shaped(SCHEMA, rows.num_rows, {**key, "rank": s.RANK.get(kind, -1), "kind": kind, **values})
+
+
+class _Items:
+    """The structs in a column of arrays, one after the other.
+
+    Attributes:
+        parents: the row of each.
+    """
+
+    def __init__(self, lists: pa.Array) -> None:
+        self._items = pc.list_flatten(lists)
+        self._row_count = len(lists)
+        self.parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+        self.counts = np.bincount(self.parents, minlength=self._row_count)
+
+    def field(self, name: str) -> pa.Array:
+        return pc.struct_field(self._items, name)
+
+    @property
+    def topics(self) -> pa.Array:
+        """How a connection's fetches name a topic: by id since version 13, else by name."""
+        return first_of(self.field("topic_id"), self.field("topic"))
+
+    def lists(self, values: pa.Array, where: Mask | None = None) -> pa.Array:
+        """Values of the items of each row; of those that a mask names."""
+        counts = self.counts
+        if where is not None:
+            values = values.filter(pa.array(where))
+            counts = np.bincount(self.parents[where], minlength=self._row_count)
+        offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+    def any(self, where: Mask) -> Mask:
+        """Rows of which any item is so."""
+        result = np.zeros(self._row_count, dtype=bool)
+        result[self.parents[where]] = True
+        return result
+
+
+def _numbers(column: pa.Array, null: int) -> np.ndarray[Any, np.dtype[Any]]:
+    values: np.ndarray[Any, np.dtype[Any]] = pc.fill_null(column, null).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _highest(items: _Items, name: str) -> pa.Array:
+    """The greatest value of the items of each row; null without one."""
+    highest = np.full(len(items.counts), _NO_EPOCH, dtype=np.int64)
+    np.maximum.at(highest, items.parents, _numbers(items.field(name), _NO_EPOCH))
+    return pa.array(highest, mask=highest == _NO_EPOCH)
+
+
+def _error_codes(error_code: pa.Array, answered: _Items) -> pa.Array:
+    """Distinct codes of each response but 0: of its partitions, then its own."""
+    codes: list[tuple[int, ...]] = [()] * len(error_code)
+    of_items = _numbers(answered.field("error_code"), 0)
+    for at in np.flatnonzero(of_items).tolist():
+        row = int(answered.parents[at])
+        codes[row] = (*codes[row], int(of_items[at]))
+    own_codes = _numbers(error_code, 0)
+    for row in np.flatnonzero(own_codes).tolist():
+        codes[row] = (*codes[row], int(own_codes[row]))
+    return pa.array([tuple(dict.fromkeys(some)) for some in codes], pa.list_(pa.int32()))
+
+
+def _at_once_reasons(
+    rows: pa.RecordBatch, asked: _Items, answered: _Items, response_bytes: np.ndarray[Any, np.dtype[np.int64]]
+) -> pa.Array:
+    """Why a fetch cannot wait, as far as request and response show it (``ReplicaManager.fetchMessages``)."""
+    max_wait_ms, session_epoch = (_numbers(rows.column(name), 1) for name in ("max_wait_ms", "session_epoch"))
+    min_bytes = _numbers(rows.column("min_bytes"), _ALL_BYTES)
+    reasons = (
+        (_numbers(rows.column("error_code"), 0) != 0, o.SESSION_ERROR),
+        (answered.any(_numbers(answered.field("error_code"), 0) != 0), o.ERROR),
+        (
+            answered.any(pc.is_valid(answered.field("diverging_end_offset")).to_numpy(zero_copy_only=False)),
+            o.DIVERGING_EPOCH,
+        ),
+        (answered.any(_numbers(answered.field("preferred_read_replica"), -1) >= 0), o.PREFERRED_REPLICA),
+        (max_wait_ms <= 0, o.NO_WAIT),
+        ((session_epoch <= 0) & (asked.counts == 0), o.NO_PARTITIONS),
+        ((answered.counts > 0) & (response_bytes >= min_bytes), o.AT_ONCE),
+    )
+    chosen: list[str | None] = [None] * rows.num_rows
+    open_rows = np.ones(rows.num_rows, dtype=bool)
+    for condition, reason in reasons:
+        for row in np.flatnonzero(condition & open_rows).tolist():
+            chosen[row] = reason
+        open_rows &= ~condition
+    consumers = open_rows & (_numbers(rows.column("replica_id"), 0) < 0) & (answered.counts > 0) & (asked.counts > 0)
+    for row in np.flatnonzero(consumers).tolist():
+        if _is_beyond_end(rows.column("partitions")[row].as_py(), rows.column("responses")[row].as_py()):
+            chosen[row] = o.BEYOND_END
+    return pa.array(chosen, pa.string())
+
+
+def _is_beyond_end(asked: list[Mapping[str, Any]], answered: list[Mapping[str, Any]]) -> bool:
+    """A consumer asks for an offset beyond the high watermark that it is answered."""
+    high_watermarks = {
+        _place(answer): answer["high_watermark"]
+        for answer in answered
+        if answer["error_code"] == 0 and (answer["high_watermark"] or 0) >= 0 and answer["high_watermark"] is not None
+    }
+    for entry in asked:
+        high_watermark = high_watermarks.get(_place(entry))
+        if high_watermark is not None and (entry["fetch_offset"] or 0) > high_watermark:
+            return True
+    return False
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[str, int]:
+    return entry["topic_id"] or entry["topic"], entry["partition"]

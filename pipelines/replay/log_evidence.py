@@ -1,0 +1,70 @@
+"""What the replay of ISRs takes from each broker's log beside the events of partitions, put together. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pipelines.premises import Premises
+from pipelines.replay import connections as c
+from pipelines.replay.isr_evidence import Gap, IsrEvidence, Span, continued
+from pipelines.replay.seals import Broker, Seal
+from pipelines.replay.standing import KRAFT, standings
+
+Evidences = dict[Broker, IsrEvidence]
+Rows = Sequence[Mapping[str, Any]]
+
+
+def evidences_of(
+    rows_of: Callable[[str], Rows], premises: Premises, carried: Evidences, seals: Mapping[Broker, Seal]
+) -> Evidences:
+    """By (cluster, broker): what its log shows, a row per silence, gap and chain of fetches, never per line.
+
+    Args:
+        rows_of: rows of a table of `pipelines.replay.connections.SHAPES`.
+        carried: what an earlier run left, of brokers that are gone on from.
+        seals: where they are.
+    """
+    gaps: dict[Broker, dict[str, list[Gap]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows_of(c.GAPS):
+        gap = Gap(row["since_us"], row["handled_us"], row["until_us"], row["complete"])
+        gaps[_broker(row)][row["connection"]].append(gap)
+    ends: dict[Broker, dict[str, int]] = defaultdict(dict)
+    for row in rows_of(c.CHAIN_ENDS):
+        ends[_broker(row)][row["chain"]] = row["arrival_us"]
+    resumed: dict[Broker, dict[str, int]] = defaultdict(dict)
+    for row in rows_of(c.RESUMED):
+        resumed[_broker(row)][row["connection"]] = row["since_us"]
+    logged: dict[Broker, Span] = {
+        _broker(row): (row["since_us"] - c.LOGGED_SLACK_US, row["until_us"] + c.LOGGED_SLACK_US)
+        for row in rows_of(c.LOGGED)
+    }
+    last_us = {broker: evidence.last_line_us for broker, evidence in carried.items() if evidence.last_line_us}
+    silences: dict[Broker, list[Span]] = defaultdict(list)
+    for row in rows_of(c.SILENCES):
+        if row["since_us"] is None:
+            last_us[_broker(row)] = row["until_us"]
+        else:
+            silences[_broker(row)].append((row["since_us"], row["until_us"]))
+    standing = standings(premises)
+    brokers = {(file.cluster_id, file.broker_id) for file in premises.files if file.broker_id is not None}
+    evidences: Evidences = {}
+    for broker in brokers | logged.keys() | last_us.keys() | standing.keys():
+        evidences[broker] = IsrEvidence(
+            fetches_logged=(logged[broker],) if broker in logged else (),
+            silences=tuple(sorted(silences.get(broker, ()))),
+            gaps={connection: tuple(sorted(some)) for connection, some in gaps.get(broker, {}).items()},
+            standing=standing.get(broker, {}),
+            kraft=premises.modes.get(broker, KRAFT) == KRAFT,
+            chain_ends=ends.get(broker, {}),
+            last_line_us=last_us.get(broker, 0),
+        )
+    for broker, evidence in carried.items():
+        now = evidences.get(broker, IsrEvidence())
+        evidences[broker] = continued(evidence, now, seals[broker].sealed_us, resumed.get(broker, {}))
+    return evidences
+
+
+def _broker(row: Mapping[str, Any]) -> Broker:
+    return row["cluster_id"], row["broker_id"]

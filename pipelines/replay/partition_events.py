@@ -1,0 +1,246 @@
+"""Rows of silver as events of the leader's fold, on Arrow's columns: what needs no row before or after it. Pure.
+
+What does is seen by the folds of connections (`pipelines.replay.connections`) and of brokers
+(`pipelines.replay.broker_account`), whose events have the same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import md5
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import Value, arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
+from pipelines.replay import coordinators
+from pipelines.replay import isr_events as i
+from pipelines.replay.bounds import Bounds
+from pipelines.replay.context import Spans
+from pipelines.replay.partition_worker import KEY_TYPES, RANK, WATCH
+from pipelines.replay.watches import WATCH_TYPES
+from schemas import events as e
+from schemas.fields import spark_types
+
+#: Its fetches are Raft's business; no leader of it is replayed.
+METADATA_TOPIC = "__cluster_metadata"
+#: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
+MARKER_BYTES = 78
+
+#: Columns of an event behind its key, and what a fold of an earlier run is brought in.
+EVENT_TYPES = spark_types(e.Event)
+ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES, "carried": "binary", **WATCH_TYPES}
+SCHEMA = arrow_schema(ROW_TYPES)
+#: The log's clock ticks in milliseconds.
+TICK_US = 1_000
+
+Rows = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes events of rows; goes to the tasks that read them.
+
+    Args:
+        bounds: which events are wanted.
+        silent: spans in which a broker's version logs no transactional ids of produces.
+        counts: partitions of the coordinators' topics.
+        topic_names: by (cluster, topic id).
+        producers: transactional ids by (cluster, producer id).
+        clients: by (cluster, client id, host), the one transactional id that the client uses.
+        tier_max: evidence above this tier is left out.
+        chain_ends: when the last fetch of each chain arrived, by ``<cluster>|<broker>|<chain>``.
+    """
+
+    bounds: Bounds
+    silent: Spans = field(default_factory=dict)
+    counts: coordinators.Counts = coordinators.BY_DEFAULT
+    topic_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    tier_max: str = "T3"
+    chain_ends: Mapping[str, int] = field(default_factory=dict)
+
+    def rolls(self, rows: pa.RecordBatch) -> Rows:
+        """Segments that the broker's logs began."""
+        at = micros(rows.column("time"))
+        lasted_us = pc.add(pc.multiply(rows.column("duration_ms").cast(pa.int64()), 1000), TICK_US)
+        yield from self._events(
+            rows, e.ROLL, time_us=at, earliest_us=pc.subtract(at, lasted_us), offset=rows.column("base_offset")
+        )
+
+    def checks(self, rows: pa.RecordBatch) -> Rows:
+        """Checks of delayed produces, as TRACE lines show them."""
+        rows = rows.filter(both(_is(rows, "operation", "produce"), is_in(rows.column("step"), ("initial", "progress"))))
+        at = micros(rows.column("time"))
+        for step, kind in (("initial", e.INITIAL_STATUS), ("progress", e.PROGRESS)):
+            of_step = pc.equal(rows.column("step"), step)
+            some = rows.filter(of_step)
+            yield from self._events(
+                some,
+                kind,
+                time_us=at.filter(of_step),
+                earliest_us=at.filter(of_step),
+                offset=some.column("start_offset"),
+                required_offset=some.column("required_offset"),
+                isr=_ids(some.column("awaiting"), "replica_id"),
+            )
+
+    def appends(self, rows: pa.RecordBatch) -> Rows:
+        """'N written to log' gives first and last offset: the required offset without a guess."""
+        rows = rows.filter(both(_is(rows, "source", "replica_manager"), pc.is_valid(rows.column("last_offset"))))
+        at = micros(rows.column("time"))
+        yield from self._events(
+            rows,
+            e.INITIAL_STATUS,
+            time_us=at,
+            earliest_us=at,
+            offset=rows.column("first_offset"),
+            required_offset=pc.add(rows.column("last_offset"), 1),
+        )
+
+    def produces(self, rows: pa.RecordBatch) -> Rows:
+        """Appends of producers."""
+        producer = rows.column("transactional_id")
+        if self.silent and self.clients:
+            is_silent = in_spans(self.silent, rows, micros(rows.column("handled_time")))
+            producer = first_of(producer, when(is_silent, self._clients_ids(rows), pa.scalar(None, pa.string())))
+        rows = rows.set_column(rows.schema.get_field_index("transactional_id"), "transactional_id", producer)
+        yield from self._appended(
+            named(self.topic_names, _by_partition(rows)),
+            same={"acks": "acks", "timeout_ms": "timeout_ms", "producer": "transactional_id"},
+            offset="base_offset",
+            size_bytes="size_bytes",
+        )
+
+    def requests(self, rows: pa.RecordBatch) -> Rows:
+        """Appends of coordinators' records, and of transaction markers."""
+        records = coordinators.records(rows, self.counts)
+        yield from self._appended(_by_partition(records), same={"records": "records"}, acks=-1)
+        marking = _by_partition(rows.filter(_is(rows, "api", "WRITE_TXN_MARKERS")))
+        keys = _keys(marking.column("cluster_id"), marking.column("part.producer_id"))
+        ids = {f"{cluster_id}|{producer_id}": name for (cluster_id, producer_id), name in self.producers.items()}
+        producer_id = pc.binary_join_element_wise("producer id ", marking.column("part.producer_id").cast("string"), "")
+        marking = marking.append_column("producer", first_of(look_up(ids, keys, pa.string()), producer_id))
+        values: dict[str, Value] = {"acks": -1, "records": 1, "size_bytes": MARKER_BYTES, "control": True}
+        yield from self._appended(marking, same={"producer": "producer"}, **values)
+
+    def isr_lines(self, rows: pa.RecordBatch) -> Rows:
+        """Events of `pipelines.replay.isr_events`; a line that stands in two files gives its events twice."""
+        rows = rows.filter(pc.is_valid(rows.column("broker_id")))
+        times_us = micros(rows.column("time")).to_pylist()
+        lines = zip(rows.drop_columns(["time"]).to_pylist(), times_us, strict=True)
+        events = [
+            {name: line[name] for name in KEY_TYPES} | event
+            for line, time_us in lines
+            for event in i.events_of(line, time_us, self.tier_max)
+        ]
+        batch = pa.RecordBatch.from_pylist(events, SCHEMA)
+        yield self.bounds.of_rows(batch, batch.column("time_us"))
+
+    def fetches(self, rows: pa.RecordBatch) -> Rows:
+        """Events of followers' fetches as the fold of connections gives them, with the ends of their chains."""
+        chains = pc.binary_join_element_wise(
+            _keys(rows.column("cluster_id"), rows.column("broker_id")), rows.column("chain"), "|"
+        )
+        ends = look_up(self.chain_ends, chains, pa.int64())
+        yield rows.set_column(rows.schema.get_field_index("chain_end_us"), SCHEMA.field("chain_end_us"), ends)
+
+    def watches(self, rows: pa.RecordBatch) -> Rows:
+        """Who reads which partition, as the fold of connections gives it, where the topic's name is known."""
+        rows = rows.filter(pc.is_valid(rows.column("topic")))
+        follower = pc.fill_null(pc.greater_equal(rows.column("replica_id"), 0), False)
+        same = (*KEY_TYPES, "connection", "session_topic", "from_us", "until_us")
+        read_committed = pc.fill_null(pc.equal(rows.column("isolation_level"), 1), False)
+        values: dict[str, Value] = {name: rows.column(name) for name in same}
+        values |= {"follower": follower, "read_committed": read_committed}
+        yield shaped(SCHEMA, rows.num_rows, {"rank": RANK[WATCH], "kind": WATCH, "time_us": -1, **values})
+
+    def _clients_ids(self, rows: pa.RecordBatch) -> pa.Array:
+        hosts = coordinators.remote_hosts(rows.column("connection"))
+        keys = pc.binary_join_element_wise(rows.column("cluster_id"), rows.column("client_id"), hosts, "|")
+        return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
+
+    def _appended(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Rows:
+        """Appends of requests with a row per partition, ``part``.
+
+        Args:
+            same: columns of `rows` by field of the event.
+            values: by field of the event, its value, or the name of a field of the partition.
+        """
+        fields = {
+            name: rows.column(f"part.{value}") if isinstance(value, str) else value for name, value in values.items()
+        }
+        yield from self._events(
+            rows,
+            e.PRODUCE,
+            time_us=micros(rows.column("handled_time")),
+            earliest_us=micros(rows.column("dequeued_time")),
+            error_code=rows.column("part.error_code"),
+            request_id=rows.column("operation_id"),
+            arrival_us=micros(rows.column("arrival_time")),
+            completed_us=micros(rows.column("completed_time")),
+            partitions=rows.column("partition_count"),
+            **{name: rows.column(column) for name, column in (same or {}).items()},
+            **fields,
+        )
+
+    def _events(self, rows: pa.RecordBatch, kind: str, **values: Value) -> Rows:
+        key = {name: rows.column(name) for name in KEY_TYPES}
+        events = shaped(SCHEMA, rows.num_rows, {**key, "rank": e.RANK[kind], "kind": kind, **values})
+        events = events.filter(pc.is_valid(events.column("broker_id")))
+        if events.num_rows:
+            yield self.bounds.of_rows(events, events.column("time_us"))
+
+
+def operation_ids(rows: pa.RecordBatch) -> pa.Array:
+    """Identity of each request that does not depend on files: the same line in two files is the same request."""
+    parts = [rows.column(name).to_pylist() for name in ("cluster_id", "broker_id", "connection", "correlation_id")]
+    times = micros(rows.column("time")).to_pylist()
+    texts = ("|".join("" if part is None else str(part) for part in key) for key in zip(*parts, times, strict=True))
+    return pa.array([md5(text.encode(), usedforsecurity=False).hexdigest() for text in texts], pa.string())
+
+
+def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
+    topic = rows.column("topic")
+    if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
+        return rows
+    names = {f"{cluster_id}|id:{topic_id}": name for (cluster_id, topic_id), name in topic_names.items()}
+    name = look_up(names, _keys(rows.column("cluster_id"), topic), pa.string())
+    return rows.set_column(rows.schema.get_field_index("topic"), "topic", first_of(name, topic))
+
+
+def in_spans(spans: Spans, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
+    """Whether an instant of a row with ``cluster_id`` and ``broker_id`` lies in a span of its broker, end exclusive."""
+    keys = _keys(rows.column("cluster_id"), rows.column("broker_id")).to_pylist()
+    texts = {f"{cluster_id}|{broker_id}": some for (cluster_id, broker_id), some in spans.items()}
+    within = [
+        any(since_us <= at < until_us for since_us, until_us in texts.get(key, ()))
+        for key, at in zip(keys, time_us.to_pylist(), strict=True)
+    ]
+    return pa.array(within, pa.bool_())
+
+
+def _keys(first: pa.Array, second: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(first, second.cast(pa.string()), "|")
+
+
+def _is(rows: pa.RecordBatch, column: str, value: str) -> pa.Array:
+    return pc.equal(rows.column(column), value)
+
+
+def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
+    """Requests with one row per partition, ``part``, its ``topic`` and ``partition``, and what they all share."""
+    counts = pc.list_value_length(requests.column("partitions"))
+    rows = requests.append_column("operation_id", operation_ids(requests)).append_column("partition_count", counts)
+    parts = exploded(rows, "partitions", "part")
+    topics = parts.append_column("topic", parts.column("part.topic"))
+    return topics.append_column("partition", parts.column("part.partition"))
+
+
+def _ids(lists: pa.Array, name: str) -> pa.Array:
+    """One field of each struct of arrays, as arrays."""
+    values = [None if items is None else [item[name] for item in items] for items in lists.to_pylist()]
+    return pa.array(values, pa.list_(pa.int32()))

@@ -1,0 +1,183 @@
+"""One worker's part of the judgement of delayed produces, on plain Arrow data: a key is a request. Pure.
+
+A request comes first, then the outcomes of its partitions, which the replay of partitions gave one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import arrow_schema, both, first_of, micros, shaped
+from pipelines.blobs import Batches, Tables
+from pipelines.groups import Columns, groups
+from pipelines.replay import coordinators
+from pipelines.replay.bounds import Bounds
+from pipelines.replay.context import History, value_at
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.operations import produce_operation
+from pipelines.replay.partition_events import operation_ids
+from pipelines.replay.partition_worker import OUTCOME_TYPES
+from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
+
+KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int", "operation_id": "string"}
+_INSTANTS: Final = ("arrival_us", "handled_us", "completed_us", "line_us")
+#: Columns of a request that gold repeats as they are.
+_SAME: Final = {
+    "api": "string",
+    "client_id": "string",
+    "connection": "string",
+    "correlation_id": "int",
+    "timeout_ms": "int",
+    "transactional_id": "string",
+}
+REQUEST_TYPES: Final = {
+    **_SAME,
+    **dict.fromkeys(_INSTANTS, "long"),
+    "wait_ms": "double",
+    "topics": "array<string>",
+    "partitions": "array<int>",
+    "error_codes": "array<int>",
+}
+_OUTCOME_TYPES: Final = {
+    "topic": "string",
+    "partition": "int",
+    **{f"outcome_{name}": data_type for name, data_type in OUTCOME_TYPES.items()},
+}
+COLUMNS: Final = (*REQUEST_TYPES, *_OUTCOME_TYPES)
+ROW_TYPES: Final = {**KEY_TYPES, "rank": "int", **REQUEST_TYPES, **_OUTCOME_TYPES}
+SCHEMA: Final = arrow_schema(ROW_TYPES)
+#: A request before its outcomes; the last columns only make it total.
+ORDER: Final = ("rank", "topic", "partition", "outcome_base_offset", "outcome_lowest_us")
+
+_READ: Final = ("cluster_id", "broker_id", "connection", "correlation_id", "client_id", "time", "arrival_time")
+_READ_MORE: Final = ("handled_time", "completed_time", "remote_time_ms", "partitions", "api", "transactional_id")
+PRODUCE_COLUMNS: Final = (*_READ, *_READ_MORE, "acks", "timeout_ms")
+COORDINATOR_COLUMNS: Final = (
+    *(*_READ, *_READ_MORE, "error_codes", "group_id", "records", "assignments", "verify_only"),
+)
+#: As gold names what it repeats.
+_INSTANT_NAMES: Final = {"arrival_us": "arrival_time", "line_us": "line_time"}
+
+Rows = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes rows; goes to the tasks that read them.
+
+    Args:
+        bounds: which requests are wanted.
+        counts: partitions of the coordinators' topics.
+    """
+
+    bounds: Bounds
+    counts: coordinators.Counts
+
+    def produces(self, rows: pa.RecordBatch) -> Rows:
+        """Produces that wait for their replicas, of ``silver.produce_requests``."""
+        yield self._requests(rows.filter(pc.equal(rows.column("acks"), -1)))
+
+    def requests(self, rows: pa.RecordBatch) -> Rows:
+        """Requests of ``silver.requests`` whose answer waits for an append."""
+        yield self._requests(coordinators.records(rows, self.counts))
+        marks = both(
+            pc.equal(rows.column("api"), "WRITE_TXN_MARKERS"),
+            pc.is_valid(rows.column("broker_id")),
+            pc.greater(pc.list_value_length(rows.column("partitions")), 0),
+        )
+        yield self._requests(rows.filter(marks))
+
+    def _requests(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self.bounds.of_rows(rows, micros(rows.column("handled_time")))
+        names = rows.schema.names
+        parts = rows.column("partitions")
+        items = pc.list_flatten(parts)
+        offsets = pc.subtract(parts.offsets, parts.offsets[0])
+        lists = {
+            column: pa.ListArray.from_arrays(offsets, pc.struct_field(items, name))
+            for column, name in (("topics", "topic"), ("partitions", "partition"), ("error_codes", "error_code"))
+        }
+        values = {name: rows.column(name) for name in _SAME if name in names} | lists
+        values |= {name: micros(rows.column(f"{name.removesuffix('_us')}_time")) for name in _INSTANTS[:-1]}
+        values |= {"line_us": micros(rows.column("time")), "wait_ms": rows.column("remote_time_ms")}
+        key = {
+            "cluster_id": rows.column("cluster_id"),
+            "broker_id": first_of(rows.column("broker_id"), pa.scalar(-1, pa.int32())),
+            "operation_id": operation_ids(rows),
+        }
+        return shaped(SCHEMA, rows.num_rows, {**key, "rank": 0, **values})
+
+
+def outcomes(rows: pa.RecordBatch) -> Rows:
+    """Outcomes, as the fold of partitions gives them (`pipelines.replay.partition_worker.OUTCOMES`)."""
+    values = {f"outcome_{name}": rows.column(name) for name in OUTCOME_TYPES}
+    place = {name: rows.column(name) for name in ("cluster_id", "broker_id", "topic", "partition")}
+    yield shaped(SCHEMA, rows.num_rows, {**place, "operation_id": rows.column("request_id"), "rank": 1, **values})
+
+
+class ProduceWorker:
+    """Puts each request together with its outcomes, and judges it.
+
+    Args:
+        limits: how requests are judged.
+        eras: the versions that each (cluster, broker) ran, by when it began to.
+    """
+
+    def __init__(self, limits: Tolerances, eras: Mapping[tuple[str, int], History]) -> None:
+        self._limits = limits
+        self._eras = eras
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `OPERATION_SHAPES`."""
+        tables = Tables(OPERATION_SHAPES)
+        for (cluster_id, broker_id, operation_id), rows in groups(batches, len(KEY_TYPES), _rows):
+            request: dict[str, Any] | None = None
+            outcomes: list[dict[str, Any]] = []
+            for values in rows:
+                if values["topics"] is not None:
+                    request = request or values  # a line can stand in two overlapping files
+                else:
+                    outcome = {name: values[f"outcome_{name}"] for name in OUTCOME_TYPES}
+                    outcomes.append({"topic": values["topic"], "partition": values["partition"], **outcome})
+            if request is None:
+                continue
+            row = {"cluster_id": cluster_id, "broker_id": broker_id, "operation_id": operation_id}
+            row |= {name: request[name] for name in (*_SAME, "wait_ms")}
+            row |= {name: request[at] for at, name in _INSTANT_NAMES.items()}
+            row |= {f"{name}_time": request[f"{name}_us"] for name in ("handled", "completed")}
+            parts = zip(request["topics"], request["partitions"], request["error_codes"], strict=True)
+            asked = [{"topic": topic, "partition": number, "error_code": error} for topic, number, error in parts]
+            whole = row | {
+                "partitions": asked,
+                "handled_us": request["handled_us"],
+                "completed_us": request["completed_us"],
+            }
+            version = value_at(self._eras.get((cluster_id, broker_id), ()), request["line_us"])
+            row |= _columns(produce_operation(whole, outcomes, self._limits, version))
+            tables.add_named(table_of(row), row)
+            if tables.full:
+                yield from tables.take()
+        yield from tables.rest()
+
+
+def _rows(columns: Columns) -> Iterable[dict[str, Any]]:
+    return (dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _columns(made: dict[str, Any]) -> dict[str, Any]:
+    """An operation's instants and durations as gold's columns."""
+    split, lowest, highest = made.pop("split"), made.pop("lowest_us"), made.pop("highest_us")
+    residual, without = made.pop("residual_us"), made.pop("without_closing_us")
+    made["lowest_time"], made["highest_time"] = lowest, highest
+    made["interval_width_ms"] = None if lowest is None else (highest - lowest) / 1000
+    made["residual_ms"] = None if residual is None else residual / 1000
+    made["wait_without_closing_ms"] = None if without is None else without / 1000
+    if split is not None:
+        for name, value in zip(split._fields, split, strict=True):
+            made[f"wait_{name.removeprefix('wait_').removesuffix('_us')}_ms"] = None if value is None else value / 1000
+    return made

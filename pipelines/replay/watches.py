@@ -1,0 +1,136 @@
+"""Which connections read a partition, and what of the partition wakes their fetches. Pure.
+
+A fetch waits for what it reads: followers read up to the log end, consumers up to the high watermark, and those that
+read committed records only up to the last stable offset.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pipelines.replay.wakes import BATCH, LEADER_START, ROLL, STABLE, Wake
+from schemas import session_events as s
+from schemas.fields import Int, Long, spark_types
+
+#: A consumer's connection may read what was appended a little before its first request came.
+_MARGIN_US: Final = 1_000_000
+#: Within so long clients find the new leader of a partition: they read on below the offset at which it began.
+_FINDING_US: Final = 5_000_000
+_HOUR_US: Final = 3_600_000_000
+#: In place of an hour, for what matters at any time.
+_ANY_HOUR: Final = -1
+
+
+class Watch(NamedTuple):
+    """A connection that reads a partition.
+
+    Attributes:
+        connection: to the leader.
+        session_topic: how its fetches name the topic: by id since version 13, else by name.
+        follower: a replica fetches, no consumer.
+        read_committed: it asks for committed records only.
+        from_us, until_us: when its first fetch of the partition, and its last one of all, arrived.
+    """
+
+    connection: str
+    session_topic: str
+    follower: bool
+    read_committed: bool
+    from_us: Long
+    until_us: Long
+
+
+class SessionWake(NamedTuple):
+    """The fields of `schemas.session_events.SessionEvent` that a wake has, and the rank of its kind."""
+
+    connection: str
+    rank: Int
+    time_us: Long
+    kind: str
+    latest_us: Long | None
+    topic: str
+    partition: Int
+    base_offset: Long | None = None
+    size_bytes: Long | None = None
+    estimated: bool | None = None
+    unstable: bool | None = None
+
+
+WATCH_TYPES: Final = spark_types(Watch)
+SESSION_WAKE_TYPES: Final = spark_types(SessionWake)
+
+
+class Watches:
+    """The connections that read one partition from its leader.
+
+    Args:
+        partition: its number.
+        answering: spans in which the leader's version answers followers' fetches for its high watermark.
+    """
+
+    def __init__(self, partition: int, answering: Sequence[tuple[int, int]] = ()) -> None:
+        self._partition = partition
+        self._answering = answering
+        #: Of thousands of connections that came and went few were there in any hour.
+        self._by_hour: dict[int, list[Watch]] = defaultdict(list)
+
+    def add(self, watch: Watch) -> None:
+        """Add a connection."""
+        # A segment that began long before is still the one in which the end lies.
+        self._by_hour[_ANY_HOUR].append(watch)
+        for hour in range((watch.from_us - _FINDING_US) // _HOUR_US, watch.until_us // _HOUR_US + 1):
+            self._by_hour[hour].append(watch)
+
+    def woken_by(self, wake: Wake) -> Iterator[SessionWake]:
+        """What a wake is to each connection that was there then."""
+        if not self._by_hour:
+            return
+        of_end = wake.kind in (BATCH, ROLL)
+        for watch in self._there(wake, wake.appended_lowest_us, follower=True):
+            yield self._woken(wake, watch, wake.appended_lowest_us, self._appended_us(wake, watch))
+        earliest_us = wake.committed_lowest_us if of_end else wake.appended_lowest_us
+        for watch in self._there(wake, earliest_us, follower=False):
+            if wake.kind != STABLE or watch.read_committed:
+                latest_us = wake.committed_highest_us if of_end else self._appended_us(wake, watch)
+                yield self._woken(wake, watch, earliest_us, latest_us)
+        moved_us = wake.committed_lowest_us
+        if wake.kind == BATCH and moved_us is not None and self._answers(moved_us):
+            for watch in self._there(wake, moved_us, follower=True):
+                place = watch.session_topic, self._partition
+                rank = s.RANK[s.COMMITTED]
+                yield SessionWake(watch.connection, rank, moved_us, s.COMMITTED, wake.committed_highest_us, *place)
+
+    def _there(self, wake: Wake, earliest_us: int | None, follower: bool) -> Iterator[Watch]:
+        if earliest_us is None:
+            return
+        is_roll = wake.kind == ROLL
+        margin_us = _FINDING_US if wake.kind == LEADER_START else _MARGIN_US
+        for watch in self._by_hour.get(_ANY_HOUR if is_roll else earliest_us // _HOUR_US, ()):
+            begun_us = 0 if is_roll else watch.from_us - margin_us
+            if watch.follower == follower and begun_us <= earliest_us <= watch.until_us:
+                yield watch
+
+    def _woken(self, wake: Wake, watch: Watch, earliest_us: int | None, latest_us: int | None) -> SessionWake:
+        assert earliest_us is not None
+        return SessionWake(
+            watch.connection,
+            s.RANK[wake.kind],
+            earliest_us,
+            wake.kind,
+            latest_us,
+            watch.session_topic,
+            self._partition,
+            wake.base_offset,
+            wake.size_bytes,
+            wake.estimated,
+            wake.unstable and not watch.follower and watch.read_committed,
+        )
+
+    @staticmethod
+    def _appended_us(wake: Wake, watch: Watch) -> int | None:
+        return wake.without_carrier_us if wake.carrier == watch.connection else wake.appended_highest_us
+
+    def _answers(self, time_us: int) -> bool:
+        return any(since_us <= time_us < until_us for since_us, until_us in self._answering)
