@@ -56,10 +56,6 @@ def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType) ->
     return reduce(DataFrame.unionByName, parts) if parts else None
 
 
-def _is_there(lake: Lake, reading: Reading) -> bool:
-    return reading.files is None and lake.has_rows(reading.spec)
-
-
 def _files(lake: Lake, reading: Reading) -> Sequence[str] | None:
     if reading.files is not None:
         return reading.files

@@ -18,17 +18,18 @@ from pipelines.blobs import rows_by_table, shape
 from pipelines.replay import partition_worker as p
 from pipelines.replay import session_worker as w
 from pipelines.replay.context import Contexts
+from pipelines.replay.fetch_events import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.fetch_timeline import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operator import StatefulPartitions
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
-from pipelines.replay.timeline import EVENT_TYPES
+from pipelines.replay.timeline import COLUMN_TYPES
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
+from pipelines.replay.watches import Watch
 from schemas.events import Event
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.session_events import FETCH, Origin, SessionEvent
@@ -45,6 +46,9 @@ LIMITS = Tolerances(5_000, 100_000)
 CONTEXTS = Contexts({("c", 1): "3.9.1"})
 ORIGIN = Origin(1, 2, "client", 3, None)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: An event that brings a fold, and the columns of a watch where none is.
+CARRIED = Event(-1, p.CARRIED, -1)
+NO_WATCH = (None,) * len(Watch._fields)
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -93,10 +97,10 @@ def of_partitions(
         key = ("c", TOPIC, partition, 1)
         for fold in (folds or {}).get(p.FOLDS, []):
             if fold["partition"] == partition:
-                rows.append((*key, *Event(-1, p.CARRIED, -1), fold["frozen"]))
-        rows += [(*key, *event, None) for event in events if event.time_us >= since_us]
+                rows.append((*key, *CARRIED, fold["frozen"], *NO_WATCH))
+        rows += [(*key, *event, None, *NO_WATCH) for event in events if event.time_us >= since_us]
     worker = p.PartitionWorker(contexts, {}, sealed, {("c", 1): since_us})
-    return tables(worker, batches(p.KEY_TYPES | EVENT_TYPES | {"carried": "binary"}, rows))
+    return tables(worker, batches(p.KEY_TYPES | COLUMN_TYPES, rows))
 
 
 @settings(max_examples=25, deadline=None)
@@ -167,8 +171,8 @@ def test_the_operator_goes_on_from_its_state(logged: Logged, sealed_us: int) -> 
     for fold in whole[p.FOLDS]:
         key = ("c", TOPIC, fold["partition"], 1)
         events = [event for event in logged.partitions[fold["partition"]] if event.time_us >= sealed_us]
-        rows = [(*Event(-1, p.CARRIED, -1), None), *((*event, None) for event in events)]
-        frame = pa.Table.from_batches(batches(EVENT_TYPES | {"carried": "binary"}, rows)).to_pandas()
+        rows = [(*CARRIED, None, *NO_WATCH), *((*event, None, *NO_WATCH) for event in events)]
+        frame = pa.Table.from_batches(batches(COLUMN_TYPES, rows)).to_pandas()
         operator = OfOneKey(p.PartitionWorker(CONTEXTS, {}, {("c", 1): last_us}))
         state = pd.DataFrame({"topic": [TOPIC], "carried": [fold["frozen"]]})
         blobs = TwsTester(operator, initialStatePandas=[(key, state)]).testInPandas(key, frame)

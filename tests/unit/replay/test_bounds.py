@@ -1,11 +1,11 @@
-"""Which spans of time a run reads, so that files can be skipped."""
+"""An instant per broker: which rows are read, and which spans of time, so that files can be skipped."""
 
 from __future__ import annotations
 
 import pytest
 
 from pipelines.delta_table import table_properties
-from pipelines.replay.window import _DISORDER_US, Bounds
+from pipelines.replay.bounds import _DISORDER_US, Bounds
 from schemas import bronze, silver
 from schemas.table import TableSpec
 
