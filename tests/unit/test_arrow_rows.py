@@ -30,9 +30,8 @@ def test_rows_of_a_schema():
         shaped(schema, 1, {"other": 1, "more": 2})
 
 
-@given(st.dictionaries(st.sampled_from(["", "a", "b"]), st.none() | st.integers()), st.lists(texts, max_size=6))
+@given(st.dictionaries(st.sampled_from(["", "a", "b"]), st.none() | st.integers(0, 99)), st.lists(texts, max_size=6))
 def test_the_value_for_each_key(values: dict[str, int | None], keys: list[str | None]):
-    values = {key: None if value is None else value % 100 for key, value in values.items()}
     found = look_up(values, pa.array(keys, pa.string()), pa.int64())
     assert found.type == pa.int64()
     assert found.to_pylist() == [None if key is None else values.get(key) for key in keys]
@@ -82,9 +81,10 @@ def test_names_stand_for_ids_where_they_are_known(rows: list[tuple[str, str | No
     assert named(names, batch).column("topic").to_pylist() == expected
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 2), st.integers(0, 9)), max_size=6), st.lists(st.tuples(*[st.integers(0, 9)] * 2))
-)
+small = st.integers(0, 9)
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), small), max_size=6), st.lists(st.tuples(small, small), max_size=3))
 def test_spans_of_a_broker_end_before_their_end(rows: list[tuple[int, int]], spans: list[tuple[int, int]]):
     batch = pa.RecordBatch.from_arrays(
         [pa.array(["c"] * len(rows), pa.string()), pa.array([row[0] for row in rows], pa.int32())],

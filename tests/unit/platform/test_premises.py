@@ -19,6 +19,7 @@ from pipelines.premises import (
     PARSED,
     RECORD,
     SNAPSHOT,
+    TRANSACTIONAL,
     LogFile,
     Premises,
     premises_of,
@@ -165,3 +166,22 @@ def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:
     assert premises.digest(("c", 1), 8) != premises.digest(("c", 1), 9)
     versioned = replace(premises, contexts=replace(premises.contexts, versions={("c", 1): "3.9.1"}))
     assert premises.digest(("c", 1), 8) != versioned.digest(("c", 1), 8)
+
+
+def test_a_client_that_uses_one_transactional_id_is_known_by_it() -> None:
+    def used(client_id: str | None, transactional_id: str, **values: Any) -> dict[str, Any]:
+        told = {"client_id": client_id, "transactional_id": transactional_id, "remote_host": "r", "begins": True}
+        return row(TRANSACTIONAL, **({"producer_id": None} | told | values))
+
+    rows = [
+        used("one", "tx", producer_id=4),
+        used("one", "tx", producer_id=4, begins=False),
+        used("one", "other", begins=False, producer_id=5),
+        used("two", "tx", producer_id=-1),
+        used("two", "ty", producer_id=5),
+        used("two", "ty", remote_host=None),
+        used(None, "tx"),
+    ]
+    premises = premises_of(rows, 0)
+    assert premises.transactional_clients == {("c", "one", "r"): "tx", ("c", "two", ""): "ty"}
+    assert premises.producers == {("c", 4): "tx", ("c", 5): "ty"}
