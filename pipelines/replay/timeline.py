@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -28,9 +27,6 @@ from schemas.table import TableSpec
 METADATA_TOPIC = "__cluster_metadata"
 #: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
 MARKER_BYTES = 78
-
-#: Kafka version by (cluster, broker).
-Versions = Mapping[tuple[str, int], str]
 
 KEY = ("cluster_id", "topic", "partition", "broker_id")
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from datetime import timedelta
+from functools import partial
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from pipelines.arrow_rows import micros
+from pipelines.blobs import shape
+from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.replay.timeline import METADATA_TOPIC
+from pipelines.readings import Reading, RowsOf, one, read_in_tasks
 from pipelines.rules.facts import files, history, traffic
+from pipelines.rules.facts.columns import KEY, LINE, TYPES
 from schemas import silver
 from schemas.data_files import DATA_FILES
 from schemas.gold import DELAYED_OPERATIONS
@@ -20,33 +24,141 @@ from schemas.replicas import REPLICA_TRUNCATIONS
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
 from schemas.table import TableSpec
 
+_PARTITION = " ".join(KEY)
+_REQUEST = f"cluster_id {LINE} connection correlation_id client_id partitions"
 
-def facts(lake: Lake, premises: Premises) -> DataFrame:
-    """Facts of all partitions: `KEY`, `ORDER` and `FACT_TYPES`."""
-    facts_of: list[tuple[TableSpec, Callable[[DataFrame], DataFrame]]] = [
-        (silver.LEADER_AND_ISR, history.leadership),
-        (silver.ISR_CHANGES, history.isr_changes),
-        (silver.PARTITION_STATES, history.partition_states),
-        (silver.CONTROLLER_EVENTS, lambda rows: history.elections(lake, rows)),
-        (silver.TRUNCATIONS, history.truncations),
-        (REPLICA_TRUNCATIONS, history.replayed_truncations),
-        (ISR_TIMELINE, history.isr_replay),
-        (silver.REPLICA_FETCHES, traffic.fetches),
-        (silver.HIGH_WATERMARKS, traffic.high_watermarks),
-        (silver.FETCH_REQUESTS, lambda rows: traffic.reads(lake, premises, rows)),
-        (DELAYED_OPERATIONS, traffic.operations),
-        (silver.PRODUCE_REQUESTS, lambda rows: traffic.answers(lake, premises, rows)),
+
+def facts(lake: Lake, premises: Premises) -> DataFrame | None:
+    """Facts of all partitions, in the columns of `TYPES`; None where there are none."""
+    return read_in_tasks(lake, readings(lake, premises), shape(TYPES))
+
+
+def readings(lake: Lake, premises: Premises) -> list[Reading]:
+    """What is read of each table, and what becomes of it."""
+    return [*_history(lake), *_traffic(premises), *_files(lake)]
+
+
+def _reading(spec: TableSpec, columns: str, rows_of: RowsOf) -> Reading:
+    return Reading(spec, tuple(columns.split()), rows_of)
+
+
+def _history(lake: Lake) -> list[Reading]:
+    line = f"{_PARTITION} {LINE}"
+    return [
+        _reading(
+            silver.LEADER_AND_ISR,
+            f"{line} role topic_id leader leader_epoch partition_epoch start_offset high_watermark isr replicas "
+            "previous_leader previous_leader_epoch controller_epoch",
+            one(history.leadership),
+        ),
+        _reading(
+            silver.ISR_CHANGES,
+            f"{line} change isr previous_isr leader_epoch partition_epoch high_watermark leader_end_offset detail",
+            one(history.isr_changes),
+        ),
+        _reading(
+            silver.PARTITION_STATES,
+            f"{line} from_state to_state succeeded leader leader_epoch isr partition_epoch controller_epoch",
+            one(history.partition_states),
+        ),
+        _reading(
+            silver.CONTROLLER_EVENTS,
+            f"{line} event controller_epoch leader leader_epoch isr detail",
+            one(history.elections, _elections_asked_for(lake)),
+        ),
+        _reading(
+            silver.TRUNCATIONS,
+            f"{line} source offset previous_end_offset high_watermark reason leader_epoch",
+            one(history.truncations),
+        ),
+        _reading(
+            REPLICA_TRUNCATIONS,
+            f"{_PARTITION} broker_id leader leader_epoch logged_offset logged_time log_end_offset rule known_bug "
+            "high_watermark_at_truncation",
+            one(history.replayed_truncations),
+        ),
+        _reading(
+            ISR_TIMELINE,
+            f"{_PARTITION} broker_id leader_epoch change_time replica_id change isr_before isr_after class "
+            "class_reason lowest_time highest_time end_offset_predicted",
+            one(history.isr_replay),
+        ),
     ]
-    if lake.has_rows(DATA_FILES):
-        facts_of += [
-            (CHECKPOINTS, lambda rows: files.checkpoints(lake, rows)),
-            (METADATA_RECORDS, lambda rows: files.metadata(lake, rows)),
-            (LOG_BATCHES, lambda rows: files.batches(lake, rows)),
-        ]
+
+
+def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
+    """Cluster and instant of each request for an election; none are looked for where none was unclean."""
+    times = lake.rows(silver.CONTROLLER_EVENTS, "time", where=pc.field("event") == history.UNCLEAN).column("time")
+    if not len(times):
+        return []
+    # A request is logged after it arrived.
+    since = pc.min(times).as_py() - timedelta(microseconds=history.ASKED_US)
+    where = (pc.field("time") >= since) & (pc.field("api") == history.ELECT_LEADERS)
+    asked = lake.rows(silver.REQUESTS, "cluster_id", "arrival_time", where=where)
+    return list(zip(asked.column(0).to_pylist(), micros(asked.column(1)).to_pylist(), strict=True))
+
+
+def _traffic(premises: Premises) -> list[Reading]:
+    line, names = f"{_PARTITION} {LINE}", premises.topic_names
+    readings = [
+        _reading(
+            silver.REPLICA_FETCHES,
+            f"{line} topic_id source replica_id fetch_offset leader_epoch last_fetched_epoch correlation_id connection "
+            "arrival_time completed_time response_error_code response_high_watermark response_bytes "
+            "diverging_end_offset",
+            one(traffic.fetches),
+        ),
+        _reading(
+            silver.HIGH_WATERMARKS,
+            f"{line} source high_watermark previous_high_watermark log_end_offset leader_high_watermark",
+            one(traffic.high_watermarks),
+        ),
+        _reading(silver.FETCH_REQUESTS, f"{_REQUEST} replica_id isolation_level responses", one(traffic.reads, names)),
+        _reading(
+            DELAYED_OPERATIONS,
+            "cluster_id broker_id operation api client_id connection correlation_id line_time handled_time "
+            "completed_time residual_ms class class_reason known_bug closing_replica partitions",
+            one(traffic.operations),
+        ),
+        _reading(
+            silver.PRODUCE_REQUESTS,
+            f"{_REQUEST} acks transactional_id dequeued_time handled_time",
+            one(traffic.answers, names),
+        ),
+    ]
     old = traffic.without_retries(premises.contexts.versions)
     if old:
-        facts_of.append((silver.APPENDS, lambda rows: traffic.appends(rows, old)))
-    parts = [make(lake.read(spec)) for spec, make in facts_of if lake.has_rows(spec)]
-    if not parts:
-        return lake.spark.createDataFrame([], "cluster_id string, topic string, partition int")
-    return reduce(DataFrame.unionByName, parts).where(F.col("topic") != METADATA_TOPIC)
+        columns = f"{line} source first_offset last_offset size_bytes"
+        readings.append(_reading(silver.APPENDS, columns, one(traffic.appends, old)))
+    return readings
+
+
+def _files(lake: Lake) -> list[Reading]:
+    told = lake.rows(
+        CHECKPOINTS,
+        "file_id",
+        "value",
+        where=(pc.field("kind") == PARTITION_METADATA) & (pc.field("key") == "topic_id"),
+    )
+    there = lake.rows(DATA_FILES, "file_id", "name", "run_id", *files.FOLDER).to_pylist()
+    ids = files.topic_ids(there, zip(*[column.to_pylist() for column in told.columns], strict=True))
+    place = f"{_PARTITION} broker_id file_id byte_offset"
+    return [
+        _reading(
+            CHECKPOINTS,
+            f"{place} kind leader_epoch offset problem replica_state",
+            partial(files.checkpoints, ids=ids),
+        ),
+        _reading(
+            METADATA_RECORDS,
+            f"{place} offset time source record applied topic_id leader leader_epoch partition_epoch isr replicas "
+            "controller_epoch leader_recovery_state",
+            one(files.metadata, ids),
+        ),
+        _reading(
+            LOG_BATCHES,
+            f"{place} base_offset last_offset leader_epoch crc crc_ok magic size_bytes is_log_append_time max_time "
+            "replica_state",
+            one(files.batches, ids),
+        ),
+    ]
