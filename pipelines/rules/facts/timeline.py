@@ -13,9 +13,10 @@ from pipelines.blobs import shape
 from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, one, read_in_tasks
+from pipelines.readings import Reading, RowsOf, few_rows, one, read_in_tasks
 from pipelines.rules.facts import files, history, traffic
 from pipelines.rules.facts.columns import KEY, LINE, TYPES
+from pipelines.rules.facts.reads import SUSPECT, reads, suspects
 from schemas import silver
 from schemas.data_files import DATA_FILES
 from schemas.gold import DELAYED_OPERATIONS
@@ -35,7 +36,7 @@ def facts(lake: Lake, premises: Premises) -> DataFrame | None:
 
 def readings(lake: Lake, premises: Premises) -> list[Reading]:
     """What is read of each table, and what becomes of it."""
-    return [*_history(lake), *_traffic(premises), *_files(lake)]
+    return [*_history(lake), *_traffic(premises), *_reads(lake, premises), *_files(lake)]
 
 
 def _reading(spec: TableSpec, columns: str, rows_of: RowsOf) -> Reading:
@@ -113,7 +114,6 @@ def _traffic(premises: Premises) -> list[Reading]:
             f"{line} source high_watermark previous_high_watermark log_end_offset leader_high_watermark",
             one(traffic.high_watermarks),
         ),
-        _reading(silver.FETCH_REQUESTS, f"{_REQUEST} replica_id isolation_level responses", one(traffic.reads, names)),
         _reading(
             DELAYED_OPERATIONS,
             "cluster_id broker_id operation api client_id connection correlation_id line_time handled_time "
@@ -131,6 +131,14 @@ def _traffic(premises: Premises) -> list[Reading]:
         columns = f"{line} source first_offset last_offset size_bytes"
         readings.append(_reading(silver.APPENDS, columns, one(traffic.appends, old)))
     return readings
+
+
+def _reads(lake: Lake, premises: Premises) -> list[Reading]:
+    columns = f"{_REQUEST} replica_id isolation_level responses"
+    found = few_rows(lake, _reading(silver.FETCH_REQUESTS, columns, one(suspects)), shape({SUSPECT: "string"}))
+    connections = found.column(SUSPECT).unique().to_pylist()
+    make = one(reads, connections, premises.topic_names)
+    return [_reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 
 
 def _files(lake: Lake) -> list[Reading]:

@@ -9,7 +9,7 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import both, exploded, first_of, is_in, micros, named, when
+from pipelines.arrow_rows import both, exploded, is_in, micros, named, when
 from pipelines.replay.judge import LATE
 from pipelines.replay.versions import rules_for
 from pipelines.rules.facts.columns import fact, line_fact, valid
@@ -64,33 +64,6 @@ def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBa
     return line_fact(rows, a.APPEND, "size_bytes name=source offset=first_offset", end_offset=end)
 
 
-def reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
-    """What clients asked of each partition, with what was answered without an error, if anything.
-
-    `pipelines.rules.facts.selection` takes from them those at or past the limit that the same answer gives.
-    """
-    rows = rows.filter(valid("broker_id") & (pc.field("replica_id") < 0))
-    rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
-    asked = exploded(rows.drop_columns(["responses"]), "partitions", "asked")
-    answers = exploded(rows.select(["row", "responses"]), "responses", "answer")
-    answers = answers.filter(pc.equal(pc.fill_null(answers.column("answer.error_code"), 0), 0))
-    at = pc.index_in(_place(asked, "asked"), value_set=_place(answers, "answer"))
-    by_id = pc.binary_join_element_wise("id:", asked.column("asked.topic_id"), "")
-    asked = asked.append_column("topic", first_of(asked.column("asked.topic"), by_id))
-    asked = asked.append_column("partition", asked.column("asked.partition"))
-    committed = pc.equal(asked.column("isolation_level"), 1)
-    return line_fact(
-        named(names, asked),
-        a.READ,
-        "connection correlation_id client=client_id topic_id=asked.topic_id offset=asked.fetch_offset "
-        "leader_epoch=asked.current_leader_epoch",
-        name=when(committed, a.READ_COMMITTED, a.READ_UNCOMMITTED),
-        high_watermark=answers.column("answer.high_watermark").take(at),
-        end_offset=answers.column("answer.last_stable_offset").take(at),
-        size_bytes=answers.column("answer.size_bytes").take(at),
-    )
-
-
 def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Partitions of acks=all appends as replayed.
 
@@ -140,13 +113,6 @@ def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
 
 def _not_negative(column: pa.Array) -> pa.Array:
     return when(pc.greater_equal(column, 0), column)
-
-
-def _place(parts: pa.RecordBatch, part: str) -> pa.Array:
-    """Which partition of which row it is, as text."""
-    topic = first_of(parts.column(f"{part}.topic"), parts.column(f"{part}.topic_id"))
-    numbers = (parts.column(name).cast(pa.string()) for name in ("row", f"{part}.partition"))
-    return pc.binary_join_element_wise(*numbers, topic, " ")
 
 
 def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
