@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -18,6 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pipelines.lake import Lake
+from pipelines.parquet import read_files
+from pipelines.readings import Reading, RowsOf
 from pipelines.table_files import AddedFile
 from schemas.table import TableSpec
 
@@ -50,6 +53,19 @@ class Staged:
         files = [file for file in self._files if not tables or file.table in tables]
         instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
         return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
+
+    def few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
+        """Rows of a table that the driver can hold, read without a query; whole if no columns are given."""
+        spec, files = self._specs[table], self.files(table)
+        paths = [self._lake.path(spec) / file.path for file in files]
+        rows: list[dict[str, Any]] = read_files(spec, paths, columns or spec.column_names).to_pylist()
+        return rows
+
+    def reading(self, table: str, rows_of: RowsOf) -> Reading:
+        """What becomes of the rows of a table in the tasks that read them."""
+        spec = self._specs[table]
+        files = tuple(str(self._lake.path(spec) / file.path) for file in self.files(table))
+        return Reading(spec, spec.column_names, rows_of, files=files)
 
     def rows(self, table: str) -> DataFrame:
         """Rows of a table."""
