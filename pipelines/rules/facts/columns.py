@@ -54,8 +54,6 @@ _CONNECTION_ORDER = {
 #: All columns: `KEY`, what else orders facts, `FACT_TYPES`.
 TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", **_ORDER_TYPES, **FACT_TYPES}
 _SCHEMA = arrow_schema(TYPES)
-#: Columns that say which line a row of silver is.
-LINE = "broker_id time file_id byte_offset line_no"
 
 
 def valid(*names: str) -> pc.Expression:
