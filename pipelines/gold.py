@@ -24,7 +24,7 @@ from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import settled
+from pipelines.replay.late_stage import settled
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rules.audit_stage import audit

@@ -27,7 +27,7 @@ from pipelines.replay.isr_stage import collect_evidence
 from pipelines.replay.java_hash import absolute, hash_code
 from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
-from pipelines.replay.late import settled
+from pipelines.replay.late_stage import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
 from pipelines.replay.partition_worker import FOLDS, OUTCOME_TYPES, OUTCOMES, SHAPES, WAKES, outcome_values
 from pipelines.replay.seals import Seal
