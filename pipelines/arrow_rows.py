@@ -95,3 +95,11 @@ def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
 def list_length(column: pa.Array) -> pa.Array:
     """How many items each array has; null for null."""
     return pc.list_value_length(column)
+
+
+def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
+    """Of the rows that are alike in some columns the first one in an order."""
+    places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())
+    numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
+    first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")
+    return rows.take(places.take(first.combine_chunks()))

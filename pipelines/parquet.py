@@ -69,9 +69,10 @@ def read_pieces(
         where: rows that are given; row groups are skipped by their statistics.
     """
     import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
 
     file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-    fragment = file_format.make_fragment(piece.path, row_groups=piece.row_groups)
+    fragment = file_format.make_fragment(piece.path, LocalFileSystem(), row_groups=piece.row_groups)
     # The fields of arrays are named by who wrote the file.
     there = [name for name in columns if name in fragment.physical_schema.names]
     schema = columns_schema(spec, columns)

@@ -25,11 +25,16 @@ SNAPSHOT: Final = "snapshot"
 NAME: Final = "name"
 FILE: Final = "file"
 PARSED: Final = "parsed"
+THREAD: Final = "thread"
 
-#: `silver.broker_lifecycle.event` of a broker that starts, and of a clock that went back by the seconds of `detail`.
+#: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
+#: the seconds of `detail`.
 STARTING: Final = "starting"
+SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
+#: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
+FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
 UNKNOWN_CLUSTER: Final = "unknown"
 
 
@@ -53,7 +58,7 @@ class LogFile(NamedTuple):
 
 
 class Life(NamedTuple):
-    """A row of `silver.broker_lifecycle`: a start, or a line that tells version, mode or a clock that was set back."""
+    """A row of `silver.broker_lifecycle`: a start, a stop, or a line that tells version, mode or a clock set back."""
 
     cluster_id: str
     broker_id: int
@@ -78,6 +83,7 @@ class Premises:
         records: of the metadata log, about nodes or about who is the active controller: rows of
             `silver.metadata_records`, their instants in microseconds.
         snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.
+        threads: by cluster, the follower's fetcher thread that each connection to a leader belongs to.
     """
 
     contexts: Contexts = field(default_factory=Contexts)
@@ -87,6 +93,7 @@ class Premises:
     events: tuple[tuple[str, EventRow], ...] = ()
     records: tuple[Mapping[str, Any], ...] = ()
     snapshots: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
 
     @cached_property
     def modes(self) -> dict[Broker, str]:
@@ -140,6 +147,9 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     for row in rows:
         by_kind[row["kind"]].append(row)
     parsed = {row["file_id"] for row in by_kind[PARSED]}
+    threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
+    for row in by_kind[THREAD]:
+        threads[row["cluster_id"]][row["broker_id"], row["connection"]] = row["fetcher_id"]
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
     return Premises(
         contexts=_contexts(lives, by_kind[CONFIG], settle_us),
@@ -149,6 +159,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
         records=tuple(by_kind[RECORD]),
         snapshots={(row["cluster_id"], row["broker_id"]): row["offset"] for row in by_kind[SNAPSHOT]},
+        threads=dict(threads),
     )
 
 

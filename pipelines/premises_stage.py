@@ -38,6 +38,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
         (METADATA_RECORDS, p.SNAPSHOT, _snapshots),
         (silver.TOPICS, p.NAME, _names),
         (bronze.LOG_FILES, p.FILE, _files),
+        (silver.FETCH_REQUESTS, p.THREAD, _threads),
         (silver.LINE_COUNTS, p.PARSED, lambda rows: rows.select("file_id").distinct()),
     ]
     parts = [
@@ -60,8 +61,8 @@ def topic_names(lake: Lake, premises: Premises) -> DataFrame | None:
 
 
 def _lives(rows: DataFrame) -> DataFrame:
-    matters = "event IN ('{}', '{}') OR kafka_version IS NOT NULL OR mode IS NOT NULL"
-    rows = rows.where("broker_id IS NOT NULL").where(matters.format(p.STARTING, p.CLOCK_SET_BACK))
+    matters = "event IN ('{}', '{}', '{}') OR kafka_version IS NOT NULL OR mode IS NOT NULL"
+    rows = rows.where("broker_id IS NOT NULL").where(matters.format(p.STARTING, p.SHUT_DOWN, p.CLOCK_SET_BACK))
     return rows.select(
         *_PLACE, "line_no", F.unix_micros("time").alias("time_us"), "event", "mode", "kafka_version", "detail"
     )
@@ -107,6 +108,13 @@ def _snapshots(rows: DataFrame) -> DataFrame:
 
 def _names(rows: DataFrame) -> DataFrame:
     return rows.groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("topic"))
+
+
+def _threads(rows: DataFrame) -> DataFrame:
+    """The thread that each connection of a follower belongs to, by its client id."""
+    of_followers = rows.where(F.col("client_id").rlike(p.FETCHER_CLIENT))
+    thread = F.regexp_extract("client_id", p.FETCHER_CLIENT, 2).cast("int")
+    return of_followers.groupBy("cluster_id", "broker_id", "connection").agg(F.min(thread).alias("fetcher_id"))
 
 
 def _files(rows: DataFrame) -> DataFrame:

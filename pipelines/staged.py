@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pipelines.lake import Lake
+from pipelines.parquet import read_files
 from pipelines.table_files import AddedFile
 from schemas.table import TableSpec
 
@@ -50,6 +52,13 @@ class Staged:
         files = [file for file in self._files if not tables or file.table in tables]
         instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
         return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
+
+    def collect(self, table: str) -> list[dict[str, Any]]:
+        """Rows of a table that the driver can hold."""
+        spec = self._specs[table]
+        paths = [self._lake.path(spec) / file.path for file in self.files(table)]
+        rows: list[dict[str, Any]] = read_files(spec, paths, spec.column_names).to_pylist()
+        return rows
 
     def rows(self, table: str) -> DataFrame:
         """Rows of a table."""
