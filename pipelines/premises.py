@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from pipelines.controllers.rows import EventRow, Ref
@@ -149,22 +150,27 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     parsed = {row["file_id"] for row in by_kind[PARSED]}
     threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
     for row in by_kind[THREAD]:
-        threads[row["cluster_id"]][row["broker_id"], row["connection"]] = row["fetcher_id"]
+        threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
     return Premises(
         contexts=_contexts(lives, by_kind[CONFIG], settle_us),
         files=tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE]),
-        topic_names={(row["cluster_id"], row["topic_id"]): row["topic"] for row in by_kind[NAME]},
+        topic_names=_last(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
         events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
         records=tuple(by_kind[RECORD]),
-        snapshots={(row["cluster_id"], row["broker_id"]): row["offset"] for row in by_kind[SNAPSHOT]},
+        snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
     )
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:
     return row["time_us"], row["file_id"], row["byte_offset"]
+
+
+def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
+    """The highest value by (cluster, a column): tasks give one each."""
+    return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
 
 
 def _file(row: Mapping[str, Any], parsed: bool) -> LogFile:
