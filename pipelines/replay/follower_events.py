@@ -41,8 +41,10 @@ Row = tuple[Any, ...]
 Turns = Mapping[int, Iterable[tuple[int, str]]]
 
 
-def _rows(rows: pa.RecordBatch, kind: pa.Array | str | None, *names: str, time: str = "time", **values: Any) -> Any:
-    """Rows of a kind.
+def _rows(
+    rows: pa.RecordBatch, kind: pa.Array | str | None, *names: str, time: str = "time", **values: pa.Array
+) -> pa.RecordBatch:
+    """Make rows of a kind.
 
     Args:
         names: columns that are taken as they are, beside key and broker.
@@ -94,12 +96,10 @@ def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     diverging = rows.column("diverging_end_offset")
     taken = rows.filter(both(pc.equal(rows.column("response_error_code"), 0), pc.is_null(diverging)))
     first = first_of_each(taken, (*KEY, *_CONNECTION), ("arrival_time", "correlation_id", "fetch_offset"))
-    names = ("leader_epoch", "replica_id", "last_fetched_epoch")
-    more = ("connection", "correlation_id")
-    yield _rows(first, r.FETCHED, *names, *more, time="arrival_time", offset=first.column("fetch_offset"))
-    told = rows.filter(pc.is_valid(diverging))
-    more = ("diverging_epoch", "diverging_end_offset")
-    yield _rows(told, r.FETCHED, *names, *more, time="arrival_time", offset=told.column("fetch_offset"))
+    request = ("leader_epoch", "replica_id", "last_fetched_epoch", "connection", "correlation_id")
+    answer = ("diverging_epoch", "diverging_end_offset")
+    for some in (first, rows.filter(pc.is_valid(diverging))):
+        yield _rows(some, r.FETCHED, *request, *answer, time="arrival_time", offset=some.column("fetch_offset"))
 
 
 def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
