@@ -106,3 +106,11 @@ def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> p
     keys = pc.binary_join_element_wise(rows.column("cluster_id"), topic, "|")
     name = look_up(names, keys, pa.string())
     return rows.set_column(rows.schema.get_field_index("topic"), "topic", first_of(name, topic))
+
+
+def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
+    """Of the rows that are alike in some columns the first one in an order."""
+    places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())
+    numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
+    first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")
+    return rows.take(places.take(first.combine_chunks()))

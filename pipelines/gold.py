@@ -104,7 +104,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         _replace(lake, gold.COVERAGE, _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else None, run_id)
 
     def followers() -> None:
-        lake.replace_blobs(follower_blobs(lake, premises.contexts), FOLLOWER_TABLES, run_id)
+        lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
 
     def checks() -> None:
         blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None

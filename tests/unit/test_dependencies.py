@@ -54,6 +54,7 @@ SPARK_SHELLS = {
     "pipelines.silver.parse",
     "pipelines.staged",
     "pipelines.views",
+    "pipelines.worker_daemon",
 }
 #: Types are data: a declaration may name them without there being a session.
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
