@@ -101,11 +101,12 @@ class BrokerAccount:
             yield from self._made(place, partition.change, None)
 
     def _instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
-        """What the lines of one instant tell: they come in no order among themselves."""
+        """What the lines of one instant tell: they come in no order among themselves, but changes of an ISR."""
         if self._followers and time_us > self._followers[-1][1].time_us + STEP_DOWN_MAX_US:
             yield from self._steps_down()
         by_source: dict[str, list[BrokerLine]] = {}
-        for line in lines:
+        # What stands in two files was said once: a change must not seem to be followed by itself.
+        for line in dict.fromkeys(lines):
             by_source.setdefault(line.source, []).append(line)
         for line in by_source.get(TOLD_START, ()):
             if line.leader_epoch is not None:

@@ -137,14 +137,15 @@ class ConnectionWorker:
                 continue
             seen = (-1 if row.replica_id is None else row.replica_id, row.isolation_level or 0)
             values = [*seen, row.from_us, row.until_us]
-            place = row.session_topic, row.topic, row.topic_id, row.partition
+            # What was carried may have the name already, beside what asks for the same by id.
+            topic = row.topic or self._topic_names.get((key[0], row.topic_id or ""))
+            place = row.session_topic, topic, row.topic_id, row.partition
             before = watches.setdefault(place, values)
             for at, choose in enumerate((max, max, min, max)):
                 before[at] = choose(before[at], values[at])
         for (session_topic, topic, topic_id, partition), (replica_id, isolation, from_us, _) in watches.items():
             # A session's requests list what changed, mostly nothing: it asks for the rest with each of them.
-            name = topic or self._topic_names.get((key[0], topic_id or ""))
-            watch = (session_topic, name, topic_id, partition, replica_id, isolation, from_us, asked_us, asked_us)
+            watch = (session_topic, topic, topic_id, partition, replica_id, isolation, from_us, asked_us, asked_us)
             tables.add(WATCHES, (*key, *watch))
 
 

@@ -36,7 +36,7 @@ Carrying = tuple[SessionEvent, bytes | None]
 class SessionWorker:
     """Folds the events of each connection in their order, and judges its fetches.
 
-    They come in the order of `pipelines.replay.fetch_timeline.ORDER`; the session raises if they do not. An event of
+    They come in the order of `pipelines.replay.fetch_events.ORDER`; the session raises if they do not. An event of
     the kind `CARRIED` comes first and holds the session as of the last seal; the session as of the new one is given as
     a row.
 

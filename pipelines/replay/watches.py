@@ -88,8 +88,9 @@ class Watches:
         if not self._by_hour:
             return
         of_end = wake.kind in (BATCH, ROLL)
-        for watch in self._there(wake, wake.appended_lowest_us, follower=True):
-            yield self._woken(wake, watch, wake.appended_lowest_us, self._appended_us(wake, watch))
+        if wake.kind != STABLE:
+            for watch in self._there(wake, wake.appended_lowest_us, follower=True):
+                yield self._woken(wake, watch, wake.appended_lowest_us, self._appended_us(wake, watch))
         earliest_us = wake.committed_lowest_us if of_end else wake.appended_lowest_us
         for watch in self._there(wake, earliest_us, follower=False):
             if wake.kind != STABLE or watch.read_committed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +13,35 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines import gold as gold_stage
+from pipelines.blobs import shape
 from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
 from pipelines.folds import collect_tables
 from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
-from pipelines.replay import coordinators
-from pipelines.replay import fetch_timeline as fetches
-from pipelines.replay.context import Contexts
+from pipelines.readings import Reading, read_in_tasks
+from pipelines.replay import coordinators, fetch_events, produce_worker, session_worker
+from pipelines.replay.connections import WATCHES
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.isr_stage import collect_evidence
-from pipelines.replay.java_hash import absolute, hash_code
 from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.late_stage import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
-from pipelines.replay.partition_worker import FOLDS, OUTCOME_TYPES, OUTCOMES, SHAPES, WAKES, outcome_values
+from pipelines.replay.partition_events import EVENT_TYPES, METADATA_TOPIC
+from pipelines.replay.partition_worker import (
+    FOLDS,
+    OUTCOME_TYPES,
+    OUTCOMES,
+    SESSION_WAKES,
+    SHAPES,
+    WAKES,
+    outcome_values,
+)
 from pipelines.replay.seals import Seal
-from pipelines.replay.stage import replay_partitions, replayed, wakes_of
-from pipelines.replay.timeline import EVENT_TYPES, KEY, METADATA_TOPIC, ORDER, timeline
+from pipelines.replay.stage import replay_partitions, replayed
+from pipelines.replay.timeline import KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
 from pipelines.report.figures import COORDINATOR_APIS
@@ -40,9 +49,9 @@ from pipelines.silver.parse import parse, topic_names
 from pipelines.staged import staging
 from schemas import gold, silver
 from schemas.audit import EVIDENCE, RULE_RESULTS
-from schemas.events import Event
+from schemas.events import RANK, Event
 from schemas.isr import ISR_TIMELINE
-from schemas.session_events import NAMED, Origin, SessionEvent
+from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
 from schemas.state import PARTITION
 from tests.verbs import SLICE
 
@@ -84,7 +93,12 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
                 values["isr"] = list(outcome.isr)
                 folded[*key, outcome.request_id] = values  # type: ignore[misc]
 
-    for row in timeline(audited, premises).orderBy(*KEY, *ORDER).toLocalIterator():
+    with staging(audited) as folder:
+        ground = grounds(audited, premises, WHOLE, folder)
+        # Who reads the partition, and what its leader wants its ISR to be, is nothing to the kernel.
+        events = timeline(audited, premises, ground, "T3").where(F.col("kind").isin(*RANK))
+        ordered = events.orderBy(*KEY, *ORDER).select(*KEY, *EVENT_TYPES).collect()
+    for row in ordered:
         here = tuple(row[name] for name in KEY)
         if here != key:
             if state is not None:
@@ -116,11 +130,19 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
     premises = collect_premises(audited, config.replay.settle_ms * 1000)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     with staging(audited) as folder:
-        blobs = replay_partitions(audited, premises, config.replay)
-        partitions = folder.write(blobs, folder.tables({WAKES: SHAPES[WAKES]}))
-        events = fetches.fetch_timeline(audited, wakes_of(partitions, WHOLE), premises)
+        ground = grounds(audited, premises, WHOLE, folder)
+        blobs = replay_partitions(audited, premises, ground, config.replay)
+        partitions = folder.write(blobs, folder.tables({SESSION_WAKES: SHAPES[SESSION_WAKES]}))
+        reader = fetch_events.Reader(WHOLE.sessions)
+        readings = [
+            Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches),
+            partitions.reading(SESSION_WAKES, fetch_events.wakes),
+            ground.connections.reading(WATCHES, fetch_events.names),
+        ]
+        events = read_in_tasks(audited, readings, shape(fetch_events.ROW_TYPES))
         assert events is not None
-        ordered = events.orderBy(*fetches.KEY, *fetches.ORDER).collect()
+        ordered = events.orderBy(*session_worker.KEY_TYPES, *fetch_events.ORDER).collect()
+    assert {NAMED, FETCH, BATCH} <= {row["kind"] for row in ordered}
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
     session, key = None, None
 
@@ -134,13 +156,13 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
     for row in ordered:
         if row["kind"] == NAMED:
             continue
-        here = tuple(row[name] for name in fetches.KEY)
+        here = tuple(row[name] for name in session_worker.KEY_TYPES)
         if here != key:
             if session is not None:
                 take(session.finish())
             key = here
             session = FetchSession(rules_for(premises.contexts.versions.get((row["cluster_id"], row["broker_id"]))))
-        values = [_value(row[name], type_) for name, type_ in fetches.EVENT_TYPES.items()]
+        values = [_value(row[name], type_) for name, type_ in fetch_events.EVENT_TYPES.items()]
         width = len(Origin._fields)
         assert session is not None
         take(session.observe(SessionEvent._make([*values[:-width], Origin(*values[-width:])])))
@@ -177,7 +199,6 @@ def _value(value: Any, type_: str) -> Any:
 
 def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, config: Config):
     premises = collect_premises(audited, config.replay.settle_ms * 1000)
-    evidence = collect_evidence(audited, premises)
     instants = audited.read(silver.PRODUCE_REQUESTS).agg(
         F.unix_micros(F.min("handled_time")), F.unix_micros(F.max("handled_time"))
     )
@@ -185,30 +206,38 @@ def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, 
     middle_us = (first_us + last_us) // 2_000_000 * 1_000_000
     brokers = list(premises.contexts.versions)
 
-    def replay(driver: str, until_us: int, **before: Any) -> dict[str, list[dict[str, Any]]]:
+    def replay(driver: str, ground: Grounds, window: Window) -> dict[str, list[dict[str, Any]]]:
         settings = config.replay.model_copy(update={"driver": driver})
-        window = Window(until=dict.fromkeys(brokers, until_us), **before)
-        return collect_tables(replay_partitions(audited, premises, settings, evidence, window))
+        return collect_tables(replay_partitions(audited, premises, ground, settings, window))
 
-    whole = {driver: replay(driver, middle_us) for driver in DRIVERS}
-    assert comparable(whole["arrow"]) == comparable(whole["stateful"])
-    assert all(whole["arrow"][name] for name in (OUTCOMES, WAKES, FOLDS, ISR_TIMELINE.name))
+    with staging(audited) as folder:
+        window = Window(until=dict.fromkeys(brokers, middle_us))
+        ground = grounds(audited, premises, window, folder)
+        whole = {driver: replay(driver, ground, window) for driver in DRIVERS}
+        assert comparable(whole["arrow"]) == comparable(whole["stateful"])
+        assert all(whole["arrow"][name] for name in (OUTCOMES, WAKES, SESSION_WAKES, FOLDS, ISR_TIMELINE.name))
 
-    names = "kind string, cluster_id string, broker_id int, name string, row string, state binary"
-    open_requests = {row["request_id"] for row in whole["arrow"][OUTCOMES] if not row["final"]}
-    assert 0 < len(open_requests) < len(whole["arrow"][OUTCOMES])
-    for folds_of in DRIVERS:
-        folds = [
-            (PARTITION, row["cluster_id"], row["broker_id"], f"{row['topic']}-{row['partition']}", None, row["frozen"])
-            for row in whole[folds_of][FOLDS]
-        ]
-        before: dict[str, Any] = {
-            "seals": dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
-            "carried": audited.spark.createDataFrame(folds, names),
-        }
-        gone_on = {driver: replay(driver, last_us, **before) for driver in DRIVERS}
-        assert comparable(gone_on["arrow"]) == comparable(gone_on["stateful"])
-        assert {row["request_id"] for row in gone_on["stateful"][OUTCOMES]} == open_requests
+        names = "kind string, cluster_id string, broker_id int, name string, row string, state binary"
+        open_requests = {row["request_id"] for row in whole["arrow"][OUTCOMES] if not row["final"]}
+        assert 0 < len(open_requests) < len(whole["arrow"][OUTCOMES])
+        for folds_of in DRIVERS:
+            folds = [
+                (PARTITION, row["cluster_id"], row["broker_id"], _name(row), None, row["frozen"])
+                for row in whole[folds_of][FOLDS]
+            ]
+            window = Window(
+                seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
+                until=dict.fromkeys(brokers, last_us),
+                carried=audited.spark.createDataFrame(folds, names),
+            )
+            ground = grounds(audited, premises, window, folder)
+            gone_on = {driver: replay(driver, ground, window) for driver in DRIVERS}
+            assert comparable(gone_on["arrow"]) == comparable(gone_on["stateful"])
+            assert {row["request_id"] for row in gone_on["stateful"][OUTCOMES]} == open_requests
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row['topic']}-{row['partition']}"
 
 
 def comparable(tables: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
@@ -246,18 +275,12 @@ def test_one_row_per_completed_fetch_of_topics_other_than_the_metadata_log(audit
 def test_one_row_per_request_of_a_coordinator_that_appended(audited: Lake):
     operations = audited.read(gold.DELAYED_OPERATIONS).where("operation = 'produce' AND api <> 'PRODUCE'")
     requests = audited.read(silver.REQUESTS)
-    appended = coordinators.records(requests, Contexts())
+    columns = requests.select(*produce_worker.COORDINATOR_COLUMNS).toArrow()
+    appended = sum(coordinators.records(batch, coordinators.BY_DEFAULT).num_rows for batch in columns.to_batches())
     marked = requests.where("api = 'WRITE_TXN_MARKERS' AND size(partitions) > 0")
-    assert 0 < operations.count() == appended.count() + marked.count()
+    assert 0 < operations.count() == appended + marked.count()
     assert operations.where("size(partitions) = 0 OR parked IS NOT NULL").isEmpty()
     assert set(COORDINATOR_APIS) == set(coordinators.APIS)
-
-
-def test_the_partition_of_an_id_is_that_of_its_hash(audited: Lake):
-    ids = ["g-rd-2", "g-rd-1", "g1", "", "polygenelubricants", "größe", *[f"tx-{n}" for n in range(200)]]
-    table = audited.spark.createDataFrame([(text,) for text in ids], "id string")
-    hashed = dict(table.select("id", coordinators.java_hash("id")).collect())
-    assert hashed == {text: absolute(hash_code(text)) for text in ids}
 
 
 def test_fetches_are_replayed_closely(audited: Lake):
@@ -338,6 +361,9 @@ def test_other_files_that_overlap_in_another_order_give_the_same_gold(
 
 
 def test_evidence_above_a_tier_is_left_out(spark: SparkSession, audited: Lake):
-    kinds = {row["kind"] for row in timeline(audited, Premises(), "T1").select("kind").distinct().collect()}
+    with staging(audited) as folder:
+        ground = grounds(audited, Premises(), WHOLE, folder)
+        events = timeline(audited, Premises(), ground, "T1")
+        kinds = {row["kind"] for row in events.select("kind").distinct().collect()}
     assert {"leader_start", "fetch", "produce"} <= kinds
     assert not kinds & {"initial_status", "progress"}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -18,20 +19,22 @@ from pipelines.blobs import rows_by_table, shape
 from pipelines.replay import partition_worker as p
 from pipelines.replay import session_worker as w
 from pipelines.replay.context import Contexts
+from pipelines.replay.fetch_events import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.fetch_timeline import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operator import StatefulPartitions
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
-from pipelines.replay.timeline import EVENT_TYPES
+from pipelines.replay.timeline import COLUMN_TYPES
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
 from pipelines.replay.versions import rules_for
-from schemas.events import Event
+from pipelines.replay.wakes import Wake
+from pipelines.replay.watches import Watch
+from schemas.events import PRODUCE, Event
 from schemas.gold import DELAYED_OPERATIONS
-from schemas.session_events import FETCH, Origin, SessionEvent
+from schemas.session_events import BATCH, FETCH, ROLL, Origin, SessionEvent
 from tests.unit.replay.cluster import TOPIC, Logged
 from tests.unit.replay.test_cluster_properties import (
     FOLLOWER_CONNECTION,
@@ -45,6 +48,9 @@ LIMITS = Tolerances(5_000, 100_000)
 CONTEXTS = Contexts({("c", 1): "3.9.1"})
 ORIGIN = Origin(1, 2, "client", 3, None)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: An event that brings a fold, and the columns of a watch where none is.
+CARRIED = Event(-1, p.CARRIED, -1)
+NO_WATCH = (None,) * len(Watch._fields)
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -93,10 +99,10 @@ def of_partitions(
         key = ("c", TOPIC, partition, 1)
         for fold in (folds or {}).get(p.FOLDS, []):
             if fold["partition"] == partition:
-                rows.append((*key, *Event(-1, p.CARRIED, -1), fold["frozen"]))
-        rows += [(*key, *event, None) for event in events if event.time_us >= since_us]
+                rows.append((*key, *CARRIED, fold["frozen"], *NO_WATCH))
+        rows += [(*key, *event, None, *NO_WATCH) for event in events if event.time_us >= since_us]
     worker = p.PartitionWorker(contexts, {}, sealed, {("c", 1): since_us})
-    return tables(worker, batches(p.KEY_TYPES | EVENT_TYPES | {"carried": "binary"}, rows))
+    return tables(worker, batches(p.KEY_TYPES | COLUMN_TYPES, rows))
 
 
 @settings(max_examples=25, deadline=None)
@@ -167,8 +173,8 @@ def test_the_operator_goes_on_from_its_state(logged: Logged, sealed_us: int) -> 
     for fold in whole[p.FOLDS]:
         key = ("c", TOPIC, fold["partition"], 1)
         events = [event for event in logged.partitions[fold["partition"]] if event.time_us >= sealed_us]
-        rows = [(*Event(-1, p.CARRIED, -1), None), *((*event, None) for event in events)]
-        frame = pa.Table.from_batches(batches(EVENT_TYPES | {"carried": "binary"}, rows)).to_pandas()
+        rows = [(*CARRIED, None, *NO_WATCH), *((*event, None, *NO_WATCH) for event in events)]
+        frame = pa.Table.from_batches(batches(COLUMN_TYPES, rows)).to_pandas()
         operator = OfOneKey(p.PartitionWorker(CONTEXTS, {}, {("c", 1): last_us}))
         state = pd.DataFrame({"topic": [TOPIC], "carried": [fold["frozen"]]})
         blobs = TwsTester(operator, initialStatePandas=[(key, state)]).testInPandas(key, frame)
@@ -227,3 +233,52 @@ def test_a_fetch_is_judged_by_the_version_that_took_it_up(monkeypatch: pytest.Mo
     types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
     tables(w.SessionWorker(LIMITS, {("c", 1): eras}, {}), batches(types, rows))
     assert seen == [(10, (2, 3, 1)), (20, (2, 8, 2)), (30, (3, 9, 1))]
+
+
+def test_only_a_session_that_begins_after_the_seal_is_told_of_older_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = FetchSession(rules_for("3.9.1")).freeze()
+    seen: list[tuple[str, int]] = []
+
+    def observe(session: FetchSession, event: SessionEvent) -> list[Any]:
+        seen.append((event.kind, event.time_us))
+        return []
+
+    monkeypatch.setattr(FetchSession, "observe", observe)
+    events = [SessionEvent(time_us, kind, origin=ORIGIN) for time_us in (50, 150) for kind in (BATCH, ROLL)]
+    rows = [("c", 1, "carried", *SessionEvent(-1, w.CARRIED)[:-1], *ORIGIN, frozen)]
+    rows += [
+        ("c", 1, connection, *event[:-1], *event.origin, None) for connection in ("carried", "new") for event in events
+    ]
+    types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
+    worker = w.SessionWorker(LIMITS, {}, {}, {("c", 1): 100})
+    tables(worker, batches(types, rows))
+    assert seen == [(BATCH, 150), (ROLL, 150), (ROLL, 50), (BATCH, 150), (ROLL, 150)]
+
+
+def test_a_wake_goes_to_the_connections_that_read_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    hour_us = 3_600_000_000
+    wake = Wake(BATCH, 7, 100, appended_lowest_us=2 * hour_us, committed_lowest_us=2 * hour_us + 1)
+    monkeypatch.setattr(PartitionFold, "observe", lambda fold, event: [wake] if event.kind == PRODUCE else [])
+    watches = [
+        Watch("follower", "id", True, False, hour_us, 3 * hour_us),
+        Watch("consumer", TOPIC, False, False, hour_us, 3 * hour_us),
+    ]
+    key = ("c", TOPIC, 0, 1)
+    # What an earlier run left is a row as JSON, without what is null.
+    left = orjson.dumps({"wake": BATCH, "wake_offset": 3, "appended_lowest_us": 2 * hour_us - 1, "unstable": False})
+    rows = [(*key, *Event(-1, p.WATCH, -1), None, *watch) for watch in watches]
+    rows.append((*key, *Event(-1, p.CARRIED_WAKE, -1), left, *NO_WATCH))
+    only_carried = [("c", TOPIC, 1, 1, *row[4:]) for row in rows]
+    rows.append((*key, *Event(2 * hour_us, PRODUCE, 2 * hour_us), None, *NO_WATCH))
+    given_rows = tables(
+        p.PartitionWorker(CONTEXTS, {}, {}), batches(p.KEY_TYPES | COLUMN_TYPES, [*rows, *only_carried])
+    )
+    names = ("connection", "topic", "partition", "time_us", "base_offset", "size_bytes")
+    assert [tuple(row[name] for name in names) for row in given_rows[p.SESSION_WAKES]] == [
+        ("follower", "id", 0, 2 * hour_us - 1, 3, None),
+        ("follower", "id", 0, 2 * hour_us, 7, 100),
+        ("consumer", TOPIC, 0, 2 * hour_us + 1, 7, 100),
+        ("follower", "id", 1, 2 * hour_us - 1, 3, None),
+    ]
+    assert [row["wake_offset"] for row in given_rows[p.WAKES]] == [7]
+    assert given_rows[p.FOLDS] == []

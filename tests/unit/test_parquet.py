@@ -1,0 +1,128 @@
+"""Rows of a table's files, whole and in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines import parquet
+from pipelines.parquet import Piece, pieces_of, read_files, read_pieces
+from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
+
+SPEC = TableSpec(
+    "silver",
+    "positions",
+    "One row per position",
+    (
+        required("topic", STRING, "Topic"),
+        column("number", LONG, "Number"),
+        column("time", TIMESTAMP, "When"),
+        column("isr", INTS, "Members"),
+        column("partition", INT, "Partition"),
+    ),
+    keys=("topic",),
+)
+COLUMNS = ("number", "time", "isr")
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+def table(count: int) -> pa.Table:
+    rows = [
+        {"topic": "t", "number": n, "time": at(n), "isr": [n, 1] if n % 3 else None, "partition": n % 2}
+        for n in range(count)
+    ]
+    return pa.Table.from_pylist(rows, SPEC.arrow_schema)
+
+
+def write(folder: Path, rows: pa.Table, group_rows: int, **how: Any) -> Path:
+    path = folder / "part=1"  # is no column
+    path.mkdir(exist_ok=True)
+    pq.write_table(rows, path / "rows.parquet", row_group_size=group_rows, **how)
+    return path / "rows.parquet"
+
+
+def read(piece: Piece, columns: Sequence[str] = COLUMNS, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for batch in read_pieces(SPEC, piece, columns, where):
+        assert batch.num_rows
+        assert batch.schema.equals(parquet.columns_schema(SPEC, columns))
+        rows += batch.to_pylist()
+    return rows
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 5), st.integers(1, 50))
+def test_pieces_have_every_row_once(tmp_path: Path, count: int, group_rows: int, piece_count: int, batch_rows: int):
+    path = write(tmp_path, table(count), group_rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "PIECE_BYTES", path.stat().st_size // piece_count)
+        patch.setattr(parquet, "BATCH_ROWS", batch_rows)
+        pieces = pieces_of(path)
+        groups = -(-count // group_rows)
+        assert len(pieces) <= groups
+        assert len(pieces) > 1 or groups == 1 or piece_count == 1
+        assert sum(piece.size_bytes for piece in pieces) <= path.stat().st_size
+        rows = [row for piece in pieces for row in read(piece)]
+    # Row groups come in any order.
+    rows.sort(key=lambda row: row["number"])
+    assert rows == table(count).select(COLUMNS).to_pylist()
+    assert rows == read_files(SPEC, [path], COLUMNS).to_pylist()
+
+
+def test_a_small_file_is_one_piece_that_is_not_looked_into(tmp_path: Path):
+    path = tmp_path / "no parquet"
+    path.write_bytes(b"12345")
+    assert pieces_of(path) == [Piece(str(path), 5, None)]
+
+
+def test_a_column_that_the_file_lacks_is_null(tmp_path: Path):
+    path = write(tmp_path, table(3).drop_columns(["isr"]), 2)
+    assert read(Piece(str(path), 1), ("isr", "number")) == [{"isr": None, "number": n} for n in range(3)]
+
+
+def test_rows_have_the_declared_types_whoever_wrote_them(tmp_path: Path):
+    """Spark names the items of arrays otherwise, and may write instants as INT96."""
+    items = pa.list_(pa.field("item", pa.int64()))
+    rows = table(5)
+    rows = rows.set_column(3, "isr", rows.column("isr").cast(items)).set_column(
+        1, "number", rows.column("number").cast(pa.int32())
+    )
+    path = write(tmp_path, rows, 2, use_deprecated_int96_timestamps=True)
+    assert read(Piece(str(path), 1)) == table(5).select(COLUMNS).to_pylist()
+
+
+def test_only_rows_that_are_asked_for_and_only_their_row_groups(tmp_path: Path):
+    path = write(tmp_path, table(12), 4)
+    where = (pc.field("time") >= at(5)) & (pc.field("number") != 6)
+    assert [row["isr"] for row in read(Piece(str(path), 1), ("isr",), where)] == [
+        [n, 1] if n % 3 else None for n in (5, 7, 8, 9, 10, 11)
+    ]
+    assert [row["number"] for row in read(Piece(str(path), 1, (1,)), ("number",), where)] == [5, 7]
+    # The first row group is damaged, and never read.
+    group = pq.read_metadata(path).row_group(0)
+    damaged = bytearray(path.read_bytes())
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        begin = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+        damaged[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    path.write_bytes(damaged)
+    assert [row["number"] for row in read(Piece(str(path), 1), ("number",), where)] == [5, 7, 8, 9, 10, 11]
+    with pytest.raises((pa.ArrowInvalid, OSError)):
+        read(Piece(str(path), 1), ("number",))
+
+
+def test_no_files_are_no_rows():
+    empty = read_files(SPEC, [], COLUMNS)
+    assert (empty.num_rows, empty.column_names) == (0, list(COLUMNS))
