@@ -95,3 +95,22 @@ def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
 def list_length(column: pa.Array) -> pa.Array:
     """How many items each array has; null for null."""
     return pc.list_value_length(column)
+
+
+def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
+    topic = rows.column("topic")
+    if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
+        return rows
+    names = {f"{cluster_id}|id:{topic_id}": name for (cluster_id, topic_id), name in topic_names.items()}
+    keys = pc.binary_join_element_wise(rows.column("cluster_id"), topic, "|")
+    name = look_up(names, keys, pa.string())
+    return rows.set_column(rows.schema.get_field_index("topic"), "topic", first_of(name, topic))
+
+
+def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
+    """Of the rows that are alike in some columns the first one in an order."""
+    places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())
+    numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
+    first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")
+    return rows.take(places.take(first.combine_chunks()))

@@ -24,7 +24,7 @@ from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import settled
+from pipelines.replay.late_stage import settled
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rules.audit_stage import audit
@@ -104,7 +104,7 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         _replace(lake, gold.COVERAGE, _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else None, run_id)
 
     def followers() -> None:
-        lake.replace_blobs(follower_blobs(lake, premises.contexts), FOLLOWER_TABLES, run_id)
+        lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
 
     def checks() -> None:
         blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None

@@ -155,7 +155,7 @@ class Lake:
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        if self.stamp(spec) != stamp and (files := self._written(spec, rows)):
+        if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
             delta_commits.append(self.path(spec), files, stamp)
 
     def replace(
@@ -174,7 +174,7 @@ class Lake:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
         if where is None or not isinstance(rows, DataFrame):
-            return self.replace_files(spec, self._written(spec, rows), stamp)
+            return self.replace_files(spec, self.write_rows(spec, rows), stamp)
         self._overwrite(spec, self._shaped(spec, rows), {"replaceWhere": where, "userMetadata": stamp})
         return table_version(self.path(spec)) or 0
 
@@ -242,13 +242,21 @@ class Lake:
         what = ", ".join(spec.full_name for spec in specs)
         return self._files_of(wanted, files_writer(self.root, names, rows), what)
 
-    def write_rows(self, spec: TableSpec, rows: DataFrame) -> list[AddedFile]:
+    def write_rows(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
         """Write rows as files of a table; no version of it has them yet.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
         """
-        return self._files_of(self._shaped(spec, rows), rows_writer(self.root, spec, declared(spec)), spec.full_name)
+        folder = self._made(spec)
+        if isinstance(rows, DataFrame):
+            shaped = self._shaped(spec, rows)
+            return self._files_of(shaped, rows_writer(self.root, spec, declared(spec)), spec.full_name)
+        if rows.schema.names != list(spec.column_names):
+            odd = set(rows.schema.names) ^ set(spec.column_names)
+            raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
+        with _constraints_kept(spec.full_name):
+            return write_rows(folder, spec, rows)
 
     def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
         """The rows of files that tasks have written."""
@@ -259,16 +267,6 @@ class Lake:
         with _constraints_kept(what):
             added = source.mapInArrow(write, _ADDED_TYPES).collect()
         return sorted(AddedFile(*row) for row in added)
-
-    def _written(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
-        folder = self._made(spec)
-        if isinstance(rows, DataFrame):
-            return self.write_rows(spec, rows)
-        if rows.schema.names != list(spec.column_names):
-            odd = set(rows.schema.names) ^ set(spec.column_names)
-            raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
-        with _constraints_kept(spec.full_name):
-            return write_rows(folder, spec, rows)
 
     def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
         """Make a table consist of files that are in its folder; gives its Delta version then."""

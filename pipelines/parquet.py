@@ -73,17 +73,20 @@ def read_pieces(
 
     file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     fragment = file_format.make_fragment(piece.path, LocalFileSystem(), row_groups=piece.row_groups)
-    # The fields of arrays are named by who wrote the file.
-    there = [name for name in columns if name in fragment.physical_schema.names]
+    there = fragment.physical_schema
+    lacking = [field for field in columns_schema(spec, spec.column_names) if field.name not in there.names]
     schema = columns_schema(spec, columns)
-    batches = fragment.to_batches(columns=there, filter=where, batch_size=BATCH_ROWS, use_threads=False)
+    batches = fragment.to_batches(
+        schema=pa.schema([*there, *lacking]),
+        columns=list(columns),
+        filter=where,
+        batch_size=BATCH_ROWS,
+        use_threads=False,
+    )
     for batch in batches:
         if batch.num_rows:
-            arrays = [
-                batch.column(field.name).cast(field.type) if field.name in there else pa.nulls(len(batch), field.type)
-                for field in schema
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            # The items of arrays are named by who wrote the file.
+            yield batch.cast(schema)
 
 
 def columns_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:

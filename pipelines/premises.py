@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from pipelines.controllers.rows import EventRow, Ref
@@ -26,11 +27,16 @@ NAME: Final = "name"
 FILE: Final = "file"
 PARSED: Final = "parsed"
 TRANSACTIONAL: Final = "transactional"
+THREAD: Final = "thread"
 
-#: `silver.broker_lifecycle.event` of a broker that starts, and of a clock that went back by the seconds of `detail`.
+#: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
+#: the seconds of `detail`.
 STARTING: Final = "starting"
+SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
+#: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
+FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
 UNKNOWN_CLUSTER: Final = "unknown"
 
 
@@ -54,7 +60,7 @@ class LogFile(NamedTuple):
 
 
 class Life(NamedTuple):
-    """A row of `silver.broker_lifecycle`: a start, or a line that tells version, mode or a clock that was set back."""
+    """A row of `silver.broker_lifecycle`: a start, a stop, or a line that tells version, mode or a clock set back."""
 
     cluster_id: str
     broker_id: int
@@ -83,6 +89,7 @@ class Premises:
         transactional_clients: by (cluster, client id, host) the transactional id of a client that uses one only.
             Request logs before 2.8 do not print a produce's. A transactional producer sends nothing outside of
             transactions, so whoever began one under this name and from this host is taken for the sender.
+        threads: by cluster, the follower's fetcher thread that each connection to a leader belongs to.
     """
 
     contexts: Contexts = field(default_factory=Contexts)
@@ -94,6 +101,7 @@ class Premises:
     snapshots: Mapping[tuple[str, int], int] = field(default_factory=dict)
     producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
     transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
 
     @cached_property
     def modes(self) -> dict[Broker, str]:
@@ -147,15 +155,19 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     for row in rows:
         by_kind[row["kind"]].append(row)
     parsed = {row["file_id"] for row in by_kind[PARSED]}
+    threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
+    for row in by_kind[THREAD]:
+        threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
     return Premises(
         contexts=_contexts(lives, by_kind[CONFIG], settle_us),
         files=tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE]),
-        topic_names={(row["cluster_id"], row["topic_id"]): row["topic"] for row in by_kind[NAME]},
+        topic_names=_last(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
         events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
         records=tuple(by_kind[RECORD]),
-        snapshots={(row["cluster_id"], row["broker_id"]): row["offset"] for row in by_kind[SNAPSHOT]},
+        snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
+        threads=dict(threads),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
     )
@@ -180,6 +192,11 @@ def _transactional_clients(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str,
 
 def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:
     return row["time_us"], row["file_id"], row["byte_offset"]
+
+
+def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
+    """The highest value by (cluster, a column): tasks give one each."""
+    return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
 
 
 def _file(row: Mapping[str, Any], parsed: bool) -> LogFile:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
-import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines import premises as p
+from pipelines import premises_rows as pr
+from pipelines.blobs import shape
 from pipelines.controllers.plan import EVENTS, LEADER_CHANGE
 from pipelines.lake import Lake
 from pipelines.premises import Premises, premises_of
+from pipelines.readings import Reading, one, read_in_tasks
 from pipelines.replay.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
-from pipelines.replay.coordinators import REMOTE_HOST
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
-from schemas.table import TableSpec
 
 #: A topic's logs are created within seconds on a broker, all with the same properties: one row of them is enough.
 _CREATION_US = 60_000_000
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
-_NODE = ("node_id", "node_epoch", "fenced", "in_controlled_shutdown")
+_LINE = (*_PLACE, "line_no", "time")
+_OF_BROKER = pc.field("broker_id").is_valid()
 
 
 def collect_premises(lake: Lake, settle_us: int) -> Premises:
@@ -31,63 +32,55 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     Args:
         settle_us: see `premises_of`.
     """
-    sources: list[tuple[TableSpec, str, Callable[[DataFrame], DataFrame]]] = [
-        (silver.BROKER_LIFECYCLE, p.LIFE, _lives),
-        (silver.BROKER_CONFIGS, p.CONFIG, _configs),
-        (silver.CONTROLLER_EVENTS, p.EVENT, _events),
-        (METADATA_RECORDS, p.RECORD, _records),
-        (METADATA_RECORDS, p.SNAPSHOT, _snapshots),
-        (silver.TOPICS, p.NAME, _names),
-        (bronze.LOG_FILES, p.FILE, _files),
-        (silver.REQUESTS, p.TRANSACTIONAL, _transactional),
-        (silver.LINE_COUNTS, p.PARSED, lambda rows: rows.select("file_id").distinct()),
-    ]
-    parts = [
-        select(lake.read(spec)).withColumn("kind", F.lit(kind)) for spec, kind, select in sources if lake.has_rows(spec)
-    ]
-    if not parts:
+    parts = [read_in_tasks(lake, _readings(), shape(pr.SHAPE))]
+    if lake.has_rows(silver.BROKER_CONFIGS):
+        parts.append(_configs(lake.read(silver.BROKER_CONFIGS)).withColumn("kind", F.lit(p.CONFIG)))
+    there = [part for part in parts if part is not None]
+    if not there:
         return premises_of([], settle_us)
-    union = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    union = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), there)
     return premises_of((row.asDict() for row in union.collect()), settle_us)
 
 
-def topic_names(lake: Lake, premises: Premises) -> DataFrame | None:
-    """(cluster_id, topic_id, name) of every topic id that a line names, to be broadcast; None if none does."""
-    if not premises.topic_names:
-        return None
-    ids = premises.topic_names.items()
-    rows = [{"cluster_id": cluster_id, "topic_id": topic_id, "name": name} for (cluster_id, topic_id), name in ids]
-    # From Arrow it is a relation of the driver's, which is broadcast without a job.
-    return lake.spark.createDataFrame(pa.Table.from_pylist(rows))
-
-
-def exploded(requests: DataFrame) -> DataFrame:
-    """Requests with one row per partition, ``part``, and its ``topic`` and ``partition`` beside it."""
-    rows = requests.withColumn("part", F.explode("partitions"))
-    return rows.select("*", F.col("part.topic").alias("topic"), F.col("part.partition").alias("partition"))
-
-
-def with_topic_names(lake: Lake, premises: Premises, requests: DataFrame) -> DataFrame:
-    """Produce requests exploded, with names instead of ids where a line tells them."""
-    return named(lake, premises, exploded(requests))
-
-
-def named(lake: Lake, premises: Premises, rows: DataFrame) -> DataFrame:
-    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
-    names = topic_names(lake, premises)
-    if names is None:
-        return rows
-    by_id = names.select("cluster_id", F.concat(F.lit("id:"), "topic_id").alias("topic"), "name")
-    joined = rows.join(F.broadcast(by_id), ["cluster_id", "topic"], "left")
-    return joined.withColumn("topic", F.coalesce("name", "topic")).drop("name")
-
-
-def _lives(rows: DataFrame) -> DataFrame:
-    matters = "event IN ('{}', '{}') OR kafka_version IS NOT NULL OR mode IS NOT NULL"
-    rows = rows.where("broker_id IS NOT NULL").where(matters.format(p.STARTING, p.CLOCK_SET_BACK))
-    return rows.select(
-        *_PLACE, "line_no", F.unix_micros("time").alias("time_us"), "event", "mode", "kafka_version", "detail"
-    )
+def _readings() -> list[Reading]:
+    matters = pc.field("event").isin([p.STARTING, p.SHUT_DOWN, p.CLOCK_SET_BACK])
+    matters = matters | pc.field("kafka_version").is_valid() | pc.field("mode").is_valid()
+    events = pc.field("partition").is_null() & pc.field("event").isin(EVENTS)
+    leader_change = (pc.field("source") == "log") & (pc.field("record") == LEADER_CHANGE)
+    records = pc.field("applied") & (pc.field("node_id").is_valid() | leader_change)
+    subject = ("controller_epoch", "subject_broker_id", "brokers", "topic", "topic_id", "leader", "detail")
+    state = ("source", "offset", "record", "record_no", "leader", "controller_epoch", "node_id", "node_epoch")
+    life = ("event", "mode", "kafka_version", "detail")
+    registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "first_time", "last_time")
+    snapshots = pc.field("source") == "snapshot"
+    return [
+        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), one(pr.of_kind, p.LIFE), _OF_BROKER & matters),
+        Reading(
+            silver.CONTROLLER_EVENTS,
+            (*_LINE, "event", "partition", *subject),
+            one(pr.of_kind, p.EVENT),
+            _OF_BROKER & events,
+        ),
+        Reading(
+            METADATA_RECORDS,
+            (*_PLACE, "time", "applied", *state, "fenced", "in_controlled_shutdown"),
+            one(pr.of_kind, p.RECORD),
+            _OF_BROKER & records,
+        ),
+        Reading(
+            METADATA_RECORDS,
+            ("cluster_id", "broker_id", "source", "offset"),
+            one(pr.snapshots),
+            _OF_BROKER & snapshots,
+        ),
+        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), one(pr.distinct, p.NAME)),
+        Reading(bronze.LOG_FILES, registers, one(pr.files)),
+        Reading(silver.FETCH_REQUESTS, ("cluster_id", "broker_id", "connection", "client_id"), one(pr.threads)),
+        Reading(
+            silver.REQUESTS, pr.TRANSACTIONAL_COLUMNS, one(pr.transactional), pc.field("transactional_id").is_valid()
+        ),
+        Reading(silver.LINE_COUNTS, ("file_id",), one(pr.distinct, p.PARSED)),
+    ]
 
 
 def _configs(rows: DataFrame) -> DataFrame:
@@ -107,39 +100,3 @@ def _configs(rows: DataFrame) -> DataFrame:
         "cluster_id", "broker_id", "scope", "entity", "settings", F.coalesce(creation, "time_us").alias("span")
     ).agg(F.min(F.struct("time_us", "file_id", "byte_offset")).alias("first"))
     return alike.select("cluster_id", "broker_id", "scope", "entity", "settings", "first.*")
-
-
-def _events(rows: DataFrame) -> DataFrame:
-    rows = rows.where(F.col("broker_id").isNotNull() & F.col("partition").isNull() & F.col("event").isin(*EVENTS))
-    subject = ("controller_epoch", "subject_broker_id", "brokers", "topic", "topic_id", "leader", "detail")
-    return rows.select(*_PLACE, "line_no", F.unix_micros("time").alias("time_us"), "event", *subject)
-
-
-def _records(rows: DataFrame) -> DataFrame:
-    """Records about nodes, and about who is the active controller."""
-    rows = rows.where("broker_id IS NOT NULL AND applied")
-    rows = rows.where(f"node_id IS NOT NULL OR (source = 'log' AND record = '{LEADER_CHANGE}')")
-    names = ("source", "offset", "record", "record_no", "leader", "controller_epoch", *_NODE)
-    return rows.select(*_PLACE, F.unix_micros("time").alias("time_us"), *names)
-
-
-def _snapshots(rows: DataFrame) -> DataFrame:
-    newest = rows.where("broker_id IS NOT NULL AND source = 'snapshot'").groupBy("cluster_id", "broker_id")
-    return newest.agg(F.max("offset").alias("offset"))
-
-
-def _names(rows: DataFrame) -> DataFrame:
-    return rows.groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("topic"))
-
-
-def _transactional(rows: DataFrame) -> DataFrame:
-    """Who uses which transactional id, with which producer id; ``begins``: a transaction, or a producer's life."""
-    host = F.regexp_extract("connection", REMOTE_HOST, 1).alias("remote_host")
-    begins = F.col("api").isin("ADD_PARTITIONS_TO_TXN", "INIT_PRODUCER_ID").alias("begins")
-    named = rows.where("transactional_id IS NOT NULL")
-    return named.select("cluster_id", "transactional_id", "producer_id", "client_id", host, begins).distinct()
-
-
-def _files(rows: DataFrame) -> DataFrame:
-    first, last = (F.unix_micros(f"{name}_time").alias(f"{name}_us") for name in ("first", "last"))
-    return rows.select("file_id", "path", F.col("kind").alias("file_kind"), "cluster_id", "broker_id", first, last)

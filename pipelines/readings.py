@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipelines.bronze.ingest import balance
 from pipelines.lake import Lake
-from pipelines.parquet import pieces_of, read_pieces
+from pipelines.parquet import PIECE_BYTES, pieces_of, read_pieces
 from schemas.table import TableSpec
 
 #: Rows of a table, in batches, as rows of another shape.
@@ -56,6 +57,19 @@ def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType) ->
     return reduce(DataFrame.unionByName, parts) if parts else None
 
 
+def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
+    """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
+    files = _files(lake, reading) if lake.has_rows(reading.spec) else ()
+    pieces = [piece for file in files or () for piece in pieces_of(Path(file))]
+    if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
+        rows = read_in_tasks(lake, [reading], shape)
+        assert rows is not None
+        return rows.toArrow()
+    read = (rows for piece in pieces for rows in read_pieces(reading.spec, piece, reading.columns, reading.where))
+    made = [batch for rows in read for batch in reading.rows_of(rows)]
+    return pa.Table.from_batches(made, to_arrow_schema(shape, timezone="UTC"))
+
+
 def _files(lake: Lake, reading: Reading) -> Sequence[str] | None:
     if reading.files is not None:
         return reading.files
@@ -88,3 +102,12 @@ def _of_rows(lake: Lake, reading: Reading, shape: StructType) -> DataFrame:
             yield from rows_of(batch if where is None else batch.filter(where))
 
     return lake.read(spec).select(*columns).mapInArrow(work, shape)
+
+
+def one(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
+    """A function for `Reading` of one that gives one batch for each."""
+
+    def rows_of(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield make(rows, *arguments)
+
+    return rows_of

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from pipelines import worker_daemon
 from pipelines.class_archive import archive_options
 from pipelines.config import Config, SessionConfig
 from pipelines.errors import EnvironmentProblem, HighwaterError
@@ -222,6 +223,7 @@ def _sized(session: SessionConfig, text_bytes: int) -> dict[str, str]:
         # Few partitions are neither to be coalesced nor skewed, and each stage would have the whole query planned and
         # printed anew: 131 jobs of an audit of 34 queries, against 46.
         settings["spark.sql.adaptive.enabled"] = "false"
+        settings["spark.python.daemon.module"] = worker_daemon.__name__
         partitions = partitions or cores * 2
         if text_bytes < _MUCH_TEXT_BYTES:
             settings |= _LITTLE_TEXT_SETTINGS

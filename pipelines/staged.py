@@ -54,11 +54,11 @@ class Staged:
         instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
         return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
 
-    def few_rows(self, table: str) -> list[dict[str, Any]]:
-        """Rows of a table that the driver can hold, read without a query."""
+    def few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
+        """Rows of a table that the driver can hold, read without a query; whole if no columns are given."""
         spec, files = self._specs[table], self.files(table)
         paths = [self._lake.path(spec) / file.path for file in files]
-        rows: list[dict[str, Any]] = read_files(spec, paths, spec.column_names).to_pylist()
+        rows: list[dict[str, Any]] = read_files(spec, paths, columns or spec.column_names).to_pylist()
         return rows
 
     def reading(self, table: str, rows_of: RowsOf) -> Reading:

@@ -37,8 +37,10 @@ FETCH: Final = "fetch"
 HIGH_WATERMARK: Final = "high_watermark"
 #: A leader appended (T3): ``offset`` to ``end_offset``, exclusive.
 APPEND: Final = "append"
-#: A client's read past what its isolation shows, as one response alone suggests.
+#: A client's read past what its isolation shows, as one response alone suggests: ``name`` is that isolation.
 READ: Final = "read"
+READ_COMMITTED: Final = "read_committed"
+READ_UNCOMMITTED: Final = "read_uncommitted"
 #: A partition's part of an acks=all produce as replayed: ``name`` is the operation's class.
 OPERATION: Final = "operation"
 #: A partition's part of the answer to any produce.

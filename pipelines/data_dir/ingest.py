@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.blobs import BLOBS, unpack
@@ -103,13 +103,6 @@ def ingest_data(spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLi
         rows=rows,
         problems=tuple(sorted({*said, *cannot})),
     )
-
-
-def current_files(lake: Lake) -> DataFrame:
-    """Rows of ``bronze.data_files`` whose content is the one read last of its place."""
-    files = lake.read(DATA_FILES)
-    place = Window.partitionBy("cluster_id", "broker_id", "directory", "name")
-    return files.withColumn("last", F.max("run_id").over(place)).where("run_id = last").drop("last")
 
 
 def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str]) -> dict[str, Owner]:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -30,7 +31,6 @@ from pipelines.folds import fold
 from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.premises_stage import with_topic_names
 from pipelines.replay.context import Contexts
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
@@ -158,12 +158,27 @@ def _with_partitions(lake: Lake, premises: Premises, initial: DataFrame) -> Data
     """How many partitions the request has whose batch starts there: ``partitions``, null where no line tells."""
     if not lake.has_rows(silver.PRODUCE_REQUESTS):
         return initial.withColumn("partitions", F.lit(None).cast("int"))
-    requests = with_topic_names(lake, premises, lake.read(silver.PRODUCE_REQUESTS).where("acks = -1"))
+    requests = lake.read(silver.PRODUCE_REQUESTS).where("acks = -1").withColumn("part", F.explode("partitions"))
+    requests = _named(
+        lake, premises, requests.withColumns({"topic": F.col("part.topic"), "partition": F.col("part.partition")})
+    )
     place = (*KEY, "start_offset")
     appended = requests.withColumn("start_offset", F.col("part.base_offset")).where("start_offset >= 0")
     # An offset can be written again after a truncation: alone is what is so each time.
     sizes = appended.groupBy(*place).agg(F.max(F.size("partitions")).alias("partitions"))
     return initial.join(sizes, list(place), "left")
+
+
+def _named(lake: Lake, premises: Premises, rows: DataFrame) -> DataFrame:
+    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
+    if not premises.topic_names:
+        return rows
+    names = [(cluster_id, f"id:{topic_id}", name) for (cluster_id, topic_id), name in premises.topic_names.items()]
+    columns = [pa.array(values) for values in zip(*names, strict=True)]
+    # From Arrow it is a relation of the driver's, which is broadcast without a job.
+    by_id = lake.spark.createDataFrame(pa.table(columns, names=["cluster_id", "topic", "name"]))
+    rows = rows.join(F.broadcast(by_id), ["cluster_id", "topic"], "left")
+    return rows.withColumn("topic", F.coalesce("name", "topic")).drop("name")
 
 
 def _lines(rows: DataFrame, kind: Column | str, *names: str) -> DataFrame:

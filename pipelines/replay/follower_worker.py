@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from pipelines.blobs import Batches, Tables
-from pipelines.groups import Columns, groups
-from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
+from pipelines.groups import groups
+from pipelines.premises import SHUT_DOWN, STARTING, Premises
+from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, value_at
+from pipelines.replay.follower_events import KEY, events_of, rows_of
 from pipelines.replay.follower_truncation import effective_rules
 from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
 from pipelines.replay.versions import Rules, rules_for
@@ -17,18 +20,23 @@ from schemas import replicas as r
 #: Tables that a worker gives.
 SPECS = (r.REPLICA_TRUNCATIONS, r.FETCHER_TIMELINE)
 _TABLES = {TRUNCATION: r.REPLICA_TRUNCATIONS.name, STAY: r.FETCHER_TIMELINE.name}
-_KEY_WIDTH = 3
+_TURNS = {STARTING: r.STARTING, SHUT_DOWN: r.STOPPED}
 
 
-def follower_worker(contexts: Contexts) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` over events that are sorted by partition."""
+def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
+    """A function for ``mapInArrow`` over rows (`pipelines.replay.follower_events`) that are sorted by partition."""
+    contexts, threads = premises.contexts, premises.threads
+    turns: dict[str, dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
+    for life in premises.lives:
+        if life.event in _TURNS:
+            turns[life.cluster_id][life.broker_id].append((life.time_us, _TURNS[life.event]))
     eras = {broker: contexts.eras[broker] for broker in contexts.versions}
     protocols, fetchers_of = contexts.settings(PROTOCOL_VERSION), contexts.settings(REPLICA_FETCHERS)
 
     def replay(batches: Batches) -> Batches:
         tables = Tables({spec.name: spec.schema for spec in SPECS})
-        for (cluster_id, topic, partition), rows in groups(batches, _KEY_WIDTH, _events):
-            events = list(dict.fromkeys(rows))  # two files that overlap tell a line twice
+        for (cluster_id, topic, partition), rows in groups(batches, len(KEY), rows_of):
+            events = events_of(rows, threads.get(cluster_id, {}), turns.get(cluster_id, {}))
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
             fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in {e.broker_id for e in events}}
             for kind, values in partition_rows(events, topic, partition, partial(rules_of, cluster_id), fetchers):
@@ -41,10 +49,6 @@ def follower_worker(contexts: Contexts) -> Callable[[Batches], Batches]:
         return effective_rules(rules_for(version), value_at(protocols.get((cluster_id, broker_id), ()), time_us))
 
     return replay
-
-
-def _events(columns: Columns) -> Iterable[r.ReplicaEvent]:
-    return map(r.ReplicaEvent._make, zip(*columns, strict=True))
 
 
 def _times(values: dict[str, Any]) -> dict[str, Any]:

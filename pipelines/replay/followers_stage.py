@@ -8,205 +8,88 @@ only the first fetch of each connection and epoch and those that were told to tr
 from __future__ import annotations
 
 from functools import reduce
+from operator import or_
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
-from pipelines.blobs import BLOBS
+from pipelines.blobs import BLOBS, shape
+from pipelines.data_dir.discover import METADATA_TOPIC
 from pipelines.folds import fold
 from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.readings import Reading, RowsOf, read_in_tasks
+from pipelines.replay import follower_events as e
 from pipelines.replay.context import Contexts
 from pipelines.replay.follower_worker import follower_worker
 from pipelines.replay.versions import parse_version
-from pipelines.shapes import Value, look_up, shaped
-from schemas import replicas as r
 from schemas import silver
-from schemas.fields import spark_types
 from schemas.table import TableSpec
 
-KEY = ("cluster_id", "topic", "partition")
-#: An event as columns.
-EVENT_TYPES = spark_types(r.ReplicaEvent)
 #: Since then a follower logs its start with its log end offset and high watermark (``Partition.makeFollower``).
 _STARTS_LOGGED = (2, 6, 0)
-_METADATA_TOPIC = "__cluster_metadata"
-_FETCHER_CLIENT = r"^broker-(\d+)-fetcher-(\d+)$"
+_OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
-def follower_blobs(lake: Lake, contexts: Contexts) -> DataFrame:
-    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily.
-
-    Args:
-        contexts: versions of the brokers (`pipelines.premises.Premises`).
-    """
-    events = follower_events(lake, contexts)
+def follower_blobs(lake: Lake, premises: Premises) -> DataFrame:
+    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily; none where no leadership is in the lake."""
+    events = None
+    if lake.has_rows(silver.LEADER_AND_ISR):
+        events = read_in_tasks(lake, _readings(premises.contexts), shape(e.SHAPE))
     if events is None:
         return lake.spark.createDataFrame([], BLOBS)
-    return fold(events, KEY, (), EVENT_TYPES, follower_worker(contexts))
+    return fold(events, e.KEY, e.ORDER, e.ROW_TYPES, follower_worker(premises))
 
 
-def follower_events(lake: Lake, contexts: Contexts) -> DataFrame | None:
-    """Events of all partitions: `KEY` and `EVENT_TYPES`, in no order; None where there is no leadership in the lake.
-
-    A line that stands in two files that overlap gives its event twice.
-    """
-    leadership = _rows(lake, silver.LEADER_AND_ISR)
-    if leadership is None:
-        return None
-    parts = [_leadership(leadership), *_truncations(lake), *_watermarks(lake), *_fetchers(lake)]
-    own = reduce(DataFrame.unionByName, [*parts, *_lifecycle(lake, leadership)])
-    own = _traced(lake, own, contexts)
-    return reduce(DataFrame.unionByName, [own, *_fetches(lake), *_answers(lake)]).where(
-        F.col("topic") != _METADATA_TOPIC
-    )
-
-
-def _rows(lake: Lake, spec: TableSpec) -> DataFrame | None:
-    return lake.read(spec).where("broker_id IS NOT NULL") if lake.has_rows(spec) else None
-
-
-def _event(rows: DataFrame, kind: Column | str, **values: Value) -> DataFrame:
-    kind = F.lit(kind) if isinstance(kind, str) else kind
-    given = {"broker_id": "broker_id", "time_us": F.unix_micros("time"), "kind": kind, **values}
-    return rows.select(*KEY, *shaped(EVENT_TYPES, given))
-
-
-def _leadership(rows: DataFrame) -> DataFrame:
-    kinds = {"leader_start": r.LEADER, "follower_start": r.FOLLOWER, "request": r.STATE}
-    return _event(
-        rows.where(F.col("role").isin(*kinds)),
-        look_up(kinds, "role"),
-        leader="leader",
-        leader_epoch="leader_epoch",
-        offset="start_offset",
-        high_watermark="high_watermark",
-        previous_leader_epoch="previous_leader_epoch",
-    )
-
-
-def _truncations(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.TRUNCATIONS)
-    if rows is None:
-        return []
-    values = ("offset", "high_watermark", "previous_end_offset", "reason")
-    return [_event(rows, F.col("source"), **{name: name for name in values})]
-
-
-def _watermarks(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.HIGH_WATERMARKS)
-    if rows is None:
-        return []
-    loaded, back = rows.where("source = 'loaded'"), rows.where("source = 'non_monotonic'")
-    previous = "previous_high_watermark"
+def _readings(contexts: Contexts) -> list[Reading]:
+    epochs = ("leader", "leader_epoch", "start_offset", "high_watermark", "previous_leader_epoch")
+    cuts = ("offset", "high_watermark", "previous_end_offset", "reason")
+    marks = ("high_watermark", "previous_high_watermark", "log_end_offset")
+    threads = ("leader", "leader_epoch", "offset", "error", "fetcher_id")
+    readings = [
+        _reading(silver.LEADER_AND_ISR, e.leadership, "time", "role", *epochs),
+        _reading(silver.TRUNCATIONS, e.truncations, "time", "source", *cuts),
+        _reading(
+            silver.HIGH_WATERMARKS, e.watermarks, "time", "source", *marks, where=_sources("loaded", "non_monotonic")
+        ),
+        _reading(silver.FETCHER_EVENTS, e.fetchers, "time", "action", *threads),
+        _fetches(),
+        Reading(
+            silver.REQUESTS,
+            ("cluster_id", "broker_id", "api", "client_id", "arrival_time", "partitions"),
+            e.answers,
+            pc.field("broker_id").is_valid() & (pc.field("api") == "OFFSET_FOR_LEADER_EPOCH"),
+        ),
+    ]
+    old = _old(contexts)
+    if old is None:
+        return readings
+    shown = old & _sources("follower", "updated", "set")
     return [
-        _event(loaded, r.LOADED, offset="log_end_offset", high_watermark="high_watermark"),
-        _event(back, r.STEPPED_BACK, high_watermark="high_watermark", previous_high_watermark=previous),
+        *readings,
+        _reading(silver.HIGH_WATERMARKS, e.shown_watermarks, "time", "source", *marks, where=shown),
+        _reading(silver.APPENDS, e.shown_ends, "time", "last_offset", where=old),
     ]
 
 
-def _fetchers(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.FETCHER_EVENTS)
-    if rows is None:
-        return []
-    values = ("leader", "leader_epoch", "offset", "error", "fetcher_id")
-    return [_event(rows, F.col("action"), **{name: name for name in values})]
+def _reading(spec: TableSpec, rows_of: RowsOf, *columns: str, where: pc.Expression | None = None) -> Reading:
+    where = _OURS if where is None else _OURS & where
+    return Reading(spec, (*e.KEY, "broker_id", *columns), rows_of, where)
 
 
-def _lifecycle(lake: Lake, leadership: DataFrame) -> list[DataFrame]:
-    """Starts and stops of a broker, for each partition that it has a replica of."""
-    rows = _rows(lake, silver.BROKER_LIFECYCLE)
-    if rows is None:
-        return []
-    rows = rows.where("event IN ('starting', 'shut_down')").select("cluster_id", "broker_id", "time", "event")
-    hosted = leadership.where("role IN ('leader_start', 'follower_start', 'request')")
-    hosted = hosted.select(*KEY, "broker_id").distinct()
-    kind = F.when(F.col("event") == "starting", r.STARTING).otherwise(r.STOPPED)
-    return [_event(hosted.join(F.broadcast(rows), ["cluster_id", "broker_id"]), kind)]
+def _fetches() -> Reading:
+    asked = pc.field("fetch_offset").is_valid() & pc.field("leader_epoch").is_valid()
+    names = ("fetch_offset", "last_fetched_epoch", "response_error_code", "diverging_epoch", "diverging_end_offset")
+    request = ("source", "replica_id", "leader_epoch", "connection", "correlation_id", "arrival_time")
+    return _reading(silver.REPLICA_FETCHES, e.fetches, *request, *names, where=_sources("request") & asked)
 
 
-def _traced(lake: Lake, own: DataFrame, contexts: Contexts) -> DataFrame:
-    """Give events of brokers up to 2.5 what TRACE lines last showed: their own lines show neither offset."""
+def _sources(*sources: str) -> pc.Expression:
+    return pc.field("source").isin(sources)
+
+
+def _old(contexts: Contexts) -> pc.Expression | None:
+    """Brokers up to 2.5, whose own lines show neither offset: they are given what TRACE lines show."""
     old = [key for key, text in contexts.versions.items() if (parse_version(text) or _STARTS_LOGGED) < _STARTS_LOGGED]
-    shown = [*_shown_high_watermarks(lake), *_shown_ends(lake)]
-    if not old or not shown:
-        return own
-    chosen = reduce(Column.__or__, [(F.col("cluster_id") == c) & (F.col("broker_id") == b) for c, b in sorted(old)])
-    values = [name for name in EVENT_TYPES if name.startswith("traced_")]
-    lines = reduce(DataFrame.unionByName, shown).where(chosen)
-    both = own.where(chosen).unionByName(lines).withColumn("rank", F.coalesce(look_up(r.RANK, "kind"), F.lit(-1)))
-    before = Window.partitionBy(*KEY, "broker_id").orderBy("time_us", "rank", *values)
-    before = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    filled = both.withColumns({name: F.last(name, ignorenulls=True).over(before) for name in values})
-    return own.where(~chosen).unionByName(filled.where("kind IS NOT NULL").drop("rank"))
-
-
-def _shown_high_watermarks(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.HIGH_WATERMARKS)
-    if rows is None:
-        return []
-    at = F.unix_micros("time")
-    values = rows.where("source IN ('follower', 'updated', 'set') AND high_watermark IS NOT NULL")
-    ends = rows.where("source = 'follower' AND log_end_offset IS NOT NULL")
-    return [
-        _event(values, F.lit(None), traced_high_watermark="high_watermark", traced_high_watermark_us=at),
-        _event(ends, F.lit(None), traced_end_offset="log_end_offset", traced_end_offset_us=at),
-    ]
-
-
-def _shown_ends(lake: Lake) -> list[DataFrame]:
-    rows = _rows(lake, silver.APPENDS)
-    if rows is None:
-        return []
-    end = F.col("last_offset") + 1
-    return [_event(rows, F.lit(None), traced_end_offset=end, traced_end_offset_us=F.unix_micros("time"))]
-
-
-def _fetches(lake: Lake) -> list[DataFrame]:
-    """Of each connection and leader epoch the first fetch that the leader took; and all that it told to truncate."""
-    rows = _rows(lake, silver.REPLICA_FETCHES)
-    if rows is None:
-        return []
-    asked = rows.where("source = 'request' AND fetch_offset IS NOT NULL AND leader_epoch IS NOT NULL")
-    place = ("broker_id", "replica_id", "leader_epoch", "connection")
-    order = F.struct("arrival_time", "correlation_id", "fetch_offset")
-    first = asked.where("response_error_code = 0 AND diverging_end_offset IS NULL").groupBy(*KEY, *place)
-    taken = first.agg(
-        F.min("arrival_time").alias("time"),
-        F.min_by(F.struct("fetch_offset", "last_fetched_epoch"), order).alias("fetch"),
-    ).select(*KEY, *place, "time", "fetch.*")
-    told = asked.where("diverging_end_offset IS NOT NULL").withColumn("time", F.col("arrival_time"))
-    values = {"leader_epoch": "leader_epoch", "offset": "fetch_offset", "replica_id": "replica_id"}
-    values["last_fetched_epoch"] = "last_fetched_epoch"
-    diverging = {"diverging_epoch": "diverging_epoch", "diverging_end_offset": "diverging_end_offset"}
-    return [
-        _event(_threads(lake, taken), r.FETCHED, fetcher_id="fetcher_id", **values),
-        _event(told, r.FETCHED, **values, **diverging),
-    ]
-
-
-def _threads(lake: Lake, fetches: DataFrame) -> DataFrame:
-    """The fetcher thread that a connection belongs to, by its client id."""
-    if not lake.has_rows(silver.FETCH_REQUESTS):
-        return fetches.withColumn("fetcher_id", F.lit(None).cast("int"))
-    requests = lake.read(silver.FETCH_REQUESTS).where(F.col("client_id").rlike(_FETCHER_CLIENT))
-    thread = F.regexp_extract("client_id", _FETCHER_CLIENT, 2).cast("int")
-    threads = requests.groupBy("cluster_id", "broker_id", "connection").agg(F.min(thread).alias("fetcher_id"))
-    return fetches.join(F.broadcast(threads), ["cluster_id", "broker_id", "connection"], "left")
-
-
-def _answers(lake: Lake) -> list[DataFrame]:
-    """Questions of followers about the end of an epoch; consumers ask too."""
-    rows = _rows(lake, silver.REQUESTS)
-    if rows is None:
-        return []
-    asked = rows.where("api = 'OFFSET_FOR_LEADER_EPOCH'").where(F.col("client_id").rlike(_FETCHER_CLIENT))
-    each = asked.select("cluster_id", "broker_id", "client_id", "arrival_time", F.explode("partitions").alias("p"))
-    each = each.where("p.error_code = 0 AND p.topic IS NOT NULL").select("*", "p.topic", "p.partition")
-    answers = _event(
-        each.withColumn("time", F.col("arrival_time")),
-        r.ANSWERED,
-        leader_epoch="p.leader_epoch",
-        offset="p.end_offset",
-        replica_id=F.regexp_extract("client_id", _FETCHER_CLIENT, 1),
-    )
-    return [answers]
+    parts = [(pc.field("cluster_id") == cluster) & (pc.field("broker_id") == broker) for cluster, broker in sorted(old)]
+    return reduce(or_, parts) if parts else None

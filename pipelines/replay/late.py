@@ -1,91 +1,181 @@
-"""Late answers: was a wake-up lost, or did the whole leader stand still?
+"""Late answers: was a wake-up lost, or did the whole leader stand still? Pure.
 
 An operation is late if its rule was satisfied and the answer came much later. If the broker took in and answered
 other requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091,
 KAFKA-6653). If it answered nothing that came in between, it stood still: a pause, a full stop of the JVM, a stopped
 process.
+
+What is not settled and what tells of it are one sequence for each broker, in the order of its clock.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import reduce
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import Window as Over
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from pipelines.lake import Lake
-from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, Tolerances
-from pipelines.replay.timer_order import behind_earlier_timers
-from pipelines.replay.unsettled import UNSETTLED
-from pipelines.staged import Staged
-from schemas import gold, silver
+from pipelines.arrow_rows import both, micros, shaped, when
+from pipelines.blobs import Batches, Tables, shape
+from pipelines.groups import Columns, groups
+from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, TICK_US, Tolerances
+from pipelines.replay.timer_order import HELD_UP_US, expired_late, held_up
+from schemas.gold import DELAYED_OPERATIONS
 
 #: What was answered this shortly before a late operation was answered as the broker resumed.
-RESUME_MS = 100
+RESUME_US: Final = 100_000
 
-_KEY = gold.DELAYED_OPERATIONS.keys
-_BROKER = ["cluster_id", "broker_id"]
+BROKER: Final = ("cluster_id", "broker_id")
+#: Order of what one broker's log tells; the last column makes it total.
+ORDER: Final = ("at_us", "rank", "until_us", "operation_id")
+# Ranks. Of timers that are due at one instant none was due before the other.
+_OPERATION, _TIMER, _ANSWER = range(3)
+_INSTANTS = {"at_us": "long", "rank": "int", "until_us": "long", "lowest_us": "long", "highest_us": "long"}
+#: Columns of operations, timers that ran and answers: `BROKER`, what an operation is, its instants.
+SHAPE = StructType([*DELAYED_OPERATIONS.worker_schema.fields, *shape(_INSTANTS).fields])
+_SCHEMA = to_arrow_schema(SHAPE, timezone="UTC")
+#: Columns behind `BROKER`.
+COLUMNS: Final = tuple(name for name in SHAPE.names if name not in BROKER)
+
+#: By broker, as text, spans in ascending order that have no instant in common.
+Spans = Mapping[str, list[tuple[datetime, datetime]]]
+Row = dict[str, Any]
 
 
-def settled(lake: Lake, operations: Staged, limits: Tolerances) -> DataFrame | None:
-    """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
+def spans_of_late(operations: Iterable[Mapping[str, Any]]) -> Spans:
+    """When something may have been late: only who arrived then, and was answered by its end, can tell why.
 
     Args:
-        operations: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`.
+        operations: rows of ``gold.delayed_operations``.
+    """
+    spans: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
+    late = sorted((row for row in operations if row["class"] == LATE), key=itemgetter("highest_time"))
+    for row in late:
+        begin, end = row["highest_time"], row["completed_time"]
+        of_broker = spans[f"{row['cluster_id']}|{row['broker_id']}"]
+        if of_broker and begin <= of_broker[-1][1]:
+            begin, last = of_broker.pop()
+            end = max(end, last)
+        of_broker.append((begin, end))
+    return spans
+
+
+def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """What is not settled: rows of ``gold.delayed_operations``."""
+    highest_us = micros(rows["highest_time"])
+    instants = {
+        # The interval of a timer ends a tick after its deadline; what held it up was due a tick before that.
+        "at_us": pc.subtract(highest_us, 2 * TICK_US),
+        "until_us": micros(rows["completed_time"]),
+        "lowest_us": micros(rows["lowest_time"]),
+        "highest_us": highest_us,
+    }
+    values = {name: rows[name] for name in rows.schema.names}
+    return shaped(_SCHEMA, len(rows), {**values, **instants, "rank": _OPERATION})
+
+
+def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Timers that ran late, of rows of ``silver.fetch_requests``: due, and run until."""
+    wait_us = pc.multiply(rows["max_wait_ms"].cast(pa.int64()), 1000)
+    due_us = pc.add(micros(rows["handled_time"]), wait_us)
+    late = pc.greater(pc.subtract(micros(rows["completed_time"]), due_us), HELD_UP_US)
+    late = both(late, pc.greater(wait_us, 0), rows["broker_id"].is_valid())
+    return _events_of(rows.filter(late), _TIMER, due_us.filter(late), "completed_time")
+
+
+def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
+    """Requests that came in when something was late: arrived, and answered by the time of their line."""
+    broker_id = pc.fill_null(rows["broker_id"], -1)
+    rows = rows.set_column(rows.schema.get_field_index("broker_id"), "broker_id", broker_id)
+    brokers = pc.binary_join_element_wise(rows["cluster_id"], broker_id.cast(pa.string()), "|")
+    arrived, answered = rows["arrival_time"], rows["time"]
+    there = pa.repeat(False, len(rows))
+    for broker, of_broker in spans.items():
+        begins, ends = (pa.array(instants, arrived.type) for instants in zip(*of_broker, strict=True))
+        # The last span that begins before it arrived.
+        at = pc.subtract(pc.search_sorted(begins, arrived, side="left").cast(pa.int64()), 1)
+        end = ends.take(when(pc.greater_equal(at, 0), at))
+        there = pc.or_(there, both(pc.equal(brokers, broker), pc.less(answered, end)))
+    return _events_of(rows.filter(there), _ANSWER, micros(arrived.filter(there)), "time")
+
+
+def _events_of(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> pa.RecordBatch:
+    values = {name: rows[name] for name in BROKER} | {"at_us": at_us, "until_us": micros(rows[until]), "rank": rank}
+    return shaped(_SCHEMA, len(rows), values)
+
+
+class Event(NamedTuple):
+    """An operation, or what tells of others.
+
+    Attributes:
+        at_us: when others can first matter to an operation; when a timer was due; when a request arrived.
+        until_us: when it was answered.
+        operation: a row of ``gold.delayed_operations``, with its instants.
+    """
+
+    at_us: int
+    rank: int
+    until_us: int
+    operation: Row
+
+
+def settle(events: Iterable[Event], limits: Tolerances) -> Iterator[Row]:
+    """Operations of a broker, late ones with their reason; a known bug stays named only where a wake-up was lost.
+
+    Args:
+        events: in `ORDER`.
         limits: what is explained and what is late.
     """
-    since = operations.least("highest_time", UNSETTLED)
-    if since is None:
-        return None
-    return tell_late_apart(lake, behind_earlier_timers(lake, operations.rows(UNSETTLED), limits, since), since)
+    ran_us: int | None = None
+    # Late operations: those whose end is not reached yet, the next one first, and those that wait, the last one first.
+    coming: list[tuple[int, int, Row]] = []
+    waiting: list[tuple[int, int, Row]] = []
+    for number, event in enumerate(events):
+        if event.rank == _OPERATION:
+            operation = event.operation
+            if expired_late(operation):
+                operation = held_up(operation, ran_us, limits)
+            if operation["class"] == LATE:
+                heappush(coming, (operation["highest_us"], number, operation))
+            else:
+                yield operation
+        elif event.rank == _TIMER:
+            ran_us = max(event.until_us, ran_us or 0)
+        else:
+            while coming and coming[0][0] < event.at_us:
+                _, order, operation = heappop(coming)
+                heappush(waiting, (RESUME_US - operation["completed_us"], order, operation))
+            # As a broker resumes it answers what has piled up, within moments of the late ones.
+            while waiting and event.until_us < -waiting[0][0]:
+                yield heappop(waiting)[-1] | {"class_reason": LOST_WAKE_UP}
+    for *_, operation in (*coming, *waiting):
+        yield operation | {"class_reason": LEADER_STALLED, "known_bug": None}
 
 
-def tell_late_apart(lake: Lake, operations: DataFrame, since: datetime) -> DataFrame:
-    """Rows of ``gold.delayed_operations`` where every late one has its reason.
+def settler(limits: Tolerances) -> Callable[[Batches], Batches]:
+    """A function for ``mapInArrow`` over rows of `SHAPE` by broker in `ORDER`: rows of ``gold.delayed_operations``."""
+    name = DELAYED_OPERATIONS.name
 
-    Args:
-        since: before the predicted end of any of them.
-    """
-    requests = [
-        lake.read(spec)
-        .where(F.col("time") >= F.lit(since))
-        .select(
-            "cluster_id",
-            F.coalesce("broker_id", F.lit(-1)).alias("broker_id"),
-            "arrival_time",
-            F.col("time").alias("line_time"),
-        )
-        for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
-        if lake.has_rows(spec)
-    ]
-    late = F.col("class") == LATE
-    told = with_reasons(operations.where(late), reduce(DataFrame.unionByName, requests))
-    return operations.where(~late).unionByName(told)
+    def work(batches: Batches) -> Batches:
+        tables = Tables({name: DELAYED_OPERATIONS.schema})
+        for broker, events in groups(batches, len(BROKER), _events):
+            key = dict(zip(BROKER, broker, strict=True))
+            for operation in settle(events, limits):
+                tables.add_named(name, operation | key)
+                yield from tables.take()
+        yield from tables.rest()
+
+    return work
 
 
-def with_reasons(late: DataFrame, requests: DataFrame) -> DataFrame:
-    """Late operations with their ``class_reason``; a known bug stays named only where a wake-up was lost."""
-    # As a broker resumes it answers what has piled up, within moments of the late ones.
-    resumed_us = F.unix_micros("completed_time") - RESUME_MS * 1000
-    waited = late.select(*_KEY, F.unix_micros("highest_time").alias("at_us"), resumed_us.alias("resumed_us"))
-    others = requests.join(F.broadcast(waited.select(*_BROKER).distinct()), _BROKER, "left_semi").select(
-        *_BROKER, F.unix_micros("arrival_time").alias("at_us"), F.unix_micros("line_time").alias("answered_us")
-    )
-    # Of what came after an operation should have ended, the first answer: one pass, from the last arrival back. A join
-    # would compare each operation of an incident with each request of it.
-    came_later = Over.partitionBy(*_BROKER).orderBy(F.col("at_us").desc()).rangeBetween(Over.unboundedPreceding, -1)
-    alive = (
-        waited.unionByName(others, allowMissingColumns=True)
-        .withColumn("first_answer_us", F.min("answered_us").over(came_later))
-        .where("first_answer_us < resumed_us")
-        .select(*_KEY, F.lit(True).alias("alive"))
-    )
-    told = late.join(alive, list(_KEY), "left")
-    lost = F.coalesce("alive", F.lit(False))
-    return (
-        told.withColumn("class_reason", F.when(lost, LOST_WAKE_UP).otherwise(LEADER_STALLED))
-        .withColumn("known_bug", F.when(lost, F.col("known_bug")))
-        .select(*gold.DELAYED_OPERATIONS.column_names)
-    )
+def _events(columns: Columns) -> Iterator[Event]:
+    for values in zip(*columns, strict=True):
+        row = dict(zip(COLUMNS, values, strict=True))
+        yield Event(row["at_us"], row["rank"], row["until_us"], row | {"completed_us": row["until_us"]})

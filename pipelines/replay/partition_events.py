@@ -13,7 +13,19 @@ from hashlib import md5
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import Value, arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
+from pipelines.arrow_rows import (
+    Value,
+    arrow_schema,
+    both,
+    exploded,
+    first_of,
+    is_in,
+    look_up,
+    micros,
+    named,
+    shaped,
+    when,
+)
 from pipelines.replay import coordinators
 from pipelines.replay import isr_events as i
 from pipelines.replay.bounds import Bounds
@@ -202,16 +214,6 @@ def operation_ids(rows: pa.RecordBatch) -> pa.Array:
     times = micros(rows.column("time")).to_pylist()
     texts = ("|".join("" if part is None else str(part) for part in key) for key in zip(*parts, times, strict=True))
     return pa.array([md5(text.encode(), usedforsecurity=False).hexdigest() for text in texts], pa.string())
-
-
-def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
-    topic = rows.column("topic")
-    if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
-        return rows
-    names = {f"{cluster_id}|id:{topic_id}": name for (cluster_id, topic_id), name in topic_names.items()}
-    name = look_up(names, _keys(rows.column("cluster_id"), topic), pa.string())
-    return rows.set_column(rows.schema.get_field_index("topic"), "topic", first_of(name, topic))
 
 
 def in_spans(spans: Spans, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:

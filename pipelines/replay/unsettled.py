@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pipelines.replay import outcome as o
-from pipelines.replay.judge import JITTER, LATE
+from pipelines.replay.judge import LATE
+from pipelines.replay.timer_order import expired_late
 from schemas.gold import DELAYED_OPERATIONS
 
 #: Name of the table of those that are not settled.
@@ -22,6 +22,4 @@ OPERATION_SHAPES = {DELAYED_OPERATIONS.name: DELAYED_OPERATIONS.schema, UNSETTLE
 
 def table_of(operation: Mapping[str, Any]) -> str:
     """Name of the table that a row of ``gold.delayed_operations`` goes to."""
-    is_late = operation["class"] == LATE
-    expired = operation["class"] == JITTER and operation["operation"] == "fetch" and operation["cause"] == o.TIMER
-    return UNSETTLED if is_late or expired else DELAYED_OPERATIONS.name
+    return UNSETTLED if operation["class"] == LATE or expired_late(operation) else DELAYED_OPERATIONS.name

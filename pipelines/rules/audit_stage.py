@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.config import AuditConfig
-from pipelines.controllers.stage import Controllers, replayed_controllers
+from pipelines.controllers.stage import replay_controllers
 from pipelines.lake import Lake
 from pipelines.premises import CLOCK_SET_BACK, Premises
 from pipelines.quality.quarantine import quarantined
@@ -20,7 +20,6 @@ from pipelines.table_files import rows_table
 from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.audit_facts import NO_TIME_US
-from schemas.controllers import TABLES as CONTROLLER_TABLES
 from schemas.table import TableSpec
 
 
@@ -28,7 +27,7 @@ def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> No
     """Ask all rules and write what they found."""
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     controllers, found = concurrently(
-        [lambda: _controllers(lake, premises, stamp), lambda: find_cases(lake, premises, config, rules)]
+        [lambda: replay_controllers(lake, premises, stamp), lambda: find_cases(lake, premises, config, rules)]
     )
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
@@ -49,12 +48,6 @@ def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> No
             lambda: write(RULE_RESULTS, [_result(one) for one in results]),
         ]
     )
-
-
-def _controllers(lake: Lake, premises: Premises, stamp: str) -> Controllers:
-    with replayed_controllers(lake, premises) as made:
-        lake.replace_blobs(made.blobs, CONTROLLER_TABLES, stamp)
-        return made
 
 
 def _doubts(lake: Lake, premises: Premises, named: Mapping[str, set[int]]) -> list[str]:

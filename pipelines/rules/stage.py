@@ -38,7 +38,7 @@ class Found(NamedTuple):
 def find_cases(lake: Lake, premises: Premises, config: AuditConfig, rules: Sequence[Rule]) -> Found:
     """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule."""
     rows = facts(lake, premises)
-    if not rows.columns[len(KEY) :]:
+    if rows is None:
         return Found([], {}, {}, {}, {})
     audited = fold(rows, KEY, ORDER, FACT_TYPES, auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000))
     return _found(collect_tables(audited))

@@ -12,6 +12,7 @@ from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, groups
 from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
 from pipelines.rules.cases import CASE, case_row
+from pipelines.rules.facts.selection import selected
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.rule import Rule, Settings
@@ -49,7 +50,7 @@ def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Call
         for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _facts):
             history = PartitionHistory(cluster_id, topic, partition)
             partition_audit = PartitionAudit(history, settings_of(contexts, cluster_id, topic, skew_max_us), rules)
-            for fact in facts:
+            for fact in selected(facts):
                 partition_audit.add(fact)
             named |= {(cluster_id, broker_id) for broker_id in history.brokers}
             for outcome in partition_audit.finish():

@@ -19,8 +19,10 @@ from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.premises_stage import collect_premises
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
+from pipelines.rules.facts.selection import selected
 from pipelines.rules.facts.timeline import facts
 from pipelines.session import build_session
+from schemas.audit_facts import Fact
 
 
 def main(lake_dir: Path, target: Path, places: list[str]) -> None:
@@ -30,6 +32,7 @@ def main(lake_dir: Path, target: Path, places: list[str]) -> None:
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
     versions = premises.contexts.versions
     rows = facts(lake, premises)
+    assert rows is not None, "no facts"
     lines = []
     for place in places:
         cluster_id, topic, partition = place.rsplit("/", 2)
@@ -38,8 +41,9 @@ def main(lake_dir: Path, target: Path, places: list[str]) -> None:
         )
         version = {str(broker): text for (cluster, broker), text in versions.items() if cluster == cluster_id}
         lines.append({"cluster_id": cluster_id, "topic": topic, "partition": int(partition), "versions": version})
-        found = here.orderBy(*KEY, *ORDER).select(*FACT_TYPES).collect()
-        lines += [{name: value for name, value in row.asDict().items() if value is not None} for row in found]
+        sorted_rows = here.orderBy(*KEY, *ORDER).select(*FACT_TYPES).collect()
+        for fact in selected(Fact._make(row) for row in sorted_rows):
+            lines.append({name: value for name, value in fact._asdict().items() if value is not None})
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     # No time in the header: exporting twice gives the same bytes.
     target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from pipelines.controllers.stage import replayed_controllers
-from pipelines.folds import collect_tables
+from pipelines.controllers.stage import replay_controllers
 from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
@@ -88,10 +87,9 @@ def produced(second: float, error_code: int) -> tuple[TableSpec, dict[str, Any]]
 def test_a_failover_of_zookeeper(lake: Lake):
     filled(lake, [*zookeeper(), produced(12.25, 0), produced(14.5, 19), produced(14.75, 19), produced(30, 19)])
     contexts = Contexts({("c", 1): "2.8.2"}, {("c", 3, "min.insync.replicas"): ((0, "2"),)})
-    with replayed_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts)) as found:
-        lake.replace_blobs(found.blobs, c.TABLES, "run")
-        assert (found.cases, found.errors) == ([], {})
-        assert found.checked == {"illegal-state-transition": 5, "failover-not-completed": 1}
+    found = replay_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts), "run")
+    assert (found.cases, found.errors) == ([], {})
+    assert found.checked == {"illegal-state-transition": 5, "failover-not-completed": 1}
     one = lake.read(c.FAILOVERS).collect()
     assert [(row["reason"], row["strategy"], row["outcome"], row["sequence"]) for row in one] == [
         ("failed", "offline", "completed", 0)
@@ -145,9 +143,8 @@ def test_a_fence_of_kraft_that_left_a_partition_behind(lake: Lake):
     decided = fact(silver.CONTROLLER_EVENTS, 8.99, 9, subject_broker_id=2, topic=None, partition=None, **line)
     filled(lake, [*kraft(1), *kraft(2), decided])
     contexts = Contexts({("c", 1): "3.9.1"})
-    with replayed_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts)) as found:
-        cases, errors, checked = found.cases, found.errors, found.checked
-        tables = collect_tables(found.blobs)
+    cases, checked, errors = replay_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts), "run")
+    tables = {spec.name: lake.read(spec).collect() for spec in c.TABLES}
     transitions = [(row["machine"], row["partition"], row["why"]) for row in tables[c.CONTROLLER_TRANSITIONS.name]]
     handovers = sorted(tables[c.FAILOVERS.name], key=lambda row: row["partition"])
     begun = [row for row in tables[c.CONTROLLER_PROCEDURES.name] if row["step_no"] == 1]
@@ -180,7 +177,7 @@ def test_a_fence_of_kraft_that_left_a_partition_behind(lake: Lake):
 
 
 def test_an_empty_lake(lake: Lake):
-    with replayed_controllers(lake, Premises()) as found:
-        assert not collect_tables(found.blobs)
-        assert (found.cases, found.errors) == ([], {})
-        assert found.checked == {"illegal-state-transition": 0, "failover-not-completed": 0}
+    found = replay_controllers(lake, Premises(), "run")
+    assert not any(lake.rows(spec, *spec.keys).num_rows for spec in c.TABLES)
+    assert (found.cases, found.errors) == ([], {})
+    assert found.checked == {"illegal-state-transition": 0, "failover-not-completed": 0}

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.data_dir import ingest as module
-from pipelines.data_dir.ingest import DataSummary, current_files, ingest_data
+from pipelines.data_dir.ingest import DataSummary, ingest_data
 from pipelines.lake import Lake
+from pipelines.rules.facts.files import FOLDER, topic_ids
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
@@ -87,10 +88,12 @@ def test_a_tree_becomes_rows_and_again_nothing(
     # A checkpoint is written anew, a segment grows: what stood there before is no longer current.
     write(tmp_path / "in/b1/data", {"replication-offset-checkpoint": b"0\n1\nt 0 4\n"})
     assert run(spark, lake, tmp_path / "in", run_id="r3").rows == {"checkpoints": 1}
-    current = current_files(lake).where("broker_id = 1 and kind = 'replication-offset-checkpoint'")
-    kept = lake.read(CHECKPOINTS).join(current.select("file_id"), "file_id").collect()
-    assert [row["offset"] for row in kept] == [4]
-    assert (current_files(lake).count(), lake.read(DATA_FILES).count()) == (10, 11)
+    files = lake.rows(DATA_FILES, "file_id", "name", "run_id", *FOLDER)
+    current = topic_ids(files.to_pylist(), ())
+    entries = lake.read(CHECKPOINTS).where("broker_id = 1 and kind = 'replication-offset-checkpoint'").collect()
+    assert sorted(row["offset"] for row in entries) == [3, 4]
+    assert [row["offset"] for row in entries if row["file_id"] in current] == [4]
+    assert (len(current), files.num_rows) == (10, 11)
 
 
 def test_without_data_directories_spark_is_not_asked(lake: Lake, tmp_path: Path) -> None:

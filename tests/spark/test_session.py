@@ -1,5 +1,6 @@
 """The session can do what the stages need."""
 
+import gc
 import json
 import os
 import subprocess
@@ -40,6 +41,15 @@ def test_a_stateful_operator_runs_in_batch(spark: SparkSession) -> None:
 def test_times_are_utc_and_workers_run_this_python(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.parallelize([0], 1).map(lambda _: sys.prefix).collect() == [sys.prefix]
+
+
+def test_a_worker_does_not_search_what_it_has_loaded_for_garbage_again(spark: SparkSession) -> None:
+    def frozen(numbers: Iterator[int]) -> list[int]:
+        return [gc.get_freeze_count() for _ in numbers]  # who leaves rows unread is not asked again
+
+    # One after the other, so that tasks meet a worker that has done one before.
+    counts = [spark.sparkContext.parallelize([0], 1).mapPartitions(frozen).collect()[0] for _ in range(3)]
+    assert counts[-1] > 10_000
 
 
 def test_spark_submit_has_the_last_word(tmp_path: Path) -> None:

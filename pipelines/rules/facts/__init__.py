@@ -1,1 +1,1 @@
-"""From silver and gold to the facts that rules read, on Spark."""
+"""From silver and gold to the facts that rules read."""

@@ -1,11 +1,16 @@
-"""What a fact is in Spark: its columns, their order, and how a row of a table becomes one."""
+"""What a fact is on its way to a fold: its columns, their order, and how rows of a table become facts. Pure."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from functools import reduce
+from operator import and_
+from typing import Any
 
-from pipelines.shapes import Value, shaped
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import Value, arrow_schema, micros, shaped
+from pipelines.data_dir.discover import METADATA_TOPIC
 from schemas import audit_facts as a
 from schemas.fields import spark_types
 
@@ -46,30 +51,38 @@ _CONNECTION_ORDER = {
     "order_connection": "connection",
     "order_correlation": "correlation_id",
 }
+#: All columns: `KEY`, what else orders facts, `FACT_TYPES`.
+TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", **_ORDER_TYPES, **FACT_TYPES}
+_SCHEMA = arrow_schema(TYPES)
 
 
-def micros(name: str) -> Column:
-    """A timestamp in microseconds since the epoch."""
-    return F.unix_micros(F.col(name))
+def valid(*names: str) -> pc.Expression:
+    """Rows that have values in some columns."""
+    return reduce(and_, (pc.field(name).is_valid() for name in names))
 
 
-def fact(rows: DataFrame, kind: str, same: str, **values: Value) -> DataFrame:
-    """Select `KEY`, the order and a fact's columns; those not given are null.
+def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.RecordBatch:
+    """Facts of a kind, in `TYPES`; columns not given are null. The metadata log is no topic that rules are about.
 
     Args:
-        same: columns that have the fact's names in `rows`, with blanks between them.
+        rows: with the columns of `KEY`.
+        same: columns of `rows` with blanks between them; ``a=b`` is what a fact calls a and the rows b.
+        values: by column of a fact, a column or the value of all.
     """
-    given: dict[str, Value] = {"kind": F.lit(kind), **{name: name for name in same.split()}, **values}
-    order: dict[str, Value] = {"rank": a.RANK[kind]}
-    if kind in _BY_OFFSET and "offset" in given:
-        order["order_offset"] = given["offset"]
+    names = [name.partition("=")[::2] for name in same.split()]
+    given: dict[str, Any] = {"kind": kind, **{name: rows.column(other or name) for name, other in names}, **values}
+    order: dict[str, Any] = {"rank": a.RANK[kind]}
+    if kind in _BY_OFFSET:
+        order["order_offset"] = given.get("offset")
     if kind in _BY_CONNECTION:
-        order |= {place: given[name] for place, name in _CONNECTION_ORDER.items() if name in given}
+        order |= {place: given.get(name) for place, name in _CONNECTION_ORDER.items()}
     # What is stored at an offset comes before what was answered of it.
     order["order_kind"] = 0 if kind == a.BATCH else 1
-    return rows.select(*KEY, *shaped(_ORDER_TYPES, order), *shaped(FACT_TYPES, given))
+    facts = shaped(_SCHEMA, len(rows), {**{name: rows.column(name) for name in KEY}, **order, **given})
+    return facts.filter(pc.not_equal(facts.column("topic"), METADATA_TOPIC))
 
 
-def line_fact(rows: DataFrame, kind: str, same: str, **values: Value) -> DataFrame:
-    """A fact of a silver row: with its line."""
-    return fact(rows, kind, f"broker_id file_id byte_offset line_no {same}", time_us=micros("time"), **values)
+def line_fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.RecordBatch:
+    """Facts of silver rows: with their lines."""
+    time_us = micros(rows.column("time"))
+    return fact(rows, kind, f"broker_id file_id byte_offset line_no {same}", time_us=time_us, **values)

@@ -1,80 +1,100 @@
-"""Facts of files: checkpoints, leader epochs, the KRaft metadata log and segments of topics."""
+"""Facts of files: checkpoints, leader epochs, the KRaft metadata log and segments of topics. Pure."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import is_in, look_up, micros, when
+from pipelines.data_dir.checkpoints import LEADER_EPOCH, LOG_START_OFFSET, RECOVERY_POINT_OFFSET, REPLICATION_OFFSET
 from pipelines.data_dir.discover import CURRENT
-from pipelines.data_dir.ingest import current_files
-from pipelines.data_dir.properties import PARTITION_METADATA
-from pipelines.lake import Lake
-from pipelines.rules.facts.columns import fact, micros
+from pipelines.rules.facts.columns import fact, valid
 from schemas import audit_facts as a
-from schemas.silver.data_dir import CHECKPOINTS
 
 #: Checkpoints whose offsets are compared.
-_OFFSETS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint")
-_LEADER_EPOCHS = "leader-epoch-checkpoint"
+_OFFSETS = (REPLICATION_OFFSET, RECOVERY_POINT_OFFSET, LOG_START_OFFSET)
+#: Columns of `bronze.data_files` that say in whose folder of a partition a file is.
+FOLDER: Final = ("cluster_id", "broker_id", "directory", "topic", "partition", "replica_state")
+#: Topic id, or None where there is none beside it, by the id of each file as it was read last.
+TopicIds = Mapping[str, str | None]
 
 
-def checkpoints(lake: Lake, rows: DataFrame) -> DataFrame:
+def topic_ids(files: Iterable[Mapping[str, Any]], told: Iterable[tuple[str, str]]) -> dict[str, str | None]:
+    """The topic id that stands beside each file as it was read last, in the partition's folder.
+
+    Args:
+        files: rows of `bronze.data_files`: ``file_id``, ``name``, ``run_id`` and `FOLDER`.
+        told: each ``partition.metadata`` with the topic id that it holds.
+    """
+    last: dict[tuple[Any, ...], str] = {}
+    rows = list(files)
+    for file in rows:
+        last[_place(file)] = max(last.get(_place(file), ""), file["run_id"])
+    folders = {file["file_id"]: _folder(file) for file in rows if file["run_id"] == last[_place(file)]}
+    ids = {folders[file_id]: topic_id for file_id, topic_id in sorted(told) if file_id in folders}
+    return {file_id: ids.get(folder) if None not in folder else None for file_id, folder in folders.items()}
+
+
+def _place(file: Mapping[str, Any]) -> tuple[Any, ...]:
+    return file["cluster_id"], file["broker_id"], file["directory"], file["name"]
+
+
+def _folder(file: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(file[name] for name in FOLDER)
+
+
+def checkpoints(rows: pa.RecordBatch, ids: TopicIds) -> Iterator[pa.RecordBatch]:
     """Entries of checkpoints of offsets, and of leader-epoch-checkpoints; files have no time."""
-    rows = _current(lake, rows).where("problem IS NULL AND topic IS NOT NULL AND broker_id IS NOT NULL")
-    offsets = rows.where(F.col("kind").isin(*_OFFSETS))
-    epochs = _with_topic_ids(lake, rows.where((F.col("kind") == _LEADER_EPOCHS) & (F.col("replica_state") == CURRENT)))
-    same, no_time = "broker_id offset file_id byte_offset", F.lit(a.NO_TIME_US)
-    return fact(offsets, a.CHECKPOINT, same, name="kind", time_us=no_time).unionByName(
-        fact(epochs, a.EPOCH_ENTRY, f"leader_epoch topic_id {same}", name="kind", time_us=no_time)
-    )
+    rows = _current(rows, ids)
+    rows = rows.filter(pc.field("problem").is_null() & valid("topic", "broker_id"))
+    same = "broker_id offset file_id byte_offset name=kind"
+    offsets = rows.filter(is_in(rows.column("kind"), _OFFSETS))
+    yield fact(offsets, a.CHECKPOINT, same, time_us=a.NO_TIME_US)
+    epochs = rows.filter((pc.field("kind") == LEADER_EPOCH) & (pc.field("replica_state") == CURRENT))
+    values = {"time_us": a.NO_TIME_US, "topic_id": _beside(epochs, ids)}
+    yield fact(epochs, a.EPOCH_ENTRY, f"leader_epoch {same}", **values)
 
 
-def metadata(lake: Lake, rows: DataFrame) -> DataFrame:
-    """The controller's own history of a partition: each change once, from the node with the lowest id that has it."""
-    rows = _current(lake, rows)
-    rows = rows.where("source = 'log' AND applied AND partition IS NOT NULL AND topic IS NOT NULL AND time IS NOT NULL")
-    copies = Window.partitionBy("cluster_id", "offset", "change_no").orderBy("broker_id", "file_id")
+def metadata(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
+    """The controller's own history of a partition, as each node has it.
+
+    `pipelines.rules.facts.selection` takes each change once.
+    """
+    done = (pc.field("source") == "log") & pc.field("applied")
+    rows = _current(rows, ids).filter(done & valid("topic", "partition", "time"))
     return fact(
-        rows.withColumn("copy", F.row_number().over(copies)).where("copy = 1"),
+        rows,
         a.METADATA,
-        "broker_id leader leader_epoch partition_epoch isr replicas topic_id controller_epoch file_id byte_offset",
-        time_us=micros("time"),
-        name="record",
-        previous="offset",
-        detail=F.when(F.col("leader_recovery_state") == 1, a.RECOVERING),
+        "broker_id leader leader_epoch partition_epoch isr replicas topic_id controller_epoch file_id byte_offset "
+        "name=record previous=offset",
+        time_us=micros(rows.column("time")),
+        detail=when(pc.equal(rows.column("leader_recovery_state"), 1), a.RECOVERING),
     )
 
 
-def batches(lake: Lake, rows: DataFrame) -> DataFrame:
+def batches(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
     """Record batches of topics' segments."""
-    rows = _current(lake, rows).where(F.col("replica_state") == CURRENT)
+    rows = _current(rows, ids).filter((pc.field("replica_state") == CURRENT) & valid("base_offset", "broker_id"))
     return fact(
-        _with_topic_ids(lake, rows.where("base_offset IS NOT NULL AND broker_id IS NOT NULL")),
+        rows,
         a.BATCH,
-        "broker_id leader_epoch size_bytes topic_id file_id byte_offset",
-        time_us=F.lit(a.NO_TIME_US),
-        name=F.when(F.col("crc_ok"), "intact").otherwise("corrupt"),
-        offset="base_offset",
-        end_offset=F.col("last_offset") + 1,
-        checksum="crc",
-        error_code="magic",
-        log_append_time_us=micros("max_time"),
-        detail=F.when(F.col("is_log_append_time"), "LogAppendTime").otherwise("CreateTime"),
+        "broker_id leader_epoch size_bytes file_id byte_offset offset=base_offset checksum=crc error_code=magic",
+        topic_id=_beside(rows, ids),
+        time_us=a.NO_TIME_US,
+        name=when(rows.column("crc_ok"), "intact", "corrupt"),
+        end_offset=pc.add(rows.column("last_offset"), 1),
+        log_append_time_us=micros(rows.column("max_time")),
+        detail=when(rows.column("is_log_append_time"), "LogAppendTime", "CreateTime"),
     )
 
 
-def _with_topic_ids(lake: Lake, rows: DataFrame) -> DataFrame:
-    """Rows with the topic id that stands beside them in the partition's folder; null where there is none."""
-    if not lake.has_rows(CHECKPOINTS):
-        return rows.withColumn("topic_id", F.lit(None).cast("string"))
-    folder = ["cluster_id", "broker_id", "directory", "topic", "partition", "replica_state"]
-    files = current_files(lake).select("file_id", *folder)
-    values = lake.read(CHECKPOINTS).where(F.col("kind") == PARTITION_METADATA).where("key = 'topic_id'")
-    ids = values.select("file_id", F.col("value").alias("topic_id")).join(files, "file_id").drop("file_id")
-    by_file = files.join(ids, folder).select("file_id", "topic_id").dropDuplicates(["file_id"])
-    return rows.join(F.broadcast(by_file), "file_id", "left")
-
-
-def _current(lake: Lake, rows: DataFrame) -> DataFrame:
+def _current(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
     """Rows of the files as they were read last."""
-    return rows.join(F.broadcast(current_files(lake).select("file_id")), "file_id", "left_semi")
+    return rows.filter(is_in(rows.column("file_id"), list(ids)))
+
+
+def _beside(rows: pa.RecordBatch, ids: TopicIds) -> pa.Array:
+    return look_up(ids, rows.column("file_id"), pa.string())

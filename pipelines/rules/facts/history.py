@@ -1,108 +1,96 @@
-"""Facts of a partition's history: leaderships, ISRs, states, truncations. As small as metadata is."""
+"""Facts of a partition's history: leaderships, ISRs, states, truncations. As small as metadata is. Pure."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Sequence
+from typing import Final
 
-from pipelines.lake import Lake
-from pipelines.rules.facts.columns import fact, line_fact, micros
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import first_of, micros, when
+from pipelines.rules.facts.columns import fact, line_fact, valid
 from schemas import audit_facts as a
-from schemas import silver
 
+#: `silver.controller_events.event` of an election that is unclean.
+UNCLEAN: Final = "unclean_election"
+#: API of a tool's request for an election.
+ELECT_LEADERS: Final = "ELECT_LEADERS"
 #: A tool's request for an election, and the controller's line of it, are no further apart.
-_ASKED_US = 5_000_000
+ASKED_US: Final = 5_000_000
 
 
-def leadership(rows: DataFrame) -> DataFrame:
+def leadership(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Facts of `silver.leader_and_isr`."""
-    same = "leader_epoch partition_epoch high_watermark isr replicas topic_id controller_epoch"
-    starter = F.when(F.col("role") == "leader_start", F.coalesce("leader", "broker_id"))
+    leader, starts = rows.column("leader"), pc.equal(rows.column("role"), "leader_start")
     return line_fact(
         rows,
         a.LEADERSHIP,
-        same,
-        name="role",
-        leader=starter.otherwise(F.col("leader")),
-        offset="start_offset",
-        previous="previous_leader_epoch",
-        replica_id="previous_leader",
+        "leader_epoch partition_epoch high_watermark isr replicas topic_id controller_epoch name=role "
+        "offset=start_offset previous=previous_leader_epoch replica_id=previous_leader",
+        leader=when(starts, first_of(leader, rows.column("broker_id")), leader),
     )
 
 
-def isr_changes(rows: DataFrame) -> DataFrame:
+def isr_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Facts of `silver.isr_changes`."""
-    same = "leader_epoch partition_epoch high_watermark isr detail"
-    return line_fact(rows, a.ISR_CHANGE, same, name="change", offset="leader_end_offset", replicas="previous_isr")
+    renamed = "name=change offset=leader_end_offset replicas=previous_isr"
+    return line_fact(rows, a.ISR_CHANGE, f"leader_epoch partition_epoch high_watermark isr detail {renamed}")
 
 
-def partition_states(rows: DataFrame) -> DataFrame:
+def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Facts of `silver.partition_states`."""
-    done = rows.where("succeeded IS NULL OR succeeded")
-    same = "leader leader_epoch partition_epoch isr controller_epoch"
-    return line_fact(done, a.PARTITION_STATE, same, name="to_state", detail="from_state")
+    rows = rows.filter(pc.fill_null(rows.column("succeeded"), True))
+    same = "leader leader_epoch partition_epoch isr controller_epoch name=to_state detail=from_state"
+    return line_fact(rows, a.PARTITION_STATE, same)
 
 
-def elections(lake: Lake, rows: DataFrame) -> DataFrame:
-    """Unclean elections as controllers say them; ``name`` is the API of a request for it, which a tool had sent."""
-    rows = rows.where("event = 'unclean_election' AND topic IS NOT NULL AND partition IS NOT NULL")
-    asked_for = F.lit(None).cast("string")
-    if lake.has_rows(silver.REQUESTS):
-        asked = (
-            lake.read(silver.REQUESTS)
-            .where("api = 'ELECT_LEADERS'")
-            .select(F.col("cluster_id").alias("asked_cluster"), micros("arrival_time").alias("asked_us"))
-        )
-        near = F.abs(micros("time") - F.col("asked_us")) <= _ASKED_US
-        rows = rows.join(F.broadcast(asked), (F.col("cluster_id") == F.col("asked_cluster")) & near, "left")
-        rows = rows.dropDuplicates(["cluster_id", "topic", "partition", "file_id", "byte_offset"])
-        asked_for = F.when(F.col("asked_us").isNotNull(), "ELECT_LEADERS")
+def elections(rows: pa.RecordBatch, asked: Sequence[tuple[str, int]]) -> pa.RecordBatch:
+    """Unclean elections as controllers say them; ``name`` is the API of a request for it, which a tool had sent.
+
+    Args:
+        asked: cluster and instant of each request for an election.
+    """
+    rows = rows.filter((pc.field("event") == UNCLEAN) & valid("topic", "partition"))
+    said = zip(rows.column("cluster_id").to_pylist(), micros(rows.column("time")).to_pylist(), strict=True)
+    near = [
+        any(cluster == asked_cluster and abs(time_us - asked_us) <= ASKED_US for asked_cluster, asked_us in asked)
+        for cluster, time_us in said
+    ]
+    asked_for = when(pa.array(near, pa.bool_()), ELECT_LEADERS)
     return line_fact(rows, a.ELECTION, "leader leader_epoch isr controller_epoch detail", name=asked_for)
 
 
-def truncations(rows: DataFrame) -> DataFrame:
+def truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Lines of truncations."""
-    return line_fact(
-        rows.where("source <> 'epoch_reply'"),
-        a.TRUNCATION,
-        "offset high_watermark leader_epoch",
-        name="source",
-        end_offset="previous_end_offset",
-        detail="reason",
-    )
+    rows = rows.filter(pc.field("source") != "epoch_reply")
+    same = "offset high_watermark leader_epoch name=source end_offset=previous_end_offset detail=reason"
+    return line_fact(rows, a.TRUNCATION, same)
 
 
-def replayed_truncations(rows: DataFrame) -> DataFrame:
+def replayed_truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
     """What rule truncations followed, as replayed: ``detail``, leader and epoch; named ``replayed``."""
+    rows = rows.filter(valid("logged_offset"))
     return fact(
-        rows.where("logged_offset IS NOT NULL"),
+        rows,
         a.TRUNCATION,
-        "broker_id leader leader_epoch",
-        name=F.lit("replayed"),
-        time_us=micros("logged_time"),
-        offset="logged_offset",
-        end_offset="log_end_offset",
-        high_watermark="high_watermark_at_truncation",
-        detail="rule",
-        client="known_bug",
-        derived=F.lit(a.REPLAYED),
+        "broker_id leader leader_epoch offset=logged_offset end_offset=log_end_offset "
+        "high_watermark=high_watermark_at_truncation detail=rule client=known_bug",
+        name="replayed",
+        time_us=micros(rows.column("logged_time")),
+        derived=a.REPLAYED,
     )
 
 
-def isr_replay(rows: DataFrame) -> DataFrame:
+def isr_replay(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Changes of ISRs as replayed: `gold.isr_timeline`."""
     return fact(
         rows,
         a.ISR_REPLAY,
-        "broker_id leader_epoch replica_id",
-        name="class",
-        client="change",
-        detail="class_reason",
-        time_us=micros("change_time"),
-        isr="isr_after",
-        replicas="isr_before",
-        earliest_us=micros("lowest_time"),
-        latest_us=micros("highest_time"),
-        offset="end_offset_predicted",
-        derived=F.lit(a.REPLAYED),
+        "broker_id leader_epoch replica_id name=class client=change detail=class_reason isr=isr_after "
+        "replicas=isr_before offset=end_offset_predicted",
+        time_us=micros(rows.column("change_time")),
+        earliest_us=micros(rows.column("lowest_time")),
+        latest_us=micros(rows.column("highest_time")),
+        derived=a.REPLAYED,
     )

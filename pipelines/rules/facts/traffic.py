@@ -1,120 +1,70 @@
-"""Facts as large as the traffic: fetches, high watermarks, appends, answers. They stream through the rules."""
+"""Facts as large as the traffic: fetches, high watermarks, appends, answers. They stream through the rules. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.premises_stage import exploded, named, with_topic_names
+from pipelines.arrow_rows import both, exploded, is_in, micros, named, when
+from pipelines.replay.judge import LATE
 from pipelines.replay.versions import rules_for
-from pipelines.rules.facts.columns import fact, line_fact, micros
+from pipelines.rules.facts.columns import fact, line_fact, valid
 from schemas import audit_facts as a
 
+#: Kafka version by (cluster, broker).
+Versions = Mapping[tuple[str, int], str]
+#: Name by (cluster, topic id).
+TopicNames = Mapping[tuple[str, str], str]
 
-def fetches(rows: DataFrame) -> DataFrame:
+
+def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Followers' fetches with their answers."""
-    rows = rows.where("broker_id IS NOT NULL AND (fetch_offset IS NOT NULL OR response_high_watermark IS NOT NULL)")
+    rows = rows.filter(valid("broker_id") & (valid("fetch_offset") | valid("response_high_watermark")))
     return line_fact(
         rows,
         a.FETCH,
-        "topic_id replica_id connection correlation_id",
-        name="source",
-        leader_epoch=F.when(F.col("leader_epoch") >= 0, F.col("leader_epoch")),
-        offset="fetch_offset",
-        high_watermark=F.when(F.col("response_high_watermark") >= 0, F.col("response_high_watermark")),
-        previous="last_fetched_epoch",
-        error_code="response_error_code",
-        size_bytes="response_bytes",
-        earliest_us=micros("arrival_time"),
-        latest_us=micros("completed_time"),
-        end_offset="diverging_end_offset",
+        "topic_id replica_id connection correlation_id name=source offset=fetch_offset previous=last_fetched_epoch "
+        "error_code=response_error_code size_bytes=response_bytes end_offset=diverging_end_offset",
+        leader_epoch=_not_negative(rows.column("leader_epoch")),
+        high_watermark=_not_negative(rows.column("response_high_watermark")),
+        earliest_us=micros(rows.column("arrival_time")),
+        latest_us=micros(rows.column("completed_time")),
     )
 
 
-def high_watermarks(rows: DataFrame) -> DataFrame:
+def high_watermarks(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Lines of high watermarks that leaders and followers moved."""
-    return line_fact(
-        rows.where("source IN ('updated', 'non_monotonic', 'follower') AND high_watermark IS NOT NULL"),
-        a.HIGH_WATERMARK,
-        "high_watermark",
-        name="source",
-        previous="previous_high_watermark",
-        offset="leader_high_watermark",
-        end_offset="log_end_offset",
-    )
+    moved = is_in(rows.column("source"), ("updated", "non_monotonic", "follower"))
+    same = "name=source previous=previous_high_watermark offset=leader_high_watermark end_offset=log_end_offset"
+    rows = rows.filter(both(moved, rows.column("high_watermark").is_valid()))
+    return line_fact(rows, a.HIGH_WATERMARK, f"high_watermark {same}")
 
 
-def without_retries(versions: Mapping[tuple[str, int], str]) -> list[tuple[str, int]]:
+def without_retries(versions: Versions) -> list[tuple[str, int]]:
     """Brokers, with their clusters, before 0.11."""
     return [node for node, version in versions.items() if not rules_for(version).knows_retries]
 
 
-def appends(rows: DataFrame, old: Sequence[tuple[str, int]]) -> DataFrame:
+def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBatch:
     """What leaders before 0.11 appended: later ones write the same line for a retry that they only recognise.
 
     Args:
-        old: `without_retries`.
+        old: `without_retries`, at least one.
     """
-    nodes = F.broadcast(rows.sparkSession.createDataFrame(list(old), "cluster_id string, broker_id int"))
+    nodes = [(pc.field("cluster_id") == cluster) & (pc.field("broker_id") == broker) for cluster, broker in old]
     # A leader's own: followers append through another path.
-    leaders = rows.where("source = 'replica_manager' AND first_offset >= 0")
-    leaders = leaders.join(nodes, ["cluster_id", "broker_id"], "left_semi")
-    end = F.when(F.col("last_offset") >= F.col("first_offset"), F.col("last_offset") + 1)
-    return line_fact(leaders, a.APPEND, "size_bytes", name="source", offset="first_offset", end_offset=end)
+    by_leader = (pc.field("source") == "replica_manager") & (pc.field("first_offset") >= 0)
+    rows = rows.filter(by_leader & reduce(or_, nodes))
+    first, last = rows.column("first_offset"), rows.column("last_offset")
+    end = when(pc.greater_equal(last, first), pc.add(last, 1))
+    return line_fact(rows, a.APPEND, "size_bytes name=source offset=first_offset", end_offset=end)
 
 
-def reads(lake: Lake, premises: Premises, rows: DataFrame) -> DataFrame:
-    """Answers with records at or past the limit that the same answer gives: the high watermark, or last stable offset.
-
-    ``previous`` is the limit of the next answer on that connection in the same epoch: limits only grow within one.
-    """
-    rows = rows.where("broker_id IS NOT NULL AND replica_id < 0 AND size(partitions) > 0")
-    asked = rows.withColumn("asked", F.explode("partitions"))
-    same = "coalesce(r.topic, r.topic_id) = coalesce(asked.topic, asked.topic_id) AND r.partition = asked.partition"
-    answers = F.expr(f"filter(responses, r -> {same} AND coalesce(r.error_code, 0) = 0)")
-    asked = asked.withColumn("answer", F.get(answers, F.lit(0)))
-    limit = F.when(F.col("isolation_level") == 1, F.col("answer.last_stable_offset")).otherwise(
-        F.col("answer.high_watermark")
-    )
-    asked = asked.select(
-        "*",
-        F.coalesce("asked.topic", F.concat(F.lit("id:"), "asked.topic_id")).alias("topic"),
-        F.col("asked.partition").alias("partition"),
-        F.col("asked.topic_id").alias("topic_id"),
-        F.col("asked.current_leader_epoch").alias("epoch"),
-        limit.alias("limit"),
-    )
-    chain = Window.partitionBy("cluster_id", "broker_id", "connection", "topic", "partition").orderBy("correlation_id")
-    after = F.lead(F.struct("epoch", "limit", "time", "topic_id")).over(chain)
-    beyond = asked.withColumn("after", after).where(
-        (F.col("limit") >= 0) & (F.col("asked.fetch_offset") >= F.col("limit")) & (F.col("answer.size_bytes") > 0)
-    )
-    follows = (
-        (F.col("after.epoch") == F.col("epoch"))
-        & (F.col("epoch") >= 0)
-        & (F.col("after.time") >= F.col("time"))
-        & F.col("after.topic_id").eqNullSafe(F.col("topic_id"))
-    )
-    return line_fact(
-        named(lake, premises, beyond),
-        a.READ,
-        "topic_id connection correlation_id",
-        name=F.when(F.col("isolation_level") == 1, "read_committed").otherwise("read_uncommitted"),
-        offset="asked.fetch_offset",
-        previous=F.when(follows, F.col("after.limit")),
-        leader_epoch="epoch",
-        high_watermark="answer.high_watermark",
-        end_offset="answer.last_stable_offset",
-        size_bytes="answer.size_bytes",
-        client="client_id",
-    )
-
-
-def operations(rows: DataFrame) -> DataFrame:
+def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Partitions of acks=all appends as replayed.
 
     ``latest_us`` is when the request had been handled, ``log_append_time_us`` when it was answered, ``end_offset`` the
@@ -122,44 +72,52 @@ def operations(rows: DataFrame) -> DataFrame:
     to the replay, which then took those who fetched for its members. ``derived`` says how the place of the
     records is known where no answer told it.
     """
+    rows = _by_partition(rows.filter(pc.field("operation") == "produce"))
+    api, late = rows.column("api"), pc.equal(rows.column("class"), LATE)
+    reasons = [pc.fill_null(rows.column(name), "") for name in ("class_reason", "known_bug")]
+    counted = when(rows.column("part.error_code").is_null(), a.MATCHED_APPEND)
+    counted = when(pc.not_equal(api, "PRODUCE"), a.COMPUTED_PARTITION, counted)
     return fact(
-        exploded(rows.where("operation = 'produce'")),
+        rows,
         a.OPERATION,
-        "broker_id connection correlation_id",
-        name="class",
-        time_us=micros("line_time"),
-        leader_epoch="part.leader_epoch",
-        offset=F.when(F.col("part.base_offset") >= 0, F.col("part.base_offset")),
-        end_offset="part.required_offset_logged",
-        replica_id="closing_replica",
-        isr=F.when(~F.col("part.isr_inferred"), F.col("part.isr")),
-        error_code="part.error_code",
-        earliest_us=micros("part.lowest_time"),
-        latest_us=micros("handled_time"),
-        log_append_time_us=micros("completed_time"),
-        previous=F.when(F.col("class") == "late", F.col("residual_ms").cast("long")),
-        client="client_id",
-        detail=F.concat_ws("|", F.coalesce("class_reason", F.lit("")), F.coalesce("known_bug", F.lit("")), "api"),
-        derived=F.when(F.col("api") == "WRITE_TXN_MARKERS", a.COUNTED_OFFSET)
-        .when(F.col("api") != "PRODUCE", a.COMPUTED_PARTITION)
-        .when(F.col("part.error_code").isNull(), a.MATCHED_APPEND),
+        "broker_id connection correlation_id name=class leader_epoch=part.leader_epoch client=client_id "
+        "end_offset=part.required_offset_logged replica_id=closing_replica error_code=part.error_code",
+        time_us=micros(rows.column("line_time")),
+        offset=_not_negative(rows.column("part.base_offset")),
+        isr=when(pc.invert(rows.column("part.isr_inferred")), rows.column("part.isr")),
+        earliest_us=micros(rows.column("part.lowest_time")),
+        latest_us=micros(rows.column("handled_time")),
+        log_append_time_us=micros(rows.column("completed_time")),
+        previous=when(late, pc.trunc(rows.column("residual_ms"))),
+        detail=pc.binary_join_element_wise(*reasons, api, "|"),
+        derived=when(pc.equal(api, "WRITE_TXN_MARKERS"), a.COUNTED_OFFSET, counted),
     )
 
 
-def answers(lake: Lake, premises: Premises, rows: DataFrame) -> DataFrame:
+def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     """Every answer to a produce that gave an offset."""
-    appended = F.when(F.col("part.log_append_time_ms") >= 0, F.col("part.log_append_time_ms") * 1000)
+    rows = named(names, _by_partition(rows))
+    rows = rows.filter(pc.field("part.base_offset") >= 0)
+    acks = rows.column("acks")
     return line_fact(
-        with_topic_names(lake, premises, rows).where("part.base_offset >= 0"),
+        rows,
         a.ANSWER,
-        "connection correlation_id",
-        name=F.when(F.col("acks") == -1, "all").otherwise(F.col("acks").cast("string")),
-        offset="part.base_offset",
-        error_code="part.error_code",
-        size_bytes="part.size_bytes",
-        earliest_us=micros("dequeued_time"),
-        latest_us=micros("handled_time"),
-        log_append_time_us=appended,
-        client="client_id",
-        detail="transactional_id",
+        "connection correlation_id offset=part.base_offset error_code=part.error_code size_bytes=part.size_bytes "
+        "client=client_id detail=transactional_id",
+        name=when(pc.equal(acks, -1), "all", acks.cast(pa.string())),
+        earliest_us=micros(rows.column("dequeued_time")),
+        latest_us=micros(rows.column("handled_time")),
+        log_append_time_us=pc.multiply(_not_negative(rows.column("part.log_append_time_ms")), 1000),
+    )
+
+
+def _not_negative(column: pa.Array) -> pa.Array:
+    return when(pc.greater_equal(column, 0), column)
+
+
+def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
+    """One row per partition, ``part.*``, of requests, with its ``topic`` and ``partition``."""
+    parts = exploded(requests, "partitions", "part")
+    return parts.append_column("topic", parts.column("part.topic")).append_column(
+        "partition", parts.column("part.partition")
     )

@@ -18,7 +18,6 @@ from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "read-above-isolation"
-READ_COMMITTED = "read_committed"
 #: Reads that a case shows.
 SHOWN = 4
 
@@ -45,7 +44,7 @@ class _Checker(Checker):
         later = fact.previous
         if not fact.size_bytes or fact.error_code or later is None or fact.leader_epoch is None:
             return ()
-        shown = fact.end_offset if fact.name == READ_COMMITTED else fact.high_watermark
+        shown = fact.end_offset if fact.name == a.READ_COMMITTED else fact.high_watermark
         if fact.broker_id is None or fact.offset < max(later, shown if shown is not None else later):
             return ()
         found = self._found.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
@@ -62,7 +61,7 @@ class _Checker(Checker):
 def _case(broker_id: int, epoch: int, isolation: str, found: _Found) -> Case:
     fact = found.facts[0]
     assert fact.offset is not None
-    what = "last stable offset" if isolation == READ_COMMITTED else "high watermark"
+    what = "last stable offset" if isolation == a.READ_COMMITTED else "high watermark"
     severity: Severity = VIOLATION if all(one.topic_id is not None for one in found.facts) else OPEN
     message = (
         f"Leader {broker_id} gave {fact.size_bytes} bytes of records from offset {fact.offset} on to client "

@@ -27,7 +27,7 @@ from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
-from pipelines.replay.late import settled
+from pipelines.replay.late_stage import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
 from pipelines.replay.partition_events import EVENT_TYPES, METADATA_TOPIC
 from pipelines.replay.partition_worker import (

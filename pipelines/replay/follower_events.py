@@ -1,0 +1,175 @@
+"""Lines of silver as events of the follower side: rows of tables in, events of one partition in their order out. Pure.
+
+What tasks give is a row per line, in one shape for all tables; of the request log only the first fetch of each
+connection and epoch, as far as a batch shows, and those that were told to truncate. What needs the order of lines is
+left to the fold: what TRACE lines showed last, and which of those fetches was the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import arrow_schema, both, exploded, first_of_each, is_in, look_up, micros, shaped, when
+from pipelines.data_dir.discover import METADATA_TOPIC
+from pipelines.groups import Columns
+from pipelines.premises import FETCHER_CLIENT
+from schemas import replicas as r
+from schemas.fields import spark_types
+
+KEY: Final = ("cluster_id", "topic", "partition")
+_TRACED: Final = ("traced_high_watermark", "traced_end_offset")
+#: Columns behind the key: an event but for what TRACE lines showed before it. Of a TRACE line the kind is null.
+ROW_TYPES: Final = {
+    **{name: type_ for name, type_ in spark_types(r.ReplicaEvent).items() if not name.startswith(_TRACED)},
+    "connection": "string",
+    "correlation_id": "int",
+}
+#: Order of the rows of a partition; nulls, so TRACE lines, come first.
+ORDER: Final = ("broker_id", "time_us", "kind", "correlation_id", "offset")
+SHAPE: Final = {"cluster_id": "string", "topic": "string", "partition": "int", **ROW_TYPES}
+#: Kinds of event by `silver.leader_and_isr.role`: by any of them a broker has a replica of the partition.
+ROLES: Final = {"leader_start": r.LEADER, "follower_start": r.FOLLOWER, "request": r.STATE}
+_SCHEMA: Final = arrow_schema(SHAPE)
+_CONNECTION: Final = ("broker_id", "replica_id", "leader_epoch", "connection")
+#: Rows of a partition, as a worker has them.
+Row = tuple[Any, ...]
+#: Starts and stops of a broker.
+Turns = Mapping[int, Iterable[tuple[int, str]]]
+
+
+def _rows(
+    rows: pa.RecordBatch, kind: pa.Array | str | None, *names: str, time: str = "time", **values: pa.Array
+) -> pa.RecordBatch:
+    """Make rows of a kind.
+
+    Args:
+        names: columns that are taken as they are, beside key and broker.
+        time: column of their instants.
+    """
+    given = {name: rows.column(name) for name in (*KEY, "broker_id", *names)}
+    return shaped(_SCHEMA, len(rows), {**given, "time_us": micros(rows.column(time)), "kind": kind, **values})
+
+
+def leadership(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.leader_and_isr`."""
+    rows = rows.filter(is_in(rows.column("role"), list(ROLES)))
+    kinds = look_up(ROLES, rows.column("role"), pa.string())
+    names = ("leader", "leader_epoch", "high_watermark", "previous_leader_epoch")
+    yield _rows(rows, kinds, *names, offset=rows.column("start_offset"))
+
+
+def truncations(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.truncations`."""
+    yield _rows(rows, rows.column("source"), "offset", "high_watermark", "previous_end_offset", "reason")
+
+
+def watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.high_watermarks`: what a log was loaded with, and steps back."""
+    source = rows.column("source")
+    loaded, back = rows.filter(is_in(source, ["loaded"])), rows.filter(is_in(source, ["non_monotonic"]))
+    yield _rows(loaded, r.LOADED, "high_watermark", offset=loaded.column("log_end_offset"))
+    yield _rows(back, r.STEPPED_BACK, "high_watermark", "previous_high_watermark")
+
+
+def fetchers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.fetcher_events`."""
+    yield _rows(rows, rows.column("action"), "leader", "leader_epoch", "offset", "error", "fetcher_id")
+
+
+def shown_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.high_watermarks` of sources ``follower``, ``updated`` and ``set``, as what TRACE lines show."""
+    follows = is_in(rows.column("source"), ["follower"])
+    yield _rows(rows, None, "high_watermark", offset=when(follows, rows.column("log_end_offset")))
+
+
+def shown_ends(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.appends`, as what TRACE lines show."""
+    yield _rows(rows, None, offset=pc.add(rows.column("last_offset"), 1))
+
+
+def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.replica_fetches`: the first ones that the leader took, and all that it told to truncate."""
+    diverging = rows.column("diverging_end_offset")
+    taken = rows.filter(both(pc.equal(rows.column("response_error_code"), 0), pc.is_null(diverging)))
+    first = first_of_each(taken, (*KEY, *_CONNECTION), ("arrival_time", "correlation_id", "fetch_offset"))
+    request = ("leader_epoch", "replica_id", "last_fetched_epoch", "connection", "correlation_id")
+    answer = ("diverging_epoch", "diverging_end_offset")
+    for some in (first, rows.filter(pc.is_valid(diverging))):
+        yield _rows(some, r.FETCHED, *request, *answer, time="arrival_time", offset=some.column("fetch_offset"))
+
+
+def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of `silver.requests` of OffsetForLeaderEpoch: questions of followers about the end of an epoch."""
+    # Consumers ask too.
+    asked = rows.filter(pc.match_substring_regex(rows.column("client_id"), FETCHER_CLIENT))
+    each = exploded(asked, "partitions", "p")
+    named = pc.not_equal(each.column("p.topic"), METADATA_TOPIC)
+    each = each.filter(both(pc.equal(each.column("p.error_code"), 0), named))
+    follower = pc.replace_substring_regex(each.column("client_id"), FETCHER_CLIENT, r"\1")
+    yield shaped(
+        _SCHEMA,
+        len(each),
+        {
+            "cluster_id": each.column("cluster_id"),
+            "topic": each.column("p.topic"),
+            "partition": each.column("p.partition"),
+            "broker_id": each.column("broker_id"),
+            "time_us": micros(each.column("arrival_time")),
+            "kind": r.ANSWERED,
+            "leader_epoch": each.column("p.leader_epoch"),
+            "offset": each.column("p.end_offset"),
+            "replica_id": follower,
+        },
+    )
+
+
+def rows_of(columns: Columns) -> Iterator[Row]:
+    """Rows behind the key (`pipelines.groups.groups`)."""
+    return zip(*columns, strict=True)
+
+
+def events_of(rows: Iterable[Row], threads: Mapping[tuple[int, str], int], turns: Turns) -> list[r.ReplicaEvent]:
+    """Events of a partition; a line that stands in two files that overlap gives one.
+
+    Args:
+        rows: in `ORDER`.
+        threads: fetcher threads by (leader, connection).
+        turns: instants of starts and stops, with their kinds, by broker; those that have a replica get them.
+    """
+    events = dict.fromkeys(_observed(rows, threads))
+    hosts = {event.broker_id for event in events if event.kind in ROLES.values()}
+    lives = [r.ReplicaEvent(host, time_us, kind) for host in hosts for time_us, kind in turns.get(host, ())]
+    return list(events | dict.fromkeys(lives))
+
+
+def _observed(rows: Iterable[Row], threads: Mapping[tuple[int, str], int]) -> Iterator[r.ReplicaEvent]:
+    broker_id: int | None = None
+    shown: dict[str, int] = {}
+    fetched: set[tuple[Any, ...]] = set()
+    for *values, connection, _ in rows:
+        event: Any = r.ReplicaEvent(*values)
+        if event.broker_id != broker_id:
+            broker_id, shown = event.broker_id, {}
+            fetched.clear()
+        if event.kind is None:
+            _show(shown, event)
+            continue
+        if event.kind == r.FETCHED and event.diverging_end_offset is None:
+            place = (event.replica_id, event.leader_epoch, connection)
+            if place in fetched:
+                continue
+            fetched.add(place)
+            event = event._replace(fetcher_id=threads.get((event.broker_id, connection)))
+        yield event._replace(**shown)
+
+
+def _show(shown: dict[str, int], line: r.ReplicaEvent) -> None:
+    """Take in a TRACE line: of one instant the highest value counts."""
+    for name, value in zip(_TRACED, (line.high_watermark, line.offset), strict=True):
+        time = f"{name}_us"
+        if value is not None and (line.time_us, value) > (shown.get(time, -1), shown.get(name, -1)):
+            shown |= {name: value, time: line.time_us}

@@ -1,0 +1,46 @@
+"""What is not settled by itself, settled on Spark: each operation beside what its broker did meanwhile."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pipelines.folds import fold, table_of
+from pipelines.lake import Lake
+from pipelines.readings import Reading, one, read_in_tasks
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
+from pipelines.replay.unsettled import UNSETTLED
+from pipelines.staged import Staged
+from schemas import silver
+from schemas.gold import DELAYED_OPERATIONS
+
+_INSTANTS = (*BROKER, "arrival_time", "time")
+
+
+def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> DataFrame | None:
+    """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
+
+    Args:
+        unsettled: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`.
+        limits: what is explained and what is late.
+    """
+    there = unsettled.few_rows(UNSETTLED, *BROKER, "class", "highest_time", "completed_time")
+    if not there:
+        return None
+    spans = spans_of_late(there)
+    # What was answered before the end of all of them tells of none.
+    later = pc.field("time") >= min(row["highest_time"] for row in there)
+    expired = ("handled_time", "completed_time", "max_wait_ms")
+    readings = [
+        unsettled.reading(UNSETTLED, one(operations)),
+        Reading(silver.FETCH_REQUESTS, (*BROKER, "time", *expired), one(timers), later),
+    ]
+    if spans:
+        requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
+        readings += [Reading(spec, _INSTANTS, one(answers, spans), later) for spec in requests]
+    rows = read_in_tasks(lake, readings, SHAPE)
+    assert rows is not None
+    return table_of(
+        fold(rows, BROKER, ORDER, COLUMNS, settler(limits)), DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema
+    )

@@ -1,0 +1,61 @@
+"""Which of a partition's facts the rules are given: what takes several to tell is told as they come in order. Pure.
+
+The nodes' copies of a metadata record come one behind the other, and so do the reads of a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+
+def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """A partition's facts, in their order: each metadata record once, and of reads those past what they should see."""
+    copies: dict[int | None, tuple[int | None, str | None]] = {}
+    for kind, alike in groupby(facts, key=attrgetter("kind")):
+        if kind == a.READ:
+            for _, reads in groupby(alike, key=attrgetter("broker_id", "connection")):
+                yield from _beyond_limit(reads)
+        elif kind == a.METADATA:
+            for fact in alike:
+                # Copies have one time, so that of the lowest node comes first.
+                copy = fact.broker_id, fact.file_id
+                if copies.setdefault(fact.previous, copy) == copy:
+                    yield fact
+        else:
+            yield from alike
+
+
+def _beyond_limit(reads: Iterable[Fact]) -> Iterator[Fact]:
+    """Reads of one connection whose answers have records at or past the limit that they give.
+
+    ``previous`` is the limit of the next answer if that is of the same epoch: limits only grow within one.
+    """
+    last: dict[str | None, Fact] = {}
+    for read in reads:
+        before = last.get(read.topic_id)
+        if before is not None and (before.correlation_id, before.time_us) == (read.correlation_id, read.time_us):
+            continue  # the same line in two overlapping files
+        last[read.topic_id] = read
+        if before is not None and _is_beyond_limit(before):
+            yield before._replace(previous=_limit(read)) if _is_of_epoch(read, before) else before
+    yield from filter(_is_beyond_limit, last.values())
+
+
+def _is_of_epoch(later: Fact, read: Fact) -> bool:
+    epoch = later.leader_epoch
+    return epoch is not None and 0 <= epoch == read.leader_epoch and later.time_us >= read.time_us
+
+
+def _is_beyond_limit(read: Fact) -> bool:
+    limit, offset = _limit(read), read.offset
+    return limit is not None and offset is not None and 0 <= limit <= offset and bool(read.size_bytes)
+
+
+def _limit(read: Fact) -> int | None:
+    """The first offset that a read of its isolation may not see, as its own answer gives it."""
+    return read.end_offset if read.name == a.READ_COMMITTED else read.high_watermark

@@ -1,0 +1,166 @@
+"""Rows of tables go to the groups of partitions and clusters; what comes from the traffic is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.controllers import decode as d
+from pipelines.controllers import encode as e
+from pipelines.controllers.rows import ASKED, COMMITTED, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from schemas import gold, silver
+from schemas.silver.data_dir import METADATA_RECORDS
+from schemas.table import TableSpec
+from tests.unit.tables import table_rows
+
+OF_PARTITION, OF_CLUSTER = ("c", "t", 0), ("c", "", -1)
+PLACE = {"cluster_id": "c", "broker_id": 1, "file_id": "f", "byte_offset": 5, "line_no": 6, "time": 7}
+HERE = {**PLACE, "topic": "t", "partition": 0}
+METADATA = {"topic": "__cluster_metadata", "partition": 0}
+REF = Ref("f", 5, 6)
+
+
+def decoded(batches: Iterable[pa.RecordBatch]) -> list[tuple[Any, ...]]:
+    """Keys and rows as the fold has them."""
+    found = []
+    for batch in batches:
+        for row in batch.to_pylist():
+            *key, kind = (row[name] for name in list(e.SHAPE)[:4])
+            values = [row[name] for name in d.ROW_TYPES]
+            as_tuples = [tuple(value) if isinstance(value, list) else value for value in values]
+            found.append((tuple(key), kind, d.decoded(kind, as_tuples)))
+    return found
+
+
+def rows(spec: TableSpec, *values: Mapping[str, Any]) -> pa.RecordBatch:
+    return table_rows(spec, values)
+
+
+def test_leadership() -> None:
+    batch = rows(
+        silver.LEADER_AND_ISR,
+        {**HERE, "role": "leader_start", "leader_epoch": 3, "isr": [1, 2]},
+        {**HERE, "role": "metadata", "leader": 2},
+        {**HERE, **METADATA, "role": "request", "leader": 2},
+    )
+    start = LeadershipRow(7, 1, REF, "t", 0, "leader_start", leader=1, leader_epoch=3, isr=(1, 2))
+    told = LeadershipRow(7, 1, REF, "t", 0, "metadata", leader=2)
+    raft = told._replace(role="request", topic="__cluster_metadata")
+    assert decoded(e.leadership(batch)) == [
+        (OF_PARTITION, d.LEADERSHIP, start),
+        (OF_PARTITION, d.LEADERSHIP, told),
+        (OF_CLUSTER, d.LEADERSHIP, start),
+        (OF_CLUSTER, d.LEADERSHIP, raft),
+    ]
+
+
+def test_states_of_replicas() -> None:
+    batch = rows(silver.REPLICA_STATES, {**HERE, "replica_id": 2, "from_state": "a", "to_state": "b"})
+    state = StateRow(7, 1, REF, "t", 0, "a", "b", succeeded=True, replica_id=2)
+    expected = [(key, d.REPLICA_STATE, state) for key in (OF_PARTITION, OF_CLUSTER)]
+    assert decoded(e.states(batch, d.REPLICA_STATE)) == expected
+
+
+def test_changes_of_an_isr() -> None:
+    batch = rows(
+        silver.ISR_CHANGES,
+        {**HERE, "change": "committed", "isr": [1]},
+        {**HERE, "change": "expand", "isr": [1, 2], "partition_epoch": 4},
+    )
+    assert [row for _, _, row in decoded(e.isr_changes(batch))] == [
+        LeadershipRow(7, 1, REF, "t", 0, COMMITTED, leader=1, isr=(1,)),
+        LeadershipRow(7, 1, REF, "t", 0, ASKED, leader=1, isr=(1, 2), partition_epoch=4),
+    ]
+
+
+def test_events_of_partitions_go_to_their_cluster_too() -> None:
+    batch = rows(
+        silver.CONTROLLER_EVENTS,
+        {**PLACE, "event": "broker_failed", "brokers": [2]},
+        {**HERE, "event": "topic_deleted"},
+        {**HERE, "event": "something_else"},
+    )
+    of_partition, *of_cluster = decoded(e.events(batch))
+    deleted = EventRow(7, 1, REF, "topic_deleted", topic="t", partition=0)
+    assert of_partition == (OF_PARTITION, d.EVENT, deleted)
+    assert of_cluster == [
+        (OF_CLUSTER, d.EVENT, EventRow(7, 1, REF, "broker_failed", brokers=(2,))),
+        (OF_CLUSTER, d.EVENT, deleted),
+        (OF_CLUSTER, d.EVENT, deleted._replace(event="something_else")),
+    ]
+
+
+def test_a_broker_is_the_subject_of_its_own_life() -> None:
+    batch = rows(silver.BROKER_LIFECYCLE, {**PLACE, "event": "shut_down", "detail": "x"})
+    row = EventRow(7, 1, REF, "shut_down", subject_broker_id=1, detail="x")
+    assert decoded(e.lives(batch)) == [(OF_CLUSTER, d.LIFECYCLE, row)]
+
+
+def test_records_of_the_metadata_log() -> None:
+    state: dict[str, Any] = {"topic_id": "id", "leader": 2, "leader_epoch": 3, "partition_epoch": 4}
+    state |= {"isr": [2], "replicas": [1, 2], "controller_epoch": 8}
+    record = {**HERE, **state, "record_no": 9}
+    batch = rows(
+        METADATA_RECORDS,
+        *[
+            {name: value for name, value in {**record, **more}.items() if name != "line_no"}
+            for more in (
+                {"offset": 10, "leader_recovery_state": 1},
+                {"offset": 11, "controller_epoch": 9, "adding_replicas": [3]},
+            )
+        ],
+    )
+    first = RecordRow(7, 1, Ref("f", 5, 9), "t", 0, 10, "id", 2, 3, 4, (2,), (1, 2))
+    second = first._replace(offset=11, adding_replicas=(3,))
+    assert decoded(e.records(batch, {("c", 8): 5}, {("c", 1): 10})) == [
+        (OF_PARTITION, d.RECORD, first._replace(recovering=True, controller_id=5, committed=True)),
+        (OF_PARTITION, d.RECORD, second),
+    ]
+
+
+answers = st.tuples(
+    st.integers(1, 2),  # broker
+    st.sampled_from(["t", "u", "__cluster_metadata"]),
+    st.none() | st.integers(0, 1),  # leader epoch
+    st.sampled_from([0, 0, 19, 20, 3]),
+    st.integers(0, 4_000_000),
+)
+
+
+@given(st.lists(st.lists(answers, max_size=9), max_size=3))
+def test_answers_are_counted(batches: list[list[tuple[Any, ...]]]) -> None:
+    def operation(broker: int, topic: str, epoch: int | None, code: int, time_us: int) -> dict[str, Any]:
+        part = {"topic": topic, "partition": 0, "leader_epoch": epoch, "error_code": code}
+        return {"cluster_id": "c", "broker_id": broker, "completed_time": time_us, "partitions": [part, part]}
+
+    specs = gold.DELAYED_OPERATIONS
+    given_batches = [e.produced(rows(specs, *[operation(*answer) for answer in batch])) for batch in batches]
+    seen = [row for batch in given_batches for row in decoded(batch)]
+    every = [answer for batch in batches for answer in batch if answer[1] != "__cluster_metadata" and answer[3] != 3]
+    first: dict[tuple[Any, ...], int] = {}
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for broker, topic, epoch, code, time_us in every:
+        place = (broker, topic, epoch, code, time_us // 1_000_000 if code else None)
+        first[place] = min(first.get(place, time_us), time_us)
+        counts[place] += 2
+    firsts: dict[tuple[Any, ...], int] = {}
+    sums: Counter[tuple[Any, ...]] = Counter()
+    for (_, topic, _), kind, row in seen:
+        assert kind == d.ANSWERED
+        place = (row.broker_id, topic, row.leader_epoch, row.error_code, row.second)
+        firsts[place] = min(firsts.get(place, row.time_us), row.time_us)
+        sums[place] += row.requests
+    assert (firsts, sums) == (first, counts)
+    assert len(seen) <= len(counts) * len(batches)
+
+
+def test_fetches_that_were_served() -> None:
+    fetch = {**HERE, "leader_epoch": 2, "response_error_code": 0}
+    batch = rows(silver.REPLICA_FETCHES, *[{**fetch, "completed_time": time_us} for time_us in (30, 20, 40)])
+    answered = d.Answered(20, 1, Ref(None, None, None), 2, 0, None, 3)  # type: ignore[arg-type]
+    assert decoded(e.served(batch)) == [(OF_PARTITION, d.ANSWERED, answered)]

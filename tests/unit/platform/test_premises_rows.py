@@ -1,0 +1,64 @@
+"""What tasks make of tables for the premises: few rows of each kind, which the driver puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines import premises as p
+from pipelines import premises_rows as pr
+from schemas import bronze, silver
+from schemas.silver.data_dir import METADATA_RECORDS
+from tests.unit.tables import table_rows
+
+SETTINGS = {"scope": None, "entity": None, "settings": None}
+
+
+def premises(*batches: pa.RecordBatch) -> p.Premises:
+    return p.premises_of([row | SETTINGS for batch in batches for row in batch.to_pylist()], 0)
+
+
+def test_a_connection_belongs_to_the_thread_that_its_client_id_names() -> None:
+    def fetch(connection: str, client_id: str | None) -> Mapping[str, Any]:
+        return {"cluster_id": "c", "broker_id": 1, "connection": connection, "client_id": client_id}
+
+    names = ("cluster_id", "broker_id", "connection", "client_id")
+    rows = [
+        fetch("a", "broker-2-fetcher-3"),
+        fetch("b", "consumer"),
+        fetch("a", "broker-2-fetcher-3"),
+        fetch("d", None),
+    ]
+    batch = table_rows(silver.FETCH_REQUESTS, rows).select(names)
+    assert pr.threads(batch).num_rows == 1
+    assert premises(pr.threads(batch), pr.threads(batch)).threads == {"c": {(1, "a"): 3}}
+
+
+def test_of_several_batches_the_newest_snapshot_and_the_last_name_count() -> None:
+    def newest(*offsets: int) -> pa.RecordBatch:
+        rows = [{"cluster_id": "c", "broker_id": 1, "source": "snapshot", "offset": offset} for offset in offsets]
+        return pr.snapshots(table_rows(METADATA_RECORDS, rows).select(["cluster_id", "broker_id", "source", "offset"]))
+
+    def named(*names: str) -> pa.RecordBatch:
+        rows = [{"cluster_id": "c", "topic_id": "id", "topic": name} for name in names]
+        return pr.distinct(table_rows(silver.TOPICS, rows).select(["cluster_id", "topic_id", "topic"]), p.NAME)
+
+    assert newest(3, 9, 4).num_rows == named("a", "a").num_rows == 1
+    seen = premises(newest(3, 9, 4), newest(5), named("a", "b"), named("a"))
+    assert (seen.snapshots, seen.topic_names) == ({("c", 1): 9}, {("c", "id"): "b"})
+
+
+def test_files_and_what_is_read_of_them() -> None:
+    file = {"file_id": "f", "path": "x.log", "kind": "server", "broker_id": 1, "first_time": 5}
+    counts = table_rows(silver.LINE_COUNTS, [{"file_id": "f"}] * 3).select(["file_id"])
+    seen = premises(pr.files(table_rows(bronze.LOG_FILES, [file])), pr.distinct(counts, p.PARSED))
+    assert seen.files == (p.LogFile("f", "x.log", "server", p.UNKNOWN_CLUSTER, 1, 5, None, True),)
+
+
+def test_lives_in_the_order_of_time() -> None:
+    place = {"cluster_id": "c", "broker_id": 1, "file_id": "f", "byte_offset": 2, "line_no": 3}
+    rows = [{**place, "time": time_us, "event": event} for time_us, event in ((9, p.SHUT_DOWN), (4, p.STARTING))]
+    seen = premises(pr.of_kind(table_rows(silver.BROKER_LIFECYCLE, rows), p.LIFE))
+    assert [(life.time_us, life.event) for life in seen.lives] == [(4, p.STARTING), (9, p.SHUT_DOWN)]
