@@ -73,11 +73,12 @@ def read_pieces(
 
     file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     fragment = file_format.make_fragment(piece.path, LocalFileSystem(), row_groups=piece.row_groups)
-    there = fragment.physical_schema
-    lacking = [field for field in columns_schema(spec, spec.column_names) if field.name not in there.names]
-    schema = columns_schema(spec, columns)
+    there, schema = fragment.physical_schema, columns_schema(spec, columns)
+    # What the file lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
+    declared = columns_schema(spec, spec.column_names)
+    fields = [there.field(name) if _is_plain(there, name) else declared.field(name) for name in declared.names]
     batches = fragment.to_batches(
-        schema=pa.schema([*there, *lacking]),
+        schema=pa.schema(fields),
         columns=list(columns),
         filter=where,
         batch_size=BATCH_ROWS,
@@ -87,6 +88,10 @@ def read_pieces(
         if batch.num_rows:
             # The items of arrays are named by who wrote the file.
             yield batch.cast(schema)
+
+
+def _is_plain(schema: pa.Schema, name: str) -> bool:
+    return name in schema.names and not pa.types.is_timestamp(schema.field(name).type)
 
 
 def columns_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:
