@@ -44,6 +44,7 @@ SPARK_SHELLS = {
     "pipelines.replay.timer_order",
     "pipelines.replay.window",
     "pipelines.report.collect",
+    "pipelines.report.collect_detail",
     "pipelines.report.queries",
     "pipelines.rules.audit_stage",
     "pipelines.rules.evidence_stage",

@@ -1,0 +1,53 @@
+"""Adding up batches of a table that may be larger than memory: each batch is aggregated, then the aggregates. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+#: Aggregates are added up once so many rows of them have come together.
+_TOGETHER = 200_000
+
+
+@dataclass
+class Fold:
+    """Sums and maxima by key.
+
+    Attributes:
+        keys, sums, maxima: columns.
+        rows_max: of the keys only so many are wanted, those with the largest sums of the first column.
+    """
+
+    keys: Sequence[str]
+    sums: Sequence[str]
+    maxima: Sequence[str] = ()
+    rows_max: int | None = None
+    _parts: list[pa.Table] = field(default_factory=list)
+    _rows: int = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in some rows."""
+        part = self._grouped(rows)
+        self._parts.append(part)
+        self._rows += part.num_rows
+        if self._rows > _TOGETHER:
+            self._parts = [self._trimmed(self._grouped(pa.concat_tables(self._parts)))]
+            self._rows = self._parts[0].num_rows
+
+    def result(self) -> pa.Table | None:
+        """A row per key; None where nothing was taken in."""
+        return self._grouped(pa.concat_tables(self._parts)) if self._parts else None
+
+    def _grouped(self, rows: pa.Table) -> pa.Table:
+        wanted = [*((name, "sum") for name in self.sums), *((name, "max") for name in self.maxima)]
+        grouped = rows.group_by(list(self.keys)).aggregate(wanted)
+        names = {f"{name}_{how}": name for name, how in wanted}
+        return grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
+
+    def _trimmed(self, rows: pa.Table) -> pa.Table:
+        """A hundredfold of what is wanted is kept: a key that comes up late may still make it."""
+        if self.rows_max is None or rows.num_rows <= 100 * self.rows_max:
+            return rows
+        return rows.sort_by([(self.sums[0], "descending")]).slice(0, 100 * self.rows_max)
