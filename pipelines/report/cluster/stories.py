@@ -216,10 +216,11 @@ def _steps(
 def _appended(closing: Row | None) -> str:
     if closing is None or closing["base_offset"] is None or closing["base_offset"] < 0:
         return "Left the request handler: the wait begins."
-    place = _place(closing["topic"], closing["partition"])
-    upto = "" if closing["required_offset"] is None else f" to {closing['required_offset'] - 1}"
+    place, first = _place(closing["topic"], closing["partition"]), closing["base_offset"]
+    last = first if closing["required_offset"] is None else closing["required_offset"] - 1
+    offsets = f"offsets {first} to {last}" if last > first else f"offset {first}"
     isr = ", ".join(str(member) for member in closing["isr"] or ())
-    return f"Appended to {place} at offsets {closing['base_offset']}{upto}; the wait begins. ISR: {isr or 'not known'}."
+    return f"Appended to {place} at {offsets}; the wait begins. ISR: {isr or 'not known'}."
 
 
 def _with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:

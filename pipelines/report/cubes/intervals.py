@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 #: Lengths that people count in, seconds.
 _LENGTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
-#: At most so many intervals, and so many cells of interval, leader and replica.
+#: Not more intervals than that, whatever the span, and not fewer, whatever the cluster.
 INTERVALS_MAX = 600
+INTERVALS_FEW = 48
+#: Cells of interval, leader and replica that are aimed at; a leader is taken to wait for at most so many replicas.
 CELLS_MAX = 25_000
+_WAITED_FOR = 10
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class Intervals:
 
 def intervals_of(first_us: int, last_us: int, brokers: int) -> Intervals:
     """The shortest that are few enough for a time span, its end inclusive, and the brokers of the cluster."""
-    most = max(1, min(INTERVALS_MAX, CELLS_MAX // max(1, brokers * brokers)))
+    pairs = max(1, brokers * min(brokers, _WAITED_FOR))
+    most = min(INTERVALS_MAX, max(INTERVALS_FEW, CELLS_MAX // pairs))
     first_s, last_s = first_us // 1_000_000, max(first_us, last_us) // 1_000_000
     longest = _LENGTHS_S[-1]
     lengths = (*_LENGTHS_S, *range(2 * longest, (last_s - first_s) + 3 * longest, longest))

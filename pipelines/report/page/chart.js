@@ -113,7 +113,7 @@ class Picture {
       if (end > x) group.append(svg("rect", { x, y: y + 5, width: Math.max(1, end - x), height: LANE - 10, class: "life " + life.state }, svg("title", null, `${life.state} ${life.start || "from the first line"} to ${life.end || "the last line"}`)));
     }
     const last = new Map();
-    for (const event of CLUSTER.events.filter(same)) {
+    for (const event of CLUSTER.events.filter((one) => same(one) && inRange(WHOLE, one.time))) {
       const [glyph, words] = GLYPHS[event.kind] || ["\u00b7", event.kind];
       const x = this.at(event.time, GUTTER), key = event.kind;
       if (last.has(key) && x - last.get(key) < 3) continue;

@@ -40,7 +40,7 @@ function drawRules(place) {
   const rows = [...DATA.rules].sort((one, other) => order[one.verdict] - order[other.verdict]);
   const said = (row) => {
     if (row.verdict === "violated") return `Broken ${row.cases === 1 ? "once" : count(row.cases) + " times"}.`;
-    if (row.verdict === "inconclusive") return row.reason || "Not decided.";
+    if (row.verdict === "inconclusive") return row.reason || (row.checked ? "Not decided." : "Nothing in these logs lets it be decided.");
     return row.checked ? `Kept each of the ${count(row.checked)} times that it was checked.` : "Nothing in these logs calls for it.";
   };
   put(place, table([

@@ -55,6 +55,7 @@ function paired(rows, base) {
 }
 // As a ratio's logarithm, so that twice and half as much are equally far; of counts per second.
 function change(column, pair, times) {
+  if (column.fixed) return null;
   const now = pair.row ? column.get(pair.row) : column.rate ? 0 : null, then = pair.base ? column.get(pair.base) : column.rate ? 0 : null;
   if (now === null || then === null || now === undefined || then === undefined) return null;
   const per = column.rate ? [now / times[0], then / times[1]] : [now, then];
@@ -65,6 +66,7 @@ function change(column, pair, times) {
 function changeText(value) {
   if (value === null) return "";
   const ratio = Math.pow(2, value);
+  if (value === 0) return "";
   if (ratio > 1000) return "new";
   if (ratio < 0.001) return "gone";
   return ratio >= 2 ? "\u00d7" + ratio.toFixed(1) : (ratio >= 1 ? "+" : "\u2212") + Math.abs((ratio - 1) * 100).toFixed(0) + "%";
@@ -74,8 +76,8 @@ function tableRow(columns, pair, options) {
   const cells = columns.map((column) => {
     const value = pair.row ? column.get(pair.row) : column.rate ? 0 : null;
     const content = column.show ? column.show(pair.row || !column.num ? (pair.row ? value : column.get(pair.base)) : value, known) : value;
-    const beside = pair.base || (options.base && column.num)
-      ? column.num ? h("div", { class: "was" }, (column.show ? column.show(pair.base ? column.get(pair.base) : column.rate ? 0 : null, known) : column.get(pair.base)), " ", h("b", null, changeText(change(column, pair, options.times)))) : null
+    const beside = options.base && column.num && !column.fixed
+      ? h("div", { class: "was" }, (column.show ? column.show(pair.base ? column.get(pair.base) : column.rate ? 0 : null, known) : column.get(pair.base)), " ", h("b", null, changeText(change(column, pair, options.times))))
       : null;
     return h("td", { class: [column.num ? "num" : "", column.long ? "long" : ""].join(" ").trim() || null }, content, beside);
   });

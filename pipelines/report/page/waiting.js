@@ -55,7 +55,7 @@ function drawParts(place, state) {
   const exact = DATA.latency.produce_acks_all.phases_ms;
   put(place, table([
     column("Part of the wait", (row) => row.name), duration("mean, ms", (row) => row.mean), counted("operations", (row) => row.split),
-    ...(state.kind === "produce" ? [duration("p99 of the whole report, ms", (row) => (exact[row.key] ? exact[row.key].p99 : null), { hint: "Not of the range: parts have no histograms per interval" })] : []),
+    ...(state.kind === "produce" ? [duration("p99 of the whole report, ms", (row) => (exact[row.key] ? exact[row.key].p99 : null), { fixed: true, hint: "Not of the range: parts have no histograms per interval" })] : []),
   ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "mean, ms", note: "By the cycle of the replica that ended the wait; a part that an operation does not have counts as 0." }));
 }
 function drawLatency(place, state) {
