@@ -114,7 +114,7 @@ class Picture {
     }
     const last = new Map();
     for (const event of CLUSTER.events.filter((one) => same(one) && inRange(WHOLE, one.time))) {
-      const [glyph, words] = GLYPHS[event.kind] || ["\u00b7", event.kind];
+      const [glyph, words] = own(GLYPHS, event.kind) || ["\u00b7", event.kind];
       const x = this.at(event.time, GUTTER), key = event.kind;
       if (last.has(key) && x - last.get(key) < 3) continue;
       last.set(key, x);

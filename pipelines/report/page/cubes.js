@@ -129,13 +129,13 @@ function p99Of(range, kind, figures) {
 }
 function blameRows(range, kind) {
   const { whole, replicas } = operationsOf(range, kind);
-  return [...replicas].map(([place, own]) => {
+  return [...replicas].map(([place, figures]) => {
     const nobody = NODES[place].broker_id === -1;
-    const without = new Histogram().merge(whole.total).merge(own.total, -1).merge(own.without);
+    const without = new Histogram().merge(whole.total).merge(figures.total, -1).merge(figures.without);
     return exactly({
-      key: String(place), place, operations: own.operations, slow: own.slow,
-      share: whole.slow_wait_us > 0 ? own.slow_wait_us / whole.slow_wait_us : whole.wait_us > 0 ? own.wait_us / whole.wait_us : 0,
-      waited_ms: own.wait_us / 1000, slow_wait_ms: own.slow_wait_us / 1000, wait_p99: own.wait.quantile(0.99),
+      key: String(place), place, operations: figures.operations, slow: figures.slow,
+      share: whole.slow_wait_us > 0 ? figures.slow_wait_us / whole.slow_wait_us : whole.wait_us > 0 ? figures.wait_us / whole.wait_us : 0,
+      waited_ms: figures.wait_us / 1000, slow_wait_ms: figures.slow_wait_us / 1000, wait_p99: figures.wait.quantile(0.99),
       p50: whole.total.quantile(0.5), p99: whole.total.quantile(0.99), p999: whole.total.quantile(0.999),
       p50_without: nobody ? null : without.quantile(0.5), p99_without: nobody ? null : without.quantile(0.99), p999_without: nobody ? null : without.quantile(0.999),
     }, kind, range);
@@ -171,7 +171,7 @@ function requestRows(range) {
   }
   const rows = [...found.values()].sort((one, other) => other.requests - one.requests);
   for (const row of rows) {
-    const exact = sameRange(range, WHOLE) && DATA.latency[row.kind];
+    const exact = sameRange(range, WHOLE) && own(DATA.latency, row.kind);
     row.quantiles = exact && exact.total_ms ? [exact.total_ms.p50, exact.total_ms.p95, exact.total_ms.p99, exact.total_ms.p999] : [0.5, 0.95, 0.99, 0.999].map((part) => row.total.quantile(part));
   }
   return rows;
@@ -224,9 +224,9 @@ function paidBetween(start, end, broker_id, cluster_id) {
   const from = Math.max(0, Math.floor((Date.parse(start) - TIME.start) / TIME.step));
   const to = end ? Math.floor((Date.parse(end) - TIME.start) / TIME.step) + 1 : TIME.number;
   const { whole, replicas } = operationsOf([from, to], "produce");
-  let own = 0;
+  let caused = 0;
   for (const [place, figures] of replicas) {
-    if (NODES[place].broker_id === broker_id && NODES[place].cluster_id === cluster_id) own += figures.slow_wait_us;
+    if (NODES[place].broker_id === broker_id && NODES[place].cluster_id === cluster_id) caused += figures.slow_wait_us;
   }
-  return { own_ms: own / 1000, all_ms: whole.slow_wait_us / 1000, p99: whole.total.quantile(0.99), errors: whole.with_error };
+  return { own_ms: caused / 1000, all_ms: whole.slow_wait_us / 1000, p99: whole.total.quantile(0.99), errors: whole.with_error };
 }

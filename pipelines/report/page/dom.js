@@ -22,6 +22,8 @@ function fill(element, attributes, children) {
 }
 const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+// What an object has of its own: a log may well name a thing `constructor`.
+const own = (object, key) => (Object.hasOwn(object, key) ? object[key] : undefined);
 const byId = (id) => document.getElementById(id);
 function put(place, ...children) {
   place.replaceChildren();

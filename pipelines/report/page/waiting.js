@@ -61,7 +61,7 @@ function drawParts(place, state) {
 function drawLatency(place, state) {
   const rows = requestRows;
   put(place, table([
-    column("Request", (row) => REQUESTS[row.kind] || row.kind.toUpperCase()), counted("requests", (row) => row.requests),
+    column("Request", (row) => own(REQUESTS, row.kind) || row.kind.toUpperCase()), counted("requests", (row) => row.requests),
     ...["p50", "p95", "p99", "p99.9"].map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.quantiles[at]))),
     ...PHASES.map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.phases_us[at] / row.requests / 1000), { hint: "Mean, ms" })),
   ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "p99", wide: true, note: "Milliseconds from arrival to response sent, as the brokers' own figures give them; phases are means. " + about() }));
