@@ -44,6 +44,10 @@ _OF_FETCHES = (
     *("completed_time", "response_bytes", "file_id", "byte_offset", "line_no"),
 )
 _OF_EVENTS = ("time", "cluster_id", "broker_id", "event")
+_CONTROLLER_EVENTS = (
+    *("controller_elected", "controller_resigned"),
+    *("broker_fenced", "broker_failed", "broker_unfenced", "broker_registered"),
+)
 _OF_FAILOVERS = (
     *("cluster_id", "topic", "partition", "sequence", "reason", "strategy", "old_leader", "new_leader", "outcome"),
     *("detected_time", "elected_time", "taken_up_time", "detected_to_taken_up_ms", "detected_to_serving_ms"),
@@ -155,7 +159,7 @@ def _cluster(lake: Lake, worst: dict[str, int], files: Rows) -> Cluster:
         lake,
         silver.CONTROLLER_EVENTS,
         *(*_OF_EVENTS, "subject_broker_id", "brokers"),
-        where=pc.field("event").isin(["controller_elected", "controller_resigned", "broker_fenced", "broker_failed"]),
+        where=pc.field("event").isin(_CONTROLLER_EVENTS),
     )
     isr = _rows(
         lake,

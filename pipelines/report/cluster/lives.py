@@ -19,6 +19,7 @@ _SAID = frozenset({"starting", "started", "unfenced", "shutting_down", "signal",
 #: A broker logs so long, at most, before it says that it starts.
 _BOOT_US = 20_000_000
 _GONE = ("broker_fenced", "broker_failed")
+_ALIVE = ("broker_unfenced", "broker_registered")
 #: A controller that notices late, by another clock: so much after a start it still speaks of what was before.
 _LATE_US = 1_000_000
 
@@ -54,13 +55,16 @@ def runs(lifecycle: Rows, controller: Rows, files: Rows) -> dict[Node, list[_Run
     for row in lifecycle:
         if row["broker_id"] is not None and row["event"] in _SAID:
             said[row["cluster_id"] or "unknown", row["broker_id"]].append((row["time"], row["event"]))
-    gone: dict[Node, list[int]] = defaultdict(list)
+    noticed: dict[Node, list[tuple[int, bool]]] = defaultdict(list)
     for row in controller:
-        if row["event"] in _GONE:
+        if row["event"] in (*_GONE, *_ALIVE):
             for broker_id in {row["subject_broker_id"], *(row["brokers"] or ())} - {None, UNKNOWN_BROKER}:
-                gone[row["cluster_id"] or "unknown", broker_id].append(row["time"])
+                # What a node says of itself as it starts is what it reads in the metadata log, and long past.
+                if row["event"] in _GONE or broker_id != row["broker_id"]:
+                    node = (row["cluster_id"] or "unknown", broker_id)
+                    noticed[node].append((row["time"], row["event"] in _GONE))
     return {
-        node: _with_ends(_of_own_lines(sorted(lines), begun.get(node)), sorted(gone[node]))
+        node: _with_ends(_of_own_lines(sorted(lines), begun.get(node)), sorted(noticed[node]))
         for node, lines in sorted(said.items())
     }
 
@@ -83,16 +87,22 @@ def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[_
     return found
 
 
-def _with_ends(found: list[_Run], gone: Sequence[int]) -> list[_Run]:
-    """A run that does not say that it ended, though another began, ended when a controller first found it gone."""
+def _with_ends(found: list[_Run], noticed: Sequence[tuple[int, bool]]) -> list[_Run]:
+    """A run that does not say that it ended, though another began, ended when a controller found it gone for good.
+
+    Args:
+        noticed: when a controller said that the broker was gone (true), or there again.
+    """
     for number, run in enumerate(found):
         after = found[number + 1].starting if number + 1 < len(found) else None
-        begun = run.started or run.starting
-        if run.stopped is None:
+        since = run.stopping or run.started or run.starting or 0
+        if run.stopped is None and (after is not None or run.stopping is not None):
             until = None if after is None else after + _LATE_US
-            times = [time for time in gone if (begun is None or time > begun) and (until is None or time < until)]
-            if times and (after is not None or run.stopping is not None):
-                run.gone = min(times[0], after) if after is not None else times[0]
+            meanwhile = [(time, gone) for time, gone in noticed if time > since and (until is None or time < until)]
+            alive = max((time for time, gone in meanwhile if not gone and (after is None or time < after)), default=0)
+            times = [time for time, gone in meanwhile if gone and time > alive]
+            if times:
+                run.gone = times[0] if after is None else min(times[0], after)
     return found
 
 

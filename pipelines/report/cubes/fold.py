@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -51,3 +53,29 @@ class Fold:
         if self.rows_max is None or rows.num_rows <= 100 * self.rows_max:
             return rows
         return rows.sort_by([(self.sums[0], "descending")]).slice(0, 100 * self.rows_max)
+
+
+def cells_of(
+    table: pa.Table, keys: Sequence[str], sums: Sequence[str], histograms: Sequence[str], weight: str
+) -> tuple[list[dict[str, Any]], dict[str, list[Counter[int]]]]:
+    """A row per key, in order, with its sums; and histograms: per key how much of each value of a column there is.
+
+    Args:
+        histograms: columns of values; a null counts for nothing.
+        weight: column that says how much a row counts for.
+    """
+    order: list[tuple[str, str]] = [(name, "ascending") for name in keys]
+    # Summing up is Arrow's: Python sees a row per key, and of the others a few numbers.
+    cells = Fold(keys, sums)
+    cells.add(table)
+    summed = cells.result()
+    rows: list[dict[str, Any]] = [] if summed is None else summed.sort_by(order).to_pylist()
+    places = {tuple(row[name] for name in keys): place for place, row in enumerate(rows)}
+    found: dict[str, list[Counter[int]]] = {name: [Counter() for _ in rows] for name in histograms}
+    columns = [table[name].to_pylist() for name in (*keys, weight, *histograms)]
+    for values in zip(*columns, strict=True):
+        place, amount = places[values[: len(keys)]], values[len(keys)]
+        for name, value in zip(histograms, values[len(keys) + 1 :], strict=True):
+            if value is not None:
+                found[name][place][value] += amount
+    return rows, found

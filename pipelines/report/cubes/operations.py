@@ -6,7 +6,7 @@ What is what stands in `pipelines.report.queries.operations`; a test holds both 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.report.cubes.buckets import buckets_of
-from pipelines.report.cubes.fold import Fold
+from pipelines.report.cubes.fold import Fold, cells_of
 from pipelines.report.cubes.intervals import Intervals
 from pipelines.report.figures import COORDINATOR, FETCH, PRODUCE, SPLIT, WITHIN_MS
 from pipelines.report.values import UNKNOWN_BROKER
@@ -79,7 +79,7 @@ class OperationFold:
         table = self._cells.result()
         if table is None:
             return [], {name: [] for name in _HISTOGRAMS}
-        return _cells(table.to_pylist())
+        return cells_of(table, _CELL, SUMS, _HISTOGRAMS, "operations")
 
     def slow(self) -> list[dict[str, Any]]:
         """Slow operations by partition and client, the worst first."""
@@ -102,30 +102,6 @@ def _largest(table: pa.Table | None, by: str) -> list[dict[str, Any]]:
     # Ties in an order of their own: equal lakes are equal pages.
     keys = [name for name in table.column_names if name != by]
     return list(table.sort_by([(by, "descending"), *((name, "ascending") for name in keys)]).to_pylist())
-
-
-def _cells(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, list[Counter[int]]]]:
-    found: dict[tuple[Any, ...], int] = {}
-    cells: list[dict[str, Any]] = []
-    histograms: dict[str, list[Counter[int]]] = {name: [] for name in _HISTOGRAMS}
-    for row in rows:
-        key = tuple(row[name] for name in _CELL)
-        if key not in found:
-            found[key] = len(cells)
-            cells.append({**dict(zip(_CELL, key, strict=True)), **dict.fromkeys(SUMS, 0)})
-            for counters in histograms.values():
-                counters.append(Counter())
-        place = found[key]
-        cell = cells[place]
-        for name in SUMS:
-            cell[name] += row[name]
-        for name, counters in histograms.items():
-            if row[name] is not None:
-                counters[place][row[name]] += row["operations"]
-    order = sorted(range(len(cells)), key=lambda place: [str(cells[place][name]).zfill(20) for name in _CELL])
-    return [cells[place] for place in order], {
-        name: [counters[place] for place in order] for name, counters in histograms.items()
-    }
 
 
 def _derived(rows: pa.Table, intervals: Intervals, slow_ms: int) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.report.cubes.buckets import buckets_of
-from pipelines.report.cubes.fold import Fold
+from pipelines.report.cubes.fold import Fold, cells_of
 from pipelines.report.cubes.intervals import Intervals
 from pipelines.report.figures import COORDINATOR_APIS, PHASES
 
@@ -52,17 +52,10 @@ class RequestFold:
     def cells(self) -> tuple[list[dict[str, Any]], list[Counter[int]]]:
         """A row per interval, kind and broker, and the histogram of its totals."""
         table = self._cells.result()
-        found: dict[tuple[Any, ...], tuple[dict[str, Any], Counter[int]]] = {}
-        for row in [] if table is None else table.to_pylist():
-            key = tuple(row[name] for name in _CELL)
-            if key not in found:
-                found[key] = ({**dict(zip(_CELL, key, strict=True)), **dict.fromkeys(SUMS, 0)}, Counter())
-            cell, histogram = found[key]
-            for name in SUMS:
-                cell[name] += row[name]
-            histogram[row["bucket"]] += row["requests"]
-        ordered = [found[key] for key in sorted(found)]
-        return [cell for cell, _ in ordered], [histogram for _, histogram in ordered]
+        if table is None:
+            return [], []
+        cells, histograms = cells_of(table, _CELL, SUMS, ("bucket",), "requests")
+        return cells, histograms["bucket"]
 
     def clients(self) -> list[dict[str, Any]]:
         """Requests by client and API, the most frequent first."""

@@ -176,11 +176,16 @@ def _partitions(windows: Sequence[Unavailable]) -> str:
 
 
 def _windows(windows: Sequence[Unavailable]) -> str:
-    longest = windows[0]
-    lasted = "to the end of the logs" if longest.duration_ms is None else f"for {ms(longest.duration_ms / 1000)} s"
-    refused = sum(window.produces_refused or 0 for window in windows)
-    told = f"the longest {lasted} ({longest.topic}-{longest.partition})"
-    return f"{told}; {count(refused)} produces refused." if refused else f"{told}."
+    ended = [(window.duration_ms, window) for window in windows if window.duration_ms is not None]
+    told = []
+    if ended:
+        longest_ms, longest = max(ended, key=lambda item: item[0])
+        told.append(f"the longest for {ms(longest_ms / 1000)} s ({longest.topic}-{longest.partition})")
+    if len(ended) < len(windows):
+        told.append(f"{count(len(windows) - len(ended))} to the end of the logs")
+    if refused := sum(window.produces_refused or 0 for window in windows):
+        told.append(f"{count(refused)} produces refused")
+    return "; ".join(told) + "."
 
 
 def _longest(report: Report) -> Iterator[Item]:

@@ -80,6 +80,23 @@ def test_a_broker_that_was_killed_was_found_gone_by_a_controller() -> None:
     assert (restart.ending, restart.isr_lost, restart.isr_back, restart.isr_full) == ("found_gone", 1, 0, None)
 
 
+def test_a_broker_that_was_only_paused_is_not_taken_for_dead_then() -> None:
+    lines = [said(0, "starting"), said(2, "started"), said(40, "shutting_down")]
+    noticed = [
+        controller(10, "broker_fenced", 1),
+        controller(20, "broker_unfenced", 1),
+        controller(41, "broker_fenced", 1),
+    ]
+    assert states(lines, noticed, [file(0)])[1:] == [
+        ("up", "02.000Z", "40.000Z"),
+        ("stopping", "40.000Z", "41.000Z"),
+        ("down", "41.000Z", None),
+    ]
+    killed = [*lines[:2], said(40, "starting")]
+    noticed = [*noticed[:2], controller(30, "broker_fenced", 1), controller(39.9, "broker_unfenced", 3)]
+    assert ("down", "30.000Z", "40.000Z") in states(killed, noticed, [file(0)])
+
+
 def test_without_a_witness_it_is_not_told_when_it_went() -> None:
     lines = [said(0, "starting"), said(2, "started"), said(40, "starting")]
     assert ("down", None, None) not in states(lines, [], [file(0)])
