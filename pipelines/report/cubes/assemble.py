@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipelines.report.cubes.buckets import FINEST, accuracy_of, flat, growth, merges_needed
+from pipelines.report.cubes.buckets import FINEST, accuracy_of, growth, merges_needed, packed
 from pipelines.report.cubes.operations import ERRORS_MAX, SLOW_MAX, OperationFold
 from pipelines.report.cubes.parts import (
     ClientCells,
@@ -17,6 +17,7 @@ from pipelines.report.cubes.parts import (
     OperationCells,
     RequestCells,
     SlowCells,
+    TotalCells,
 )
 from pipelines.report.cubes.requests import CLIENTS_MAX, RequestFold
 from pipelines.report.figures import PHASES, SPLIT, WITHIN_MS
@@ -30,16 +31,17 @@ _Place = Callable[[str, int], int]
 
 def cubes(operations: OperationFold, requests: RequestFold) -> Cubes:
     """All aggregates, histograms merged until the page can hold them."""
-    cells, histograms = operations.cells()
+    cells, waits = operations.cells()
+    of_replicas, completions, spared = operations.totals()
     asked, totals = requests.cells()
     slow, errors, clients = operations.slow(), operations.errors(), requests.clients()
-    nodes = _nodes(cells, asked)
+    nodes = _nodes(cells)
     places = {node: number for number, node in enumerate(nodes)}
 
     def place(cluster_id: str, broker_id: int) -> int:
         return places[cluster_id, broker_id]
 
-    merges = merges_needed([*(one for those in histograms.values() for one in those), *totals])
+    merges = merges_needed([*waits, *completions, *spared, *totals])
     ratio = growth(FINEST) ** (2**merges)
     intervals = operations.intervals
     return Cubes(
@@ -49,18 +51,25 @@ def cubes(operations: OperationFold, requests: RequestFold) -> Cubes:
         accuracy=round(accuracy_of(ratio), 4),
         growth=ratio,
         nodes=[Node(cluster_id=cluster_id, broker_id=broker_id) for cluster_id, broker_id in nodes],
-        operations=_operations(cells, histograms, place, merges),
+        operations=_operations(cells, waits, place, merges),
+        totals=TotalCells(
+            interval=_column(of_replicas, "interval"),
+            kind=_column(of_replicas, "kind"),
+            replica=_brokers(of_replicas, "replica", place),
+            succeeded=[int(row["succeeded"]) for row in of_replicas],
+            total=[packed(one, merges) for one in completions],
+            without=[packed(one, merges) for one in spared],
+        ),
         slow=_slow(slow, place),
         errors=_errors(errors, place),
-        requests=_requests(asked, totals, place, merges),
+        requests=_requests(asked, totals, merges),
         clients=_clients(clients),
     )
 
 
-def _nodes(cells: Rows, asked: Rows) -> list[tuple[str, int]]:
+def _nodes(cells: Rows) -> list[tuple[str, int]]:
     """Everybody who led or was waited for; nobody of a cluster is -1."""
     found = {(row["cluster_id"], row[name]) for row in cells for name in ("broker_id", "replica")}
-    found |= {(row["cluster_id"], row["broker_id"]) for row in asked}
     found |= {(cluster_id, UNKNOWN_BROKER) for cluster_id, _ in found}
     return sorted(found, key=lambda node: (node[0], node[1] == UNKNOWN_BROKER, node[1]))
 
@@ -73,11 +82,8 @@ def _brokers(rows: Rows, name: str, place: _Place) -> list[int]:
     return [place(row["cluster_id"], row[name]) for row in rows]
 
 
-def _operations(
-    cells: Rows, histograms: Mapping[str, Sequence[Counter[int]]], place: _Place, merges: int
-) -> OperationCells:
+def _operations(cells: Rows, waits: Iterable[Counter[int]], place: _Place, merges: int) -> OperationCells:
     counts = ("operations", "slow", "wait_us", "slow_wait_us", *CLASSES, *(f"within_{n}" for n in WITHIN_MS), "split")
-    flattened = {name: [flat(one, merges) for one in those] for name, those in histograms.items()}
     return OperationCells(
         interval=_column(cells, "interval"),
         kind=_column(cells, "kind"),
@@ -86,9 +92,7 @@ def _operations(
         succeeded=[int(row["succeeded"]) for row in cells],
         **{name: _column(cells, name) for name in counts},
         parts_us=[[row[f"{name}_us"] for name in SPLIT] for row in cells],
-        wait=flattened["wait_bucket"],
-        total=flattened["total_bucket"],
-        without=flattened["without_bucket"],
+        wait=[packed(one, merges) for one in waits],
     )
 
 
@@ -128,16 +132,15 @@ def _errors(rows: Rows, place: _Place) -> ErrorCells:
     )
 
 
-def _requests(rows: Rows, totals: Iterable[Counter[int]], place: _Place, merges: int) -> RequestCells:
+def _requests(rows: Rows, totals: Iterable[Counter[int]], merges: int) -> RequestCells:
     return RequestCells(
         interval=_column(rows, "interval"),
         kind=_column(rows, "kind"),
-        leader=_brokers(rows, "broker_id", place),
         requests=_column(rows, "requests"),
         within_1=_column(rows, "within_1"),
         total_us=_column(rows, "total_us"),
         phases_us=[[row[f"{name}_us"] for name in PHASES] for row in rows],
-        total=[flat(one, merges) for one in totals],
+        total=[packed(one, merges) for one in totals],
     )
 
 

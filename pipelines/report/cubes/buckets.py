@@ -17,7 +17,7 @@ SHORTEST_MS = 0.01
 #: Largest error of a quantile in relation to it, as long as no buckets are merged.
 FINEST = 0.02
 #: Buckets of all histograms of a page; beyond it two neighbours at a time become one.
-ENTRIES_MAX = 1_500_000
+ENTRIES_MAX = 3_000_000
 #: Buckets of one histogram are merged at most so often: beyond it quantiles would say nothing.
 MERGES_MAX = 4
 
@@ -57,9 +57,16 @@ def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
     return MERGES_MAX
 
 
-def flat(histogram: Mapping[int, int], merges: int) -> list[int]:
-    """Bucket, count, bucket, count, ...: as small as JSON gets."""
+def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
+    """Counts of the buckets in order from bucket 0 on; a negative number passes over so many empty ones."""
     counts = Counter(histogram)
     for _ in range(merges):
         counts = merged(counts)
-    return [number for entry in sorted(counts.items()) for number in entry]
+    numbers: list[int] = []
+    following = 0
+    for bucket, count in sorted(counts.items()):
+        if bucket > following:
+            numbers.append(following - bucket)
+        numbers.append(count)
+        following = bucket + 1
+    return numbers

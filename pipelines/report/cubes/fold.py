@@ -9,6 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+#: A row per cell, and a histogram of each.
+Cells = tuple[list[dict[str, Any]], list[Counter[int]]]
+
 #: Aggregates are added up once so many rows of them have come together.
 _TOGETHER = 200_000
 
@@ -56,7 +59,7 @@ class Fold:
 
 
 def cells_of(
-    table: pa.Table, keys: Sequence[str], sums: Sequence[str], histograms: Sequence[str], weight: str
+    table: pa.Table | None, keys: Sequence[str], sums: Sequence[str], histograms: Sequence[str], weight: str
 ) -> tuple[list[dict[str, Any]], dict[str, list[Counter[int]]]]:
     """A row per key, in order, with its sums; and histograms: per key how much of each value of a column there is.
 
@@ -65,11 +68,14 @@ def cells_of(
         weight: column that says how much a row counts for.
     """
     order: list[tuple[str, str]] = [(name, "ascending") for name in keys]
+    if table is None:
+        return [], {name: [] for name in histograms}
     # Summing up is Arrow's: Python sees a row per key, and of the others a few numbers.
     cells = Fold(keys, sums)
     cells.add(table)
     summed = cells.result()
-    rows: list[dict[str, Any]] = [] if summed is None else summed.sort_by(order).to_pylist()
+    assert summed is not None
+    rows: list[dict[str, Any]] = summed.sort_by(order).to_pylist()
     places = {tuple(row[name] for name in keys): place for place, row in enumerate(rows)}
     found: dict[str, list[Counter[int]]] = {name: [Counter() for _ in rows] for name in histograms}
     columns = [table[name].to_pylist() for name in (*keys, weight, *histograms)]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.report.cubes.buckets import buckets_of
-from pipelines.report.cubes.fold import Fold, cells_of
+from pipelines.report.cubes.fold import Cells, Fold, cells_of
 from pipelines.report.cubes.intervals import Intervals
 from pipelines.report.figures import COORDINATOR, FETCH, PRODUCE, SPLIT, WITHIN_MS
 from pipelines.report.values import UNKNOWN_BROKER
@@ -32,7 +32,8 @@ ERRORS_MAX = 2000
 STORIES_MAX = 50
 
 _CELL = ("interval", "kind", "cluster_id", "broker_id", "replica", "succeeded")
-_HISTOGRAMS = ("wait_bucket", "total_bucket", "without_bucket")
+_TOTAL = ("interval", "kind", "cluster_id", "replica", "succeeded")
+_TOTALS = ("total_bucket", "without_bucket")
 _PARTS = tuple(f"{name}_us" for name in SPLIT)
 SUMS = (
     *("operations", "slow", "wait_us", "slow_wait_us", *CLASSES, *(f"within_{n}" for n in WITHIN_MS), "split", *_PARTS),
@@ -52,7 +53,8 @@ class OperationFold:
 
     intervals: Intervals
     slow_ms: int
-    _cells: Fold = field(default_factory=lambda: Fold((*_CELL, *_HISTOGRAMS), SUMS))
+    _cells: Fold = field(default_factory=lambda: Fold((*_CELL, "wait_bucket"), SUMS))
+    _totals: Fold = field(default_factory=lambda: Fold((*_TOTAL, *_TOTALS), ("operations",)))
     _slow: Fold = field(
         default_factory=lambda: Fold(_SLOW_KEYS, ("slow_wait_us", "operations"), ("wait_us",), SLOW_MAX)
     )
@@ -66,6 +68,7 @@ class OperationFold:
         seen = _derived(rows, self.intervals, self.slow_ms)
         self._cells.add(seen)
         appends = seen.filter(pc.not_equal(seen["kind"], FETCH))
+        self._totals.add(appends)
         slow = appends.filter(pc.equal(appends["slow"], 1))
         if slow.num_rows:
             self._slow.add(slow)
@@ -74,12 +77,15 @@ class OperationFold:
             self._errors.add(failed)
         self._worst = [_worst_of(pa.concat_tables([*self._worst, _ranked(appends)]))]
 
-    def cells(self) -> tuple[list[dict[str, Any]], dict[str, list[Counter[int]]]]:
-        """A row per cell, and its histograms by name."""
-        table = self._cells.result()
-        if table is None:
-            return [], {name: [] for name in _HISTOGRAMS}
-        return cells_of(table, _CELL, SUMS, _HISTOGRAMS, "operations")
+    def cells(self) -> Cells:
+        """A row per cell, and the histogram of its waits."""
+        rows, histograms = cells_of(self._cells.result(), _CELL, SUMS, ("wait_bucket",), "operations")
+        return rows, histograms["wait_bucket"]
+
+    def totals(self) -> tuple[list[dict[str, Any]], list[Counter[int]], list[Counter[int]]]:
+        """A row per awaited replica; histograms of arrival to completion, and of the same without the replica."""
+        rows, histograms = cells_of(self._totals.result(), _TOTAL, ("operations",), _TOTALS, "operations")
+        return rows, histograms["total_bucket"], histograms["without_bucket"]
 
     def slow(self) -> list[dict[str, Any]]:
         """Slow operations by partition and client, the worst first."""

@@ -32,8 +32,7 @@ class OperationCells(Part):
         wait_us, slow_wait_us: waiting time, and the part of it beyond ``slow_ms`` per operation.
         within_1, within_5, within_20: so near, in ms, to the predicted interval.
         split: operations whose wait could be split; ``parts_us`` are their parts, in the order of `SPLIT`.
-        wait, total, without: histograms of the wait, of arrival to completion, and of the same had the replica not been
-            waited for.
+        wait: histograms of the wait.
     """
 
     interval: list[int]
@@ -56,6 +55,19 @@ class OperationCells(Part):
     split: list[int]
     parts_us: list[list[int]]
     wait: list[list[int]]
+
+
+class TotalCells(Part):
+    """Acks=all operations of one interval, kind and awaited replica, whoever led.
+
+    Attributes:
+        total, without: histograms of arrival to completion, and of the same had the replica not been waited for.
+    """
+
+    interval: list[int]
+    kind: list[Text]
+    replica: list[int]
+    succeeded: list[int]
     total: list[list[int]]
     without: list[list[int]]
 
@@ -90,11 +102,10 @@ class ErrorCells(Part):
 
 
 class RequestCells(Part):
-    """Requests of one interval, kind and broker; ``phases_us`` in the order of `PHASES`."""
+    """Requests of one interval and kind; ``phases_us`` in the order of `PHASES`."""
 
     interval: list[int]
     kind: list[Text]
-    leader: list[int]
     requests: list[int]
     within_1: list[int]
     total_us: list[int]
@@ -132,6 +143,7 @@ class Cubes(Part):
     growth: float
     nodes: list[Node]
     operations: OperationCells
+    totals: TotalCells
     slow: SlowCells
     errors: ErrorCells
     requests: RequestCells

@@ -5,7 +5,6 @@ Kinds are those of `pipelines.report.queries.latency`; a test holds both against
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,19 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.report.cubes.buckets import buckets_of
-from pipelines.report.cubes.fold import Fold, cells_of
+from pipelines.report.cubes.fold import Cells, Fold, cells_of
 from pipelines.report.cubes.intervals import Intervals
 from pipelines.report.figures import COORDINATOR_APIS, PHASES
 
 COLUMNS = (
-    *("cluster_id", "broker_id", "arrival_time", "api", "client_id", "acks", "replica_id", "total_time_ms"),
+    *("arrival_time", "api", "client_id", "acks", "replica_id", "total_time_ms"),
     *PHASES.values(),
 )
 CLIENTS_MAX = 4000
 #: APIs that are only counted.
 OTHER = "other"
 
-_CELL = ("interval", "kind", "cluster_id", "broker_id")
+_CELL = ("interval", "kind")
 _PHASES = tuple(f"{name}_us" for name in PHASES)
 SUMS = ("requests", "within_1", "total_us", *_PHASES)
 
@@ -49,13 +48,10 @@ class RequestFold:
             self._cells.add(seen)
             self._clients.add(seen)
 
-    def cells(self) -> tuple[list[dict[str, Any]], list[Counter[int]]]:
-        """A row per interval, kind and broker, and the histogram of its totals."""
-        table = self._cells.result()
-        if table is None:
-            return [], []
-        cells, histograms = cells_of(table, _CELL, SUMS, ("bucket",), "requests")
-        return cells, histograms["bucket"]
+    def cells(self) -> Cells:
+        """A row per interval and kind, and the histogram of its totals."""
+        rows, histograms = cells_of(self._cells.result(), _CELL, SUMS, ("bucket",), "requests")
+        return rows, histograms["bucket"]
 
     def clients(self) -> list[dict[str, Any]]:
         """Requests by client and API, the most frequent first."""
@@ -84,7 +80,7 @@ def _derived(rows: pa.Table, intervals: Intervals) -> pa.Table:
         "total_us_max": _us(total),
         **{f"{name}_us": _us(rows[column]) for name, column in PHASES.items()},
     }
-    kept = {name: rows[name] for name in ("cluster_id", "broker_id", "client_id", "api")}
+    kept = {name: rows[name] for name in ("client_id", "api")}
     return pa.table({**kept, **columns})
 
 

@@ -21,10 +21,14 @@ const nodeName = (place) => brokerName(NODES[place].broker_id, NODES[place].clus
 // ---------------------------------------------------------------- histograms
 class Histogram {
   constructor() { this.counts = []; this.number = 0; }
-  add(flat, sign = 1) {
-    for (let at = 0; at < flat.length; at += 2) {
-      this.counts[flat[at]] = (this.counts[flat[at]] || 0) + sign * flat[at + 1];
-      this.number += sign * flat[at + 1];
+  // Counts from bucket 0 on; a negative number passes over so many empty ones.
+  add(packed) {
+    let bucket = 0;
+    for (const number of packed) {
+      if (number < 0) { bucket -= number; continue; }
+      this.counts[bucket] = (this.counts[bucket] || 0) + number;
+      this.number += number;
+      bucket++;
     }
     return this;
   }
@@ -90,16 +94,26 @@ function addCell(figures, at) {
     figures.wait_us += O.wait_us[at];
     figures.slow_wait_us += O.slow_wait_us[at];
     figures.wait.add(O.wait[at]);
-    figures.total.add(O.total[at]);
-    figures.without.add(O.without[at]);
   } else figures.with_error += O.operations[at];
-  figures.all.add(O.total[at]);
   figures.waits.add(O.wait[at]);
   figures.slow_all += O.slow[at];
   figures.slow_us_all += O.slow_wait_us[at];
   for (const name of ["within_1", "within_5", "within_20"]) figures[name] += O[name][at];
   figures.split += O.split[at];
   O.parts_us[at].forEach((part, place) => { figures.parts_us[place] += part; });
+}
+// Arrival to completion: told by replica, whoever led.
+function addTotals(range, kind, of) {
+  const T = CUBES.totals;
+  for (const at of rowsIn(T, range)) {
+    if (T.kind[at] !== kind) continue;
+    for (const figures of of(T, at)) {
+      figures.all.add(T.total[at]);
+      if (!T.succeeded[at]) continue;
+      figures.total.add(T.total[at]);
+      figures.without.add(T.without[at]);
+    }
+  }
 }
 // Of one kind: all together, by replica that was waited for, by leader and replica.
 function operationsOf(range, kind) {
@@ -116,6 +130,7 @@ function operationsOf(range, kind) {
       addCell(of(pairs, O.leader[at] + "," + O.replica[at]), at);
     }
   }
+  addTotals(range, kind, (T, at) => [whole, replicas.get(T.replica[at])].filter(Boolean));
   return { whole, replicas, pairs, leaders };
 }
 // Of all of it the report has exact quantiles.
@@ -152,6 +167,7 @@ function perInterval(kind, side) {
     if (!cells[O.interval[at]]) cells[O.interval[at]] = emptyFigures();
     addCell(cells[O.interval[at]], at);
   }
+  if (side === "all" && found.has(0)) addTotals(WHOLE, kind, (T, at) => [found.get(0)[T.interval[at]]].filter(Boolean));
   return found;
 }
 

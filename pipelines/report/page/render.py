@@ -23,7 +23,7 @@ from pipelines.report.page.first_screen import first_screen
 
 #: Findings of each severity on the page, and characters of all their lines; ``report.json`` has more.
 FINDINGS_MAX = 300
-EVIDENCE_CHARS_MAX = 3_000_000
+EVIDENCE_CHARS_MAX = 2_000_000
 LINE_CHARS_MAX = 2500
 INPUTS_MAX = 500
 

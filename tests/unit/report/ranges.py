@@ -21,8 +21,17 @@ class Sums:
     without: Counter[int] = field(default_factory=Counter)
 
 
-def pairs(flat: list[int]) -> dict[int, int]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+def unpacked(numbers: list[int]) -> dict[int, int]:
+    """Counts by bucket."""
+    counts = {}
+    bucket = 0
+    for number in numbers:
+        if number < 0:
+            bucket -= number
+        else:
+            counts[bucket] = number
+            bucket += 1
+    return counts
 
 
 def quantile(histogram: Counter[int], share: float, growth: float) -> float | None:
@@ -57,6 +66,12 @@ def operations(cubes: Cubes, kind: str, first: int, last: int) -> dict[Any, Sums
             keys = [None, cubes.nodes[cells.replica[at]].broker_id]
         for key in keys:
             add(found.setdefault(key, Sums()), cubes, at)
+    totals = cubes.totals
+    for at, interval in enumerate(totals.interval):
+        if first <= interval < last and totals.kind[at] == kind and totals.succeeded[at]:
+            for key in (None, cubes.nodes[totals.replica[at]].broker_id):
+                found[key].total.update(unpacked(totals.total[at]))
+                found[key].without.update(unpacked(totals.without[at]))
     return found
 
 
@@ -72,8 +87,7 @@ def add(sums: Sums, cubes: Cubes, at: int) -> None:
         return
     for name in ("slow", "wait_us", "slow_wait_us"):
         sums.counts[name] += getattr(cells, name)[at]
-    for name in ("wait", "total", "without"):
-        getattr(sums, name).update(pairs(getattr(cells, name)[at]))
+    sums.wait.update(unpacked(cells.wait[at]))
 
 
 def without(cubes: Cubes, of: dict[Any, Sums], broker_id: int) -> Counter[int]:

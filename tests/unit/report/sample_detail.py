@@ -24,6 +24,7 @@ from pipelines.report.cubes.parts import (
     OperationCells,
     RequestCells,
     SlowCells,
+    TotalCells,
 )
 from pipelines.report.detail import Cost, Detail, RuleText
 from pipelines.report.model import Report
@@ -63,9 +64,15 @@ def cubes(text: str = "orders", cluster_id: str = "c") -> Cubes:
             },
             split=[1] * len(cells),
             parts_us=[[1000, 2000, 3000, 4000, 5000, 0] for _ in cells],
-            wait=[[150, 1] if cell % 2 else [150, 10, 200, cell] for cell in cells],
-            total=[[151, 1] if cell % 2 else [151, 10, 201, cell] for cell in cells],
-            without=[[150, 1] if cell % 2 else [150, 10, 160, cell] for cell in cells],
+            wait=[[-150, 1] if cell % 2 else [-150, 10, -49, cell] for cell in cells],
+        ),
+        totals=TotalCells(
+            interval=[cell // 2 for cell in cells],
+            kind=["produce"] * len(cells),
+            replica=[1] * len(cells),
+            succeeded=[1 - cell % 2 for cell in cells],
+            total=[[-151, 1] if cell % 2 else [-151, 10, -49, cell] for cell in cells],
+            without=[[-150, 1] if cell % 2 else [-150, 10, -9, cell] for cell in cells],
         ),
         slow=SlowCells(
             interval=[3, 4],
@@ -93,12 +100,11 @@ def cubes(text: str = "orders", cluster_id: str = "c") -> Cubes:
         requests=RequestCells(
             interval=[3, 4],
             kind=["produce_acks_all", text],
-            leader=[0, 0],
             requests=[10, 1],
             within_1=[10, 1],
             total_us=[50_000, 3000],
             phases_us=[[1000] * 7, [100] * 7],
-            total=[[150, 10], [140, 1]],
+            total=[[-150, 10], [-140, 1]],
         ),
         clients=ClientCells(
             interval=[3, 4],

@@ -137,7 +137,7 @@ def test_requests_by_kind(made: Cubes) -> None:
     remote = 0
     for at, kind in enumerate(made.requests.kind):
         if kind == "produce_acks_all":
-            histogram.update(ranges.pairs(made.requests.total[at]))
+            histogram.update(ranges.unpacked(made.requests.total[at]))
             remote += made.requests.phases_us[at][2]
     assert remote == sum(round(row["remote_time_ms"] * 1000) for row in of_all)
     exact = quantile([row["total_time_ms"] for row in of_all], 0.99)
@@ -203,7 +203,7 @@ def test_nothing_at_all() -> None:
 )
 def test_a_quantile_is_as_near_as_is_said(durations: list[float], merges: int, share: float) -> None:
     histogram = Counter(buckets.buckets_of(pa.array(durations, pa.float64())).to_pylist())
-    shrunk = Counter(ranges.pairs(buckets.flat(histogram, merges)))
+    shrunk = Counter(ranges.unpacked(buckets.packed(histogram, merges)))
     ratio = buckets.growth(buckets.FINEST) ** (2**merges)
     read = ranges.quantile(shrunk, share, ratio)
     assert read == pytest.approx(quantile(durations, share), rel=buckets.accuracy_of(ratio) + 1e-9, abs=0.01)
