@@ -149,17 +149,18 @@ def restarts(of_node: Mapping[Node, Sequence[_Run]], isr: Rows) -> tuple[Restart
 
 def _restart(node: Node, before: _Run, run: _Run, following: int | None, changes: Rows) -> Restart:
     assert run.starting is not None
-    since = before.stopping or before.end or before.started or run.starting
     lost: set[tuple[str, int]] = set()
     back: dict[tuple[str, int], int] = {}
     for row in sorted(changes, key=lambda row: int(row["change_time"])):
         time, place = row["change_time"], (row["topic"], row["partition"])
         if following is not None and time >= following:
             break
-        if row["change"] == "shrink" and since - _LATE_US <= time:
+        if time < run.starting:
+            (lost.add if row["change"] == "shrink" else lost.discard)(place)
+        elif row["change"] == "shrink" and time < (run.started or run.starting) + _LATE_US:
             lost.add(place)
             back.pop(place, None)
-        elif row["change"] == "expand" and time >= run.starting:
+        elif row["change"] == "expand":
             # Where it led, its going was a move of the leader, and no line says that it left the ISR.
             lost.add(place)
             back.setdefault(place, time)

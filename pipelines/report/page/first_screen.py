@@ -160,7 +160,7 @@ def _outages(report: Report) -> Iterator[Item]:
         if windows:
             yield Item(f"{_partitions(windows)} {words}", _windows(windows), "moves")
     for restart in [restart for restart in cluster.restarts if restart.ending != "clean"][:2]:
-        gone = f" went at {_spoken(restart.down)[11:]}," if restart.down else ""
+        gone = f" was found gone at {_spoken(restart.down)[11:]}," if restart.down else ""
         if restart.isr_full:
             back = f"was back in all {count(restart.isr_lost)} ISRs at {_spoken(restart.isr_full)[11:]}"
         else:

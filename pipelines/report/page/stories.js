@@ -16,8 +16,8 @@ function lineBlock(line) {
 }
 function findingBlock(finding, severity, nested) {
   const words = severity === "violation" ? "violation" : severity === "open" ? "left open" : "observation";
-  return h("details", { class: "finding " + severity, id: nested ? null : anchor("finding", finding.finding_id), open: nested || null },
-    h("summary", null, h("span", { class: "tag " + severity }, words), " ", h("b", null, finding.rule_id), " ", placeOf(finding), finding.known_bug ? [", ", h("b", null, finding.known_bug)] : "", finding.time ? h("span", { class: "time" }, " " + when(finding.time)) : "", h("div", { class: "message" }, finding.message)),
+  return h("details", { class: "finding " + (nested ? "nested" : severity), id: nested ? null : anchor("finding", finding.finding_id), open: nested || null },
+    h("summary", null, h("span", { class: "tag " + (nested ? "" : severity) }, nested ? "follows" : words), " ", h("b", null, finding.rule_id), " ", placeOf(finding), finding.known_bug ? [", ", h("b", null, finding.known_bug)] : "", finding.time ? h("span", { class: "time" }, " " + when(finding.time)) : "", h("div", { class: "message" }, finding.message)),
     h("div", { class: "inside" },
       finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
       finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,

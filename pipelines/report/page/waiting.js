@@ -93,18 +93,24 @@ function drawClients(place, state) {
 function drawMoments(place, state) {
   const cells = CUBES ? perInterval(state.kind, "all").get(0) || [] : [];
   const moments = CLUSTER.events.filter((event) => /election|broker_starting|broker_shutting_down|broker_fenced|broker_failed/.test(event.kind) && inRange(state.range, event.time));
-  const reach = [10, 30], shown = moments.slice(0, 12);
+  const reach = [10, 30], at_once = new Map();
+  for (const event of moments) {
+    const zero = Math.floor((Date.parse(event.time) - TIME.start) / TIME.step);
+    if (!at_once.has(zero)) at_once.set(zero, []);
+    at_once.get(zero).push(event);
+  }
+  const groups = [...at_once], shown = groups.slice(0, 12);
   const inside = (at) => at >= 0 && at < TIME.number;
-  const top = Math.max(1, ...shown.flatMap((event) => { const zero = Math.floor((Date.parse(event.time) - TIME.start) / TIME.step); return window_of(zero, reach).filter(inside).map((at) => (cells[at] ? cells[at].waits.quantile(0.99) : 0)); }));
-  const small = (event) => {
-    const zero = Math.floor((Date.parse(event.time) - TIME.start) / TIME.step), width = 240, height = 54, wide = width / (reach[0] + reach[1] + 1);
+  const top = Math.max(1, ...shown.flatMap(([zero]) => window_of(zero, reach).filter(inside).map((at) => (cells[at] ? cells[at].waits.quantile(0.99) : 0))));
+  const small = ([zero, events]) => {
+    const width = 240, height = 54, wide = width / (reach[0] + reach[1] + 1);
     const values = window_of(zero, reach).map((at) => (inside(at) && cells[at] ? cells[at].waits.quantile(0.99) : null));
-    return h("figure", null, h("figcaption", null, when(event.time), " ", event.broker_id === null ? "" : ["broker ", brokerChip(event.broker_id, event.cluster_id), " "], event.detail),
+    return h("figure", null, h("figcaption", null, when(events[0].time), " ", events.slice(0, 3).map((event, at) => [at ? "; " : "", event.broker_id === null ? "" : ["broker ", brokerChip(event.broker_id, event.cluster_id), " "], event.detail]), events.length > 3 ? `; and ${events.length - 3} more` : ""),
       svg("svg", { width, height: height + 12, viewBox: `0 0 ${width} ${height + 12}`, role: "img", "aria-label": "p99 of the wait around it" },
         values.map((value, at) => (value === null ? null : svg("rect", { x: at * wide, width: Math.max(1, wide - 0.5), y: height - Math.max(1, (Math.log1p(value) / Math.log1p(top)) * height), height: Math.max(1, (Math.log1p(value) / Math.log1p(top)) * height), class: "bar " + (value > SLOW_MS ? "failed" : "") }, svg("title", null, `${ms(value)} ms`)))),
         svg("line", { x1: reach[0] * wide, x2: reach[0] * wide, y1: 0, y2: height, class: "zero" }), svg("text", { x: 0, y: height + 11, class: "led" }, `\u2212${(reach[0] * TIME.step) / 1000} s`), svg("text", { x: width, y: height + 11, class: "led", "text-anchor": "end" }, `+${(reach[1] * TIME.step) / 1000} s`)));
   };
   put(place, shown.length ? h("div", { class: "moments" }, shown.map(small)) : h("p", { class: "note" }, "No leader moved and no broker started or went in this range."),
-    h("p", { class: "note" }, `p99 of the wait of ${KINDS[state.kind]} per ${TIME ? TIME.step / 1000 : ""} s, errors included, around each move of leaders, start and end of a broker; heights are logarithmic, to ${ms(top)} ms; orange: beyond ${SLOW_MS} ms.`, moments.length > shown.length ? ` ${moments.length - shown.length} more moments are left out: choose a smaller range.` : ""));
+    h("p", { class: "note" }, `p99 of the wait of ${KINDS[state.kind]} per ${TIME ? TIME.step / 1000 : ""} s, errors included, around each move of leaders, start and end of a broker; heights are logarithmic, to ${ms(top)} ms; orange: beyond ${SLOW_MS} ms.`, groups.length > shown.length ? ` ${groups.length - shown.length} more moments are left out: choose a smaller range.` : ""));
 }
 const window_of = (zero, reach) => Array.from({ length: reach[0] + reach[1] + 1 }, (_, place) => zero - reach[0] + place);
