@@ -45,4 +45,4 @@ def test_a_day_of_a_busy_cluster(capsys: pytest.CaptureFixture[str]) -> None:
         size = f"{len(page) / MEGABYTE:.1f} MB, {cubes.intervals} intervals of {cubes.interval_s} s"
         print(f"\n{size}, within {cubes.accuracy:.0%}; open after {opened:.1f} s, a range after {chosen / 1000:.2f} s")
     # Three seconds where nothing else runs; a machine that does other things at the same time may take longer.
-    assert opened < 12
+    assert opened < 8

@@ -84,7 +84,9 @@ function emptyFigures() {
   for (const name of CLASSES) zero[name] = 0;
   return { ...zero, parts_us: [0, 0, 0, 0, 0, 0], wait: new Histogram(), total: new Histogram(), without: new Histogram(), all: new Histogram(), waits: new Histogram(), slow_all: 0, slow_us_all: 0 };
 }
-function addCell(figures, at) {
+const COUNTED = ["operations", "succeeded", "with_error", "slow", "wait_us", "slow_wait_us", "slow_all", "slow_us_all", "within_1", "within_5", "within_20", "split", ...CLASSES];
+// Charts look at the waits of all answers, tables at those without error.
+function addCell(figures, at, charted) {
   const O = CUBES.operations;
   figures.operations += O.operations[at];
   for (const name of CLASSES) figures[name] += O[name][at];
@@ -93,14 +95,19 @@ function addCell(figures, at) {
     figures.slow += O.slow[at];
     figures.wait_us += O.wait_us[at];
     figures.slow_wait_us += O.slow_wait_us[at];
-    figures.wait.add(O.wait[at]);
+    if (!charted) figures.wait.add(O.wait[at]);
   } else figures.with_error += O.operations[at];
-  figures.waits.add(O.wait[at]);
+  if (charted) figures.waits.add(O.wait[at]);
   figures.slow_all += O.slow[at];
   figures.slow_us_all += O.slow_wait_us[at];
   for (const name of ["within_1", "within_5", "within_20"]) figures[name] += O[name][at];
   figures.split += O.split[at];
   O.parts_us[at].forEach((part, place) => { figures.parts_us[place] += part; });
+}
+function addFigures(figures, other) {
+  for (const name of COUNTED) figures[name] += other[name];
+  other.parts_us.forEach((part, place) => { figures.parts_us[place] += part; });
+  figures.wait.merge(other.wait);
 }
 // Arrival to completion: told by replica, whoever led.
 function addTotals(range, kind, of) {
@@ -116,22 +123,30 @@ function addTotals(range, kind, of) {
   }
 }
 // Of one kind: all together, by replica that was waited for, by leader and replica.
+const REMEMBERED = new Map();
 function operationsOf(range, kind) {
-  const whole = emptyFigures(), replicas = new Map(), pairs = new Map(), leaders = new Map();
-  if (!CUBES) return { whole, replicas, pairs, leaders };
+  const key = kind + range.join("-");
+  if (!REMEMBERED.has(key)) {
+    if (REMEMBERED.size > 40) REMEMBERED.clear();
+    REMEMBERED.set(key, addedUp(range, kind));
+  }
+  return REMEMBERED.get(key);
+}
+function addedUp(range, kind) {
+  const whole = emptyFigures(), replicas = new Map(), pairs = new Map(), failed = emptyFigures();
+  if (!CUBES) return { whole, replicas, pairs };
   const O = CUBES.operations;
   const of = (map, key) => { if (!map.has(key)) map.set(key, emptyFigures()); return map.get(key); };
   for (const at of rowsIn(O, range)) {
-    if (O.kind[at] !== kind) continue;
-    addCell(whole, at);
-    addCell(of(leaders, O.leader[at]), at);
-    if (O.succeeded[at]) {
-      addCell(of(replicas, O.replica[at]), at);
-      addCell(of(pairs, O.leader[at] + "," + O.replica[at]), at);
-    }
+    if (O.kind[at] === kind) addCell(O.succeeded[at] ? of(pairs, O.leader[at] + "," + O.replica[at]) : failed, at, false);
+  }
+  addFigures(whole, failed);
+  for (const [pair, figures] of pairs) {
+    addFigures(whole, figures);
+    addFigures(of(replicas, Number(pair.split(",")[1])), figures);
   }
   addTotals(range, kind, (T, at) => [whole, replicas.get(T.replica[at])].filter(Boolean));
-  return { whole, replicas, pairs, leaders };
+  return { whole, replicas, pairs };
 }
 // Of all of it the report has exact quantiles.
 const EXACT_BLAME = { produce: DATA.blame, coordinator: DATA.blame_coordinator };
@@ -165,7 +180,7 @@ function perInterval(kind, side) {
     if (!found.has(row)) found.set(row, []);
     const cells = found.get(row);
     if (!cells[O.interval[at]]) cells[O.interval[at]] = emptyFigures();
-    addCell(cells[O.interval[at]], at);
+    addCell(cells[O.interval[at]], at, true);
   }
   if (side === "all" && found.has(0)) addTotals(WHOLE, kind, (T, at) => [found.get(0)[T.interval[at]]].filter(Boolean));
   return found;

@@ -74,7 +74,7 @@ function drawRestarts(place, state) {
   const took = (from, to) => (from && to ? Date.parse(to) - Date.parse(from) : null);
   put(place, table([
     column("broker", (row) => row.broker_id, (value, row) => brokerChip(value, row.cluster_id)), column("went", (row) => row.down, (value, row) => [when(value), h("div", { class: "was" }, endings[row.ending])]), column("starts", (row) => row.starting, when), column("runs", (row) => row.started, when),
-    number("down for", (row) => took(row.down, row.started), span), number("ISRs left", (row) => row.isr_lost), number("taken back", (row) => row.isr_back), column("in all of them", (row) => row.isr_full, when), number("from going to a full ISR", (row) => took(row.down || row.starting, row.isr_full), span),
+    number("down for", (row) => took(row.down, row.started), span), number("ISRs left", (row) => row.isr_lost), number("taken back", (row) => row.isr_back), column("in all of them", (row) => row.isr_full, when), number("from going to a full ISR", (row) => took(row.down || row.starting, row.isr_full), (value, row) => span(value) + (row.down || value === null ? "" : " from its start")),
     number("slow waiting for it, ms", (row) => paid(row).own_ms, ms, { hint: "Of produces, beyond " + SLOW_MS + " ms each, from its going to its being back" }), number("all slow waiting, ms", (row) => paid(row).all_ms, ms), number("produces with an error", (row) => paid(row).errors),
   ], { rows, wide: true, empty: "No broker came back in this range.", note: "Is it safe to restart the next broker? When the one before is back in all ISRs. Slow waiting is that of the intervals between, and includes what else went on then." }));
 }
