@@ -15,6 +15,8 @@ from pipelines.report.plain import count, ms, share
 from pipelines.report.summary import gaps
 from pipelines.report.tiers import DELAYED_OPERATIONS
 from pipelines.report.values import UNKNOWN_BROKER
+from schemas.gold import REPLICA_BLAME
+from schemas.views import table_alias
 
 #: Entries of each list.
 SHOWN_MAX = 6
@@ -237,8 +239,8 @@ def _next(report: Report) -> Iterator[Item]:
         yield Item(f"The worst {worst.interval_s} s ({what}), exactly:", f"highwater report {window}")
     for row in [row for row in report.blame if row.singled_out][:1]:
         query = (
-            "select interval_start, role, slow_operations, slow_wait_ms_total from gold.replica_blame "
-            f"where replica_id = {row.broker_id} and singled_out order by interval_start"
+            "select interval_start, role, slow_operations, slow_wait_ms_total from "
+            f"{table_alias(REPLICA_BLAME.full_name)} where replica_id = {row.broker_id} and singled_out order by interval_start"
         )
         yield Item(f"When broker {row.broker_id} stood out:", f'highwater sql "{query}"')
     if any(gap.rule_id == DELAYED_OPERATIONS for gap in report.coverage.not_checkable):

@@ -19,6 +19,7 @@ from pipelines.report.page.first_screen import anchor, first_screen
 from pipelines.report.page.render import FINDINGS_MAX, INPUTS_MAX, LINE_CHARS_MAX, embedded, page_data, render_html
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.summary import summary_text
+from schemas.gold import REPLICA_BLAME
 from tests.unit.report import hostile, sample, sample_detail
 
 SOURCES = {
@@ -190,6 +191,17 @@ def test_the_first_screen_says_the_worst_first_and_what_to_do() -> None:
     assert first.next[0].text == "highwater explain committed-data-lost"
     assert any("highwater report --from 2026-11-20T14:05:00Z" in item.text for item in first.next)
     assert [item.text for item in first.gaps] == ["cmd"]
+
+
+def test_the_query_on_the_first_screen_can_be_asked() -> None:
+    first = first_screen(sample_detail.detailed(sample.audited()))
+    (query,) = [item.text for item in first.next if item.text.startswith("highwater sql")]
+    found = re.fullmatch(
+        r'highwater sql "select (.+) from (\w+) where replica_id = 2 and singled_out order by (\w+)"', query
+    )
+    assert found
+    assert found[2] == "gold_replica_blame"
+    assert {*found[1].split(", "), found[3]} <= set(REPLICA_BLAME.column_names)
 
 
 def test_the_first_screen_of_nothing() -> None:
