@@ -240,7 +240,8 @@ def _next(report: Report) -> Iterator[Item]:
     for row in [row for row in report.blame if row.singled_out][:1]:
         query = (
             "select interval_start, role, slow_operations, slow_wait_ms_total from "
-            f"{table_alias(REPLICA_BLAME.full_name)} where replica_id = {row.broker_id} and singled_out order by interval_start"
+            f"{table_alias(REPLICA_BLAME.full_name)} where replica_id = {row.broker_id} and singled_out "
+            "order by interval_start"
         )
         yield Item(f"When broker {row.broker_id} stood out:", f'highwater sql "{query}"')
     if any(gap.rule_id == DELAYED_OPERATIONS for gap in report.coverage.not_checkable):
