@@ -20,6 +20,7 @@ STAMPS := $(VENV)/stamps
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
+.PHONY: test-browser
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -28,6 +29,7 @@ help:
 	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, more losses of lines"
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
+	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
 	@echo "make cluster KAFKA=3.6.2 [SCENARIO=matrix] [RUN='--mode zookeeper']"
 	@echo "                        runs that release with faults, audits its logs, compares; docs/testbed.md"
@@ -94,6 +96,10 @@ test-e2e: setup
 
 test-corpora: setup
 	$(BIN)/python -m pytest -m long --durations=10 tests/unit tests/spark
+
+# Needs Chromium and ChromeDriver, of the same version; no package of Python's.
+test-browser: setup
+	$(BIN)/python -m pytest tests/browser
 
 test-crash: setup
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash tests/crash

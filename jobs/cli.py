@@ -72,7 +72,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=_PLACE,
         default="./highwater-report",
         show_default=True,
-        help="Folder for report.json and report.md.",
+        help="Folder for report.json, report.md and report.html.",
     ),
     "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
     "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),

@@ -30,11 +30,13 @@ from pipelines.machine_faults import machine_faults
 from pipelines.quality.quarantine import custody, quarantined
 from pipelines.quality.stage import check
 from pipelines.report.collect import collect_report
+from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.summary import summary_text
 from pipelines.report.write import make_report_folder, write_report
 from pipelines.session import build_session, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
+from pipelines.threads import concurrently
 from schemas import bronze
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
@@ -73,7 +75,7 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
         if run.config.quality.enabled:
             check_quality(run, lake)
         run_id = _replay(run, lake)
-        report = _report(run, lake, run_id, problems)
+        report = _report(run, lake, run_id, problems, started)
         _note_run(lake, run, report, run_id, started)
     return OF_VERDICT[report.verdict]
 
@@ -103,9 +105,10 @@ def replay(run: Run) -> ExitCode:
 
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
+    started = datetime.now(UTC)
     make_report_folder(run.out)
     with lake_of(run) as lake:
-        made = _report(run, lake, _run_id(run, lake), ())
+        made = _report(run, lake, _run_id(run, lake), (), started)
     return OF_VERDICT[made.verdict]
 
 
@@ -218,9 +221,16 @@ def _replay(run: Run, lake: Lake) -> str:
     return run_id
 
 
-def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
+def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime) -> Report:
     with run.console.stage("report"):
-        made = _collect(run, lake, run_id, problems)
+        # Beside each other: while a query is planned, a core has nothing to do.
+        collected, detail = concurrently(
+            [
+                lambda: _collect(run, lake, run_id, problems),
+                lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started),
+            ]
+        )
+        made: Report = collected.model_copy(update={"detail": detail})
         files = write_report(made, run.out)
     run.console.result(summary_text(made))
     run.console.note("wrote " + ", ".join(str(path) for path in files))

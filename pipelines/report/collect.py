@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -61,7 +61,7 @@ def collect_report(
 
     if not lake.exists(LOG_FILES):
         raise InputError(lake.root, f"holds no table {LOG_FILES.full_name}", "ingest and parse logs into it first")
-    bounds = small.Bounds(_micros(since), _micros(until))
+    bounds = small.bounds(since, until)
     operations = queries.arrived(queries.operations(table(DELAYED_OPERATIONS), config.latency.slow_ms), bounds)
     latency = queries.latency(queries.arrived(table(REQUEST_PHASES), bounds))
     groups, latencies, held = concurrently(
@@ -140,13 +140,6 @@ def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Row
             spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
 
     return collect
-
-
-def _micros(time: datetime | None) -> int | None:
-    if time is None:
-        return None
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def _most_blamed(groups: Rows) -> list[Node]:

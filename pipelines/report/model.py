@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import Field
+
+from pipelines.report.detail import Detail
 from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind
 from pipelines.report.values import Count, Instant, Part, Share, Text
 
@@ -203,6 +206,7 @@ class Report(Part):
         slow_ms: *(extra)* what counts as slow in ``blame`` and ``timeline``.
         notes: *(extra)* what is left out, and how figures are meant.
         problems: *(extra)* input problems, one message each.
+        detail: what only the page shows; not in ``report.json``.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -226,3 +230,4 @@ class Report(Part):
     provenance: Provenance
     notes: tuple[Text, ...]
     problems: tuple[Text, ...]
+    detail: Detail | None = Field(default=None, exclude=True, repr=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -67,6 +68,18 @@ class Bounds:
     def hold(self, time_us: int | None) -> bool:
         """Whether a time is in the window; what has no time may well be of it."""
         return time_us is None or self.overlap(time_us, time_us + 1)
+
+
+def bounds(since: datetime | None, until: datetime | None) -> Bounds:
+    """The window between two times; one without a zone is UTC."""
+    return Bounds(_micros(since), _micros(until))
+
+
+def _micros(time: datetime | None) -> int | None:
+    if time is None:
+        return None
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def plain_rows(table: pa.Table) -> Rows:

@@ -49,7 +49,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     coverage = report.coverage
     yield f"coverage: {count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
-    yield from _list("cannot be shown: ", list(_gaps(coverage)))
+    yield from _list("cannot be shown: ", [f"{what}: {needs}" for what, needs in gaps(coverage)])
     yield from _list("input: ", report.problems)
     yield from _correctness(report)
     yield ""
@@ -64,17 +64,17 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _blame(report)
 
 
-def _gaps(coverage: Coverage) -> Iterator[str]:
+def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
     """What cannot be shown, and the remedy; rules that have the same remedy together."""
     rules: dict[str, list[str]] = defaultdict(list)
     for gap in coverage.not_checkable:
         if gap.rule_id == DELAYED_OPERATIONS:
-            yield f"{gap.reason}: {gap.needs}"
+            yield gap.reason, gap.needs
         else:
             rules[gap.needs].append(gap.rule_id)
     for needs, rule_ids in rules.items():
         more = f" and {len(rule_ids) - SHOWN_MAX} more rules" if len(rule_ids) > SHOWN_MAX else ""
-        yield f"{', '.join(rule_ids[:SHOWN_MAX])}{more}: {needs}"
+        yield f"{', '.join(rule_ids[:SHOWN_MAX])}{more}", needs
 
 
 # ------------------------------------------------------------------ correctness

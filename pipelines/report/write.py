@@ -12,10 +12,12 @@ import orjson
 
 from pipelines.errors import InputError
 from pipelines.report.model import Report
+from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
+HTML_NAME = "report.html"
 
 
 def render_json(report: Report) -> bytes:
@@ -24,7 +26,7 @@ def render_json(report: Report) -> bytes:
 
 
 def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
-    """Write ``report.json`` and ``report.md`` into a folder, which is made if it is not there.
+    """Write ``report.json``, ``report.md`` and ``report.html`` into a folder, which is made if it is not there.
 
     All is rendered before anything is written; a file that was there stays until its successor is complete.
 
@@ -34,7 +36,11 @@ def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
     Raises:
         InputError: the folder cannot be made or written.
     """
-    contents = {JSON_NAME: render_json(report), MARKDOWN_NAME: render_markdown(report).encode()}
+    contents = {
+        JSON_NAME: render_json(report),
+        MARKDOWN_NAME: render_markdown(report).encode(),
+        HTML_NAME: render_html(report).encode(),
+    }
     with _cannot_hold(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)
         return tuple(_replace(out_dir / name, content) for name, content in contents.items())

@@ -15,6 +15,7 @@ from pipelines.config import Config, load_config
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.report.collect import collect_report
+from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
 from pipelines.rules.registry import RULES
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
@@ -22,6 +23,7 @@ from schemas.bronze import LOG_FILES
 from schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
+from tests.unit.report import ranges
 from tests.unit.report.rows import (
     START,
     Row,
@@ -441,3 +443,54 @@ def test_the_same_rows_in_more_files_give_the_same_report(
     for report in (once, again):
         del report["provenance"]["delta_versions"]
     assert again == once
+
+
+def test_a_range_of_the_page_has_the_figures_of_a_report_of_that_window(
+    busy: Lake, config: Config, reports: dict[str, Report]
+) -> None:
+    detail = collect_detail(busy, config, None, None, None)
+    cubes = detail.cubes
+    assert cubes is not None
+    since, until = WINDOWS["half a minute"]
+    assert since is not None
+    assert until is not None
+    start_s = int(START.timestamp()) - cubes.start_s
+    first, last = ((start_s + ms // 1000) // cubes.interval_s for ms in (since, until))
+    report = reports["half a minute"]
+    for kind, operations, blamed in (
+        ("produce", report.operations.produce, report.blame),
+        ("coordinator", report.operations.coordinator, report.blame_coordinator),
+    ):
+        found = ranges.operations(cubes, kind, first, last)
+        counts = found[None].counts
+        for name in ("observed", "with_error", *CLASSES):
+            assert counts[name] == getattr(operations, name), (kind, name)
+        for n in (1, 5, 20):
+            assert counts[f"within_{n}"] / operations.succeeded == pytest.approx(operations.within_ms[str(n)], abs=1e-6)
+        assert found.keys() - {None} == {row.broker_id for row in blamed}
+        all_slow = counts["slow_wait_us"]
+        for row in blamed:
+            own = found[row.broker_id]
+            assert sum(own.wait.values()) == row.operations
+            assert own.counts["slow"] == row.operations_slow
+            assert own.counts["wait_us"] / 1000 == pytest.approx(row.wait_ms_total, abs=0.001)
+            assert own.counts["slow_wait_us"] / all_slow == pytest.approx(row.share, abs=1e-6)
+            read = [
+                ranges.quantile(own.wait, 0.99, cubes.growth),
+                ranges.quantile(found[None].total, 0.99, cubes.growth),
+            ]
+            exact = [row.wait_ms_p99, row.p99_ms_actual]
+            if row.broker_id >= 0:
+                read.append(ranges.quantile(ranges.without(cubes, found, row.broker_id), 0.99, cubes.growth))
+                exact.append(row.p99_ms_without)
+            assert read == [pytest.approx(value, rel=cubes.accuracy + 0.001, abs=0.02) for value in exact]
+
+
+def test_what_only_the_page_shows_costs_no_query(busy: Lake, config: Config) -> None:
+    tracker = busy.spark.sparkContext.statusTracker()
+    busy.spark.sparkContext.setJobGroup("detail", "detail")
+    try:
+        collect_detail(busy, config, None, None, None)
+        assert list(tracker.getJobIdsForGroup("detail")) == []
+    finally:
+        busy.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]

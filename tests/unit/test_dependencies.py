@@ -37,6 +37,7 @@ SPARK_SHELLS = {
     "pipelines.replay.timeline",
     "pipelines.replay.window",
     "pipelines.report.collect",
+    "pipelines.report.collect_detail",
     "pipelines.report.queries",
     "pipelines.rules.audit_stage",
     "pipelines.rules.evidence_stage",

@@ -5,12 +5,18 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
+
+from pipelines.report.cubes.parts import Cubes
 from pipelines.rules.registry import BY_ID
+from schemas.gold import CLASSES
 from tests.crash.lakes import digest, tables
 from tests.spark.audits.conftest import Verb
+from tests.unit.report import ranges
 from tests.verbs import SLICE, Ended
 
 Audited = tuple[Path, Ended]
@@ -141,6 +147,35 @@ def test_a_window_restricts_what_is_reported(audited_slice: Audited, verb: Verb)
     assert quiet.code == 0, quiet.err
     observed = quiet.report["operations"]["produce"]["observed"]
     assert 0 < observed < first.report["operations"]["produce"]["observed"]
+    cubes = Cubes.model_validate(page_data(first)["detail"]["cubes"])
+    start = (int(datetime.fromisoformat(f"{bounds[0]}Z").timestamp()) - cubes.start_s) // cubes.interval_s
+    counts = ranges.operations(cubes, "produce", start, start + 4 // cubes.interval_s)[None].counts
+    assert {name: counts[name] for name in ("observed", "with_error", *CLASSES)} == {
+        name: quiet.report["operations"]["produce"][name] for name in ("observed", "with_error", *CLASSES)
+    }
+
+
+def page_data(ended: Ended) -> dict[str, Any]:
+    """What the page's scripts are given."""
+    page = (ended.report_dir / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    data: dict[str, Any] = orjson.loads(found[1])
+    return data
+
+
+def test_the_page_tells_what_happened(audited_slice: Audited):
+    _, ended = audited_slice
+    assert (ended.report_dir / "report.html").stat().st_size < 3_000_000
+    cluster = page_data(ended)["detail"]["cluster"]
+    (restart,) = cluster["restarts"]
+    assert (restart["broker_id"], restart["ending"]) == (2, "found_gone")
+    assert restart["isr_lost"] == restart["isr_back"] > 0
+    assert {row["state"] for row in cluster["unavailable"]} == {"under_min_isr"}
+    longest = max(cluster["stories"], key=lambda story: story["wait_ms"])
+    assert longest["closing_replica"] == 2
+    assert '"correlationId":' in longest["steps"][-1]["text"] or '"correlationId":' in longest["steps"][-2]["text"]
+    assert all(any(step["text"] for step in story["steps"]) for story in cluster["stories"])
 
 
 def test_tables_lists_the_lake(audited_slice: Audited, verb: Verb):

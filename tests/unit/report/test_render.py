@@ -328,8 +328,8 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     first = write_report(sample.report(), out)
     write_report(sample.report(verdict="violated"), out)
-    assert [path.name for path in first] == ["report.json", "report.md"]
-    assert sorted(path.name for path in out.iterdir()) == ["report.json", "report.md"]
+    assert [path.name for path in first] == ["report.json", "report.md", "report.html"]
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json", "report.md"]
     assert orjson.loads((out / "report.json").read_bytes())["verdict"] == "violated"
     assert (out / "report.json").stat().st_mode & 0o400
 

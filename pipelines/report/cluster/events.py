@@ -1,0 +1,209 @@
+"""Events, windows and fail-overs. Pure; times in rows are microseconds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipelines.report.cluster.parts import Event, Failover, Leaders, Unavailable
+from pipelines.report.plain import count
+from pipelines.report.tiers import Node
+from pipelines.report.values import UNKNOWN_BROKER, iso_utc
+
+Rows = Sequence[Mapping[str, Any]]
+
+EVENTS_MAX = 1500
+UNAVAILABLE_MAX = 1000
+FAILOVERS_MAX = 500
+#: Partitions that an event names.
+NAMED_MAX = 12
+#: Changes of the number of leaders that are shown of a broker.
+STEPS_MAX = 1000
+
+#: Lines of a broker's life that are events, and what they say.
+_LIFE = {
+    "starting": "starts",
+    "started": "started",
+    "shutting_down": "shuts down",
+    "shut_down": "has shut down",
+    "fatal": "fatal error",
+    "log_dir_failure": "a log directory failed",
+    "zookeeper_expired": "its ZooKeeper session expired",
+}
+_CONTROLLER = {
+    "controller_elected": "is the active controller",
+    "controller_resigned": "resigned as controller",
+    "broker_fenced": "fenced by the controller",
+    "broker_failed": "found dead by the controller",
+}
+
+#: Time, kind, cluster, broker, partition, words.
+_Raw = tuple[int, str, str, int | None, str | None, str]
+
+
+def events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tuple[tuple[Event, ...], int]:
+    """Events in order of time, those alike within a second as one; and how many are left out."""
+    raw = [*_life(lifecycle), *_controllers(controller), *_isr(isr), *_elections(failovers)]
+    alike: dict[tuple[Any, ...], list[_Raw]] = defaultdict(list)
+    for one in sorted(raw, key=lambda one: (one[0], one[1], one[2], str(one[3]), one[4] or "")):
+        time, kind, cluster_id, broker_id, _, words = one
+        alike[time // 1_000_000, kind, cluster_id, broker_id, words].append(one)
+    found = [_event(those) for those in alike.values()]
+    # What happens rarely is worth more than what happens all the time.
+    number = {kind: sum(event.kind == kind for event in found) for kind in {event.kind for event in found}}
+    kept = sorted(found, key=lambda event: (number[event.kind], event.time))[:EVENTS_MAX]
+    return tuple(sorted(kept, key=lambda event: event.time)), len(found) - len(kept)
+
+
+def _event(those: Sequence[_Raw]) -> Event:
+    time, kind, cluster_id, broker_id, _, words = those[0]
+    partitions = list(dict.fromkeys(one[4] for one in those if one[4] is not None))
+    # Several brokers log that a controller was elected, or a broker fenced: it happened once.
+    number = len(partitions) or 1
+    return Event(
+        time=iso_utc(time),
+        kind=kind,
+        cluster_id=cluster_id,
+        broker_id=broker_id,
+        count=number,
+        partitions=tuple(partitions[:NAMED_MAX]),
+        detail=f"{words}: {count(number)} partitions" if number > 1 else words,
+    )
+
+
+def _life(rows: Rows) -> Iterable[_Raw]:
+    for row in rows:
+        if row["event"] in _LIFE:
+            yield row["time"], f"broker_{row['event']}", _cluster(row), row["broker_id"], None, _LIFE[row["event"]]
+
+
+def _controllers(rows: Rows) -> Iterable[_Raw]:
+    for row in rows:
+        if row["event"] in _CONTROLLER:
+            subjects = [row["subject_broker_id"], *(row["brokers"] or ())]
+            for broker_id in dict.fromkeys(subject for subject in subjects if subject is not None):
+                yield row["time"], row["event"], _cluster(row), broker_id, None, _CONTROLLER[row["event"]]
+
+
+def _isr(rows: Rows) -> Iterable[_Raw]:
+    for row in rows:
+        if row["change"] in ("shrink", "expand"):
+            words = f"left an ISR ({row['made_by']})" if row["change"] == "shrink" else "came back into an ISR"
+            yield row["change_time"], f"isr_{row['change']}", row["cluster_id"], row["replica_id"], _place(row), words
+
+
+def _elections(rows: Rows) -> Iterable[_Raw]:
+    for row in rows:
+        time = row["elected_time"] or row["taken_up_time"]
+        if time is not None and row["new_leader"] is not None:
+            unclean = row["strategy"] == "unclean"
+            words = f"elected leader ({row['strategy'] or row['reason'] or 'unknown'})"
+            kind = "unclean_election" if unclean else "election"
+            yield time, kind, row["cluster_id"], row["new_leader"], _place(row), words
+
+
+def _cluster(row: Mapping[str, Any]) -> str:
+    return row["cluster_id"] or "unknown"
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    return f"{row['topic']}-{row['partition']}"
+
+
+def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
+    """Windows, the longest first; and how many are left out."""
+
+    def longest(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        endless = row["ended_time"] is None
+        return (not endless, -(row["duration_ms"] or 0.0), row["started_time"], row["topic"], row["partition"])
+
+    shown = sorted(rows, key=longest)[:UNAVAILABLE_MAX]
+    return tuple(
+        Unavailable(
+            state=row["state"],
+            cluster_id=row["cluster_id"],
+            topic=row["topic"],
+            partition=row["partition"],
+            start=iso_utc(row["started_time"]),
+            end=_iso(row["ended_time"]),
+            duration_ms=row["duration_ms"],
+            isr=tuple(row["isr"] or ()),
+            min_insync_replicas=row["min_insync_replicas"],
+            produces_refused=row["produces_refused"],
+        )
+        for row in shown
+    ), len(rows) - len(shown)
+
+
+def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
+    """Fail-overs, the slowest first; and how many are left out."""
+
+    def slowest(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        took = row["detected_to_serving_ms"] or row["detected_to_taken_up_ms"] or 0.0
+        return (row["outcome"] == "completed", -took, row["topic"], row["partition"], row["sequence"])
+
+    timed = [
+        (row, row["detected_time"] or row["elected_time"] or row["taken_up_time"]) for row in sorted(rows, key=slowest)
+    ]
+    known = [(row, time) for row, time in timed if time is not None]
+    return tuple(
+        Failover(
+            cluster_id=row["cluster_id"],
+            topic=row["topic"],
+            partition=row["partition"],
+            time=iso_utc(time),
+            reason=row["reason"] or "unknown",
+            strategy=row["strategy"],
+            old_leader=row["old_leader"],
+            new_leader=row["new_leader"],
+            outcome=row["outcome"],
+            to_taken_up_ms=row["detected_to_taken_up_ms"],
+            to_serving_ms=row["detected_to_serving_ms"],
+            approximate=bool(row["approximate"]),
+        )
+        for row, time in known[:FAILOVERS_MAX]
+    ), len(rows) - len(known[:FAILOVERS_MAX])
+
+
+def leaders(rows: Rows) -> tuple[Leaders, ...]:
+    """How many partitions each broker led, as lines of any role tell leaders, epoch by epoch."""
+    leads: dict[tuple[str, str, int], tuple[int, int]] = {}
+    numbers: dict[Node, int] = defaultdict(int)
+    steps: dict[Node, dict[int, int]] = defaultdict(dict)
+    for row in sorted(
+        rows, key=lambda row: (int(row["time"]), row["topic"], row["partition"], row["leader_epoch"] or -1)
+    ):
+        leader, epoch = row["leader"], row["leader_epoch"]
+        if leader is None or epoch is None:
+            continue
+        cluster_id = _cluster(row)
+        key = (cluster_id, row["topic"], row["partition"])
+        before = leads.get(key)
+        if before is not None and (epoch <= before[0] or before[1] == leader):
+            leads[key] = (max(epoch, before[0]), before[1])
+            continue
+        leads[key] = (epoch, leader)
+        for broker_id, change in ((before[1] if before else UNKNOWN_BROKER, -1), (leader, 1)):
+            if broker_id != UNKNOWN_BROKER:
+                numbers[cluster_id, broker_id] += change
+                # Of many within a second the last.
+                steps[cluster_id, broker_id][row["time"] // 1_000_000] = numbers[cluster_id, broker_id]
+    return tuple(
+        Leaders(
+            cluster_id=node[0],
+            broker_id=node[1],
+            steps=tuple((iso_utc(second * 1_000_000), number) for second, number in _thinned(list(those.items()))),
+        )
+        for node, those in sorted(steps.items())
+    )
+
+
+def _thinned(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """At most `STEPS_MAX`, the last one always."""
+    every = len(steps) // STEPS_MAX + 1
+    return steps[::-1][::every][::-1]
+
+
+def _iso(time_us: int | None) -> str | None:
+    return None if time_us is None else iso_utc(time_us)

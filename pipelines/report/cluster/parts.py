@@ -1,0 +1,188 @@
+"""What happened to the cluster, as parts of the report. Lists have hard limits, and say what they leave out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pipelines.report.values import Count, Instant, Part, Text
+
+
+class Life(Part):
+    """A stretch of a broker's life.
+
+    Attributes:
+        state: ``up``; ``starting``; ``stopping``; ``down``: after it logged its end, or a controller found it gone.
+        start, end: null: the first or the last of the logs.
+    """
+
+    cluster_id: Text
+    broker_id: int
+    state: Literal["up", "starting", "stopping", "down"]
+    start: Instant | None
+    end: Instant | None
+
+
+class Event(Part):
+    """Something that happened, or several alike to one broker within a second.
+
+    Attributes:
+        kind: what happened.
+        broker_id: to whom; of a change of an ISR the replica that left it or came back; of an election the new leader.
+        count: how many alike.
+        partitions: of which partitions, the first few.
+        detail: in words.
+    """
+
+    time: Instant
+    kind: Text
+    cluster_id: Text
+    broker_id: int | None
+    count: Count
+    partitions: tuple[Text, ...]
+    detail: Text
+
+
+class Unavailable(Part):
+    """A window in which a partition had no leader, or fewer in-sync replicas than min.insync.replicas."""
+
+    state: Literal["offline", "under_min_isr"]
+    cluster_id: Text
+    topic: Text
+    partition: int
+    start: Instant
+    end: Instant | None
+    duration_ms: float | None
+    isr: tuple[int, ...]
+    min_insync_replicas: int | None
+    produces_refused: Count | None
+
+
+class Failover(Part):
+    """A partition that lost its leader, or had it moved: from that to the first request that the new one answered."""
+
+    cluster_id: Text
+    topic: Text
+    partition: int
+    time: Instant
+    reason: Text
+    strategy: Text | None
+    old_leader: int | None
+    new_leader: int | None
+    outcome: Text
+    to_taken_up_ms: float | None
+    to_serving_ms: float | None
+    approximate: bool
+
+
+class Restart(Part):
+    """A broker that went and came back.
+
+    Attributes:
+        ending: clean: it logged its shutdown; found_gone: a controller noticed; unknown.
+        down: when that was; null: no line tells.
+        started: it said that it runs; null: not in these logs.
+        isr_lost: partitions whose ISR it left meanwhile; ``isr_back`` of them took it back in these logs.
+        isr_full: the last of them did; null: not all did.
+    """
+
+    cluster_id: Text
+    broker_id: int
+    ending: Literal["clean", "found_gone", "unknown"]
+    down: Instant | None
+    starting: Instant
+    started: Instant | None
+    isr_lost: Count
+    isr_back: Count
+    isr_full: Instant | None
+
+
+class Setting(Part):
+    """A setting that brokers have differently: brokers by value; ``by_nature``: it is each broker's own."""
+
+    key: Text
+    by_nature: bool
+    values: tuple[tuple[Text | None, tuple[int, ...]], ...]
+
+
+class Leaders(Part):
+    """How many partitions a broker led, from each of these times on."""
+
+    cluster_id: Text
+    broker_id: int
+    steps: tuple[tuple[Instant, Count], ...]
+
+
+class Step(Part):
+    """A step of a request's story, with its line where there is one."""
+
+    time: Instant
+    what: Text
+    file: Text | None = None
+    line_no: int | None = None
+    byte_offset: int | None = None
+    text: Text | None = None
+
+
+class StoryPart(Part):
+    """What a produce asked of one partition."""
+
+    topic: Text
+    partition: int
+    leader_epoch: int | None
+    base_offset: int | None
+    required_offset: int | None
+    error_code: int | None
+    cause: Text
+    closing_replica: int | None
+    isr: tuple[int, ...]
+    missing: Text | None
+
+
+class Story(Part):
+    """One request: what it asked, what it waited for, who answered when.
+
+    Attributes:
+        request_id: its key in ``gold.delayed_operations``.
+        parts_ms: of its wait, by the names of `pipelines.report.figures.SPLIT`.
+    """
+
+    request_id: Text
+    kind: Text
+    api: Text
+    cluster_id: Text
+    broker_id: int
+    client_id: Text | None
+    connection: Text | None
+    correlation_id: int | None
+    arrival: Instant
+    wait_ms: float
+    residual_ms: float | None
+    succeeded: bool
+    error_codes: tuple[int, ...]
+    operation_class: Text
+    class_reason: Text | None
+    known_bug: Text | None
+    cause: Text
+    closing_partition: Text | None
+    closing_replica: int | None
+    closing_role: Text | None
+    parts_ms: dict[Text, float]
+    partitions: tuple[StoryPart, ...]
+    partitions_left_out: Count
+    steps: tuple[Step, ...]
+
+
+class Cluster(Part):
+    """All of it; ``left_out``: rows that are too many for the page, by the name of their list."""
+
+    lives: tuple[Life, ...] = ()
+    leaders: tuple[Leaders, ...] = ()
+    events: tuple[Event, ...] = ()
+    unavailable: tuple[Unavailable, ...] = ()
+    failovers: tuple[Failover, ...] = ()
+    restarts: tuple[Restart, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    stories: tuple[Story, ...] = ()
+    left_out: dict[Text, Count] = Field(default_factory=dict)

@@ -1,0 +1,44 @@
+"""Settings that brokers have differently. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipelines.report.cluster.parts import Setting
+
+SETTINGS_MAX = 200
+#: Each broker has its own.
+_OWN = frozenset(
+    {
+        *("broker.id", "node.id", "listeners", "advertised.listeners", "advertised.host.name", "advertised.port"),
+        *("log.dir", "log.dirs", "metadata.log.dir", "host.name", "port", "broker.rack", "controller.listener.names"),
+        *("ssl.keystore.location", "ssl.truststore.location", "early.start.listeners"),
+    }
+)
+
+
+def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...], int]:
+    """Keys with more than one value among the brokers that logged them at their last start; and how many are left out.
+
+    Args:
+        configs: the last value of each key per broker, as `pipelines.report.small_tables.configs` gives them.
+    """
+    values: dict[str, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(configs, key=lambda row: (row["key"], row["broker_id"] if row["broker_id"] is not None else -1)):
+        if row["broker_id"] is not None:
+            values[row["key"]][row["value"]].append(row["broker_id"])
+    found = [
+        Setting(
+            key=key,
+            by_nature=key in _OWN,
+            values=tuple(
+                (value, tuple(brokers)) for value, brokers in sorted(those.items(), key=lambda item: -len(item[1]))
+            ),
+        )
+        for key, those in sorted(values.items())
+        if len(those) > 1
+    ]
+    ordered = sorted(found, key=lambda setting: setting.by_nature)
+    return tuple(ordered[:SETTINGS_MAX]), max(0, len(ordered) - SETTINGS_MAX)

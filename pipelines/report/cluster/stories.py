@@ -1,0 +1,246 @@
+"""Stories of single requests: what one waited for, who answered when, with the lines that say so. Pure.
+
+Rows are those of the tables; their times are microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.replay.purgatory.errors import Error
+from pipelines.report.cluster.parts import Step, Story, StoryPart
+from pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
+from pipelines.report.values import iso_utc
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+#: Partitions of a request that its story names.
+PARTITIONS_MAX = 20
+#: Characters of a line.
+TEXT_MAX = 2500
+#: Fetches are looked for so long before the wait began.
+BEFORE_US = 2_000_000
+#: And so long after it ended.
+AFTER_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class StoryRows:
+    """What stories are told from.
+
+    Attributes:
+        operations: rows of ``gold.delayed_operations``, the worst first.
+        requests: their rows of silver.
+        fetches: those of the replicas that they waited for, of the same partitions and time.
+        texts: of lines, by file and offset.
+        paths: of files.
+    """
+
+    operations: Rows = ()
+    requests: Rows = ()
+    fetches: Rows = ()
+    texts: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
+
+
+def stories(rows: StoryRows) -> tuple[Story, ...]:
+    """The story of each operation."""
+    lines, of_replica = _lines(rows), _of_replica(rows)
+    return tuple(_story(row, lines.get(_key(row, row["line_time"])), of_replica, rows) for row in rows.operations)
+
+
+def near(fetches: pa.Table, operations: Rows) -> pa.ChunkedArray:
+    """Which fetches are of a replica, partition and time that an operation waited for."""
+    taken_up = fetches["dequeued_time"].cast(pa.int64())
+    chosen = pa.chunked_array([pa.array([False] * fetches.num_rows)])
+    for row in operations:
+        of_it = pc.and_(
+            pc.greater_equal(taken_up, row["handled_time"] - BEFORE_US),
+            pc.less_equal(taken_up, row["completed_time"] + AFTER_US),
+        )
+        for name, value in (
+            ("broker_id", row["broker_id"]),
+            ("topic", row["closing_topic"]),
+            ("partition", row["closing_partition"]),
+            ("replica_id", row["closing_replica"]),
+        ):
+            of_it = pc.and_(of_it, pc.equal(fetches[name], value))
+        chosen = pc.or_(chosen, pc.fill_null(of_it, False))
+    return chosen
+
+
+def lines_of(rows: StoryRows) -> set[tuple[str, int]]:
+    """The lines that the stories show, by file and offset."""
+    lines, of_replica = _lines(rows), _of_replica(rows)
+    shown: list[Row | None] = []
+    for row in rows.operations:
+        shown += [lines.get(_key(row, row["line_time"])), *_fetches(row, _closing(row), of_replica)]
+    return {(line["file_id"], line["byte_offset"]) for line in shown if line is not None}
+
+
+def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
+    """The request's own line."""
+    return {_key(row, row["time"]): row for row in rows.requests}
+
+
+def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
+    """Fetches by leader, partition and replica, in the order in which they were taken up."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    known = [fetch for fetch in rows.fetches if fetch["dequeued_time"] is not None]
+    for fetch in sorted(known, key=lambda fetch: int(fetch["dequeued_time"])):
+        found[fetch["broker_id"], fetch["topic"], fetch["partition"], fetch["replica_id"]].append(fetch)
+    return found
+
+
+def _key(row: Row, line_time: int) -> tuple[Any, ...]:
+    return row["broker_id"], row["connection"], row["correlation_id"], line_time
+
+
+def _closing(row: Row) -> Row | None:
+    """The partition that was last."""
+    for part in row["partitions"] or ():
+        if (part["topic"], part["partition"]) == (row["closing_topic"], row["closing_partition"]):
+            return dict(part)
+    return None
+
+
+def _fetches(
+    row: Row, part: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]]
+) -> tuple[Row | None, Row | None]:
+    """The fetch of the awaited replica that carried the records out, and the one that showed that it has them."""
+    replica = row["closing_replica"]
+    if part is None or replica is None or part["required_offset"] is None:
+        return None, None
+    place = (row["broker_id"], part["topic"], part["partition"], replica)
+    carried = closed = None
+    for fetch in of_replica.get(place, ()):
+        if fetch["fetch_offset"] is None:
+            continue
+        if fetch["fetch_offset"] >= part["required_offset"]:
+            if fetch["handled_time"] is None or fetch["handled_time"] >= row["handled_time"] - 1000:
+                closed = fetch
+                break
+        elif fetch["dequeued_time"] <= row["completed_time"]:
+            carried = fetch
+    return carried, closed
+
+
+def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]], rows: StoryRows) -> Story:
+    parts = list(row["partitions"] or ())
+    closing = _closing(row)
+    return Story(
+        request_id=row["operation_id"],
+        kind=PRODUCE if row["api"] == "PRODUCE" else COORDINATOR,
+        api=row["api"],
+        cluster_id=row["cluster_id"],
+        broker_id=row["broker_id"],
+        client_id=row["client_id"],
+        connection=row["connection"],
+        correlation_id=row["correlation_id"],
+        arrival=iso_utc(row["arrival_time"]),
+        wait_ms=round(row["wait_ms"], 3),
+        residual_ms=to_ms(row["residual_ms"]),
+        succeeded=row["succeeded"],
+        error_codes=tuple(row["error_codes"]),
+        operation_class=row["class"],
+        class_reason=row["class_reason"],
+        known_bug=row["known_bug"],
+        cause=row["cause"],
+        closing_partition=_place(row["closing_topic"], row["closing_partition"]),
+        closing_replica=row["closing_replica"],
+        closing_role=row["closing_role"],
+        parts_ms={name: round(row[column], 3) for name, column in SPLIT.items() if row[column] is not None},
+        partitions=tuple(_part(part) for part in parts[:PARTITIONS_MAX]),
+        partitions_left_out=max(0, len(parts) - PARTITIONS_MAX),
+        steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time)),
+    )
+
+
+def _part(part: Row) -> StoryPart:
+    same = ("topic", "partition", "leader_epoch", "base_offset", "required_offset", "error_code", "cause")
+    return StoryPart(
+        **{name: part[name] for name in same},
+        closing_replica=part["closing_replica"],
+        isr=tuple(part["isr"] or ()),
+        missing=part["missing"],
+    )
+
+
+def _steps(
+    row: Row,
+    line: Row | None,
+    closing: Row | None,
+    of_replica: Mapping[tuple[Any, ...], Sequence[Row]],
+    rows: StoryRows,
+) -> Iterable[Step]:
+    leader, replica = row["broker_id"], row["closing_replica"]
+    yield Step(time=iso_utc(row["arrival_time"]), what=f"Broker {leader} read the request from its socket.")
+    yield Step(time=iso_utc(row["handled_time"]), what=_appended(closing))
+    carried, closed = _fetches(row, closing, of_replica)
+    if carried is not None:
+        answered = carried["completed_time"]
+        told = f"Fetch of broker {replica} at offset {carried['fetch_offset']} was taken up"
+        sent = "" if answered is None else f"; answered {iso_utc(answered)[11:-1]}"
+        size = "" if carried["response_bytes"] is None else f" with {carried['response_bytes']} bytes"
+        yield _with_line(carried["dequeued_time"], f"{told}{sent}{size}.", carried, rows)
+    if closed is not None:
+        what = f"Fetch of broker {replica} at offset {closed['fetch_offset']}: it has all of the records."
+        yield _with_line(closed["dequeued_time"], what, closed, rows)
+    elif replica is not None and row["cause"] != "isr_change":
+        yield Step(
+            time=iso_utc(row["handled_time"]),
+            what=f"No fetch of broker {replica} that shows the records is in the logs.",
+        )
+    if row["lowest_time"] is not None and row["highest_time"] is not None:
+        until = iso_utc(row["highest_time"])[11:-1]
+        what = f"Kafka's rules allow the answer from here on, and ask for it by {until} ({row['cause']})."
+        yield Step(time=iso_utc(row["lowest_time"]), what=what)
+    elif row["class_reason"]:
+        yield Step(time=iso_utc(row["handled_time"]), what=f"When to answer cannot be told: {row['class_reason']}.")
+    codes = ", ".join(error_name(code) for code in row["error_codes"] if code)
+    answered = f"Answered{f' with {codes}' if codes else ' without error'}: {row['class']}."
+    yield (
+        _with_line(row["completed_time"], answered, line, rows)
+        if line is not None
+        else Step(time=iso_utc(row["completed_time"]), what=answered)
+    )
+
+
+def _appended(closing: Row | None) -> str:
+    if closing is None or closing["base_offset"] is None or closing["base_offset"] < 0:
+        return "Left the request handler: the wait begins."
+    place, first = _place(closing["topic"], closing["partition"]), closing["base_offset"]
+    last = first if closing["required_offset"] is None else closing["required_offset"] - 1
+    offsets = f"offsets {first} to {last}" if last > first else f"offset {first}"
+    isr = ", ".join(str(member) for member in closing["isr"] or ())
+    return f"Appended to {place} at {offsets}; the wait begins. ISR: {isr or 'not known'}."
+
+
+def _with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
+    text = rows.texts.get((line["file_id"], line["byte_offset"]))
+    if text is not None and len(text) > TEXT_MAX:
+        text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"
+    return Step(
+        time=iso_utc(time_us),
+        what=what,
+        file=rows.paths.get(line["file_id"]),
+        line_no=line["line_no"],
+        byte_offset=line["byte_offset"],
+        text=text,
+    )
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, as far as the audit knows it."""
+    return Error(code).name if code in Error._value2member_map_ else f"error {code}"
+
+
+def _place(topic: str | None, partition: int | None) -> str | None:
+    return None if topic is None or partition is None else f"{topic}-{partition}"

@@ -1,0 +1,72 @@
+"""Histograms that can be added up: of durations, in buckets whose width grows with the duration.
+
+A quantile read off them is within `accuracy` of the exact one, whatever is added to what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Shorter durations, ms, are told apart by nothing: they are all in bucket 0.
+SHORTEST_MS = 0.01
+#: Largest error of a quantile in relation to it, as long as no buckets are merged.
+FINEST = 0.02
+#: Buckets of all histograms of a page; beyond it two neighbours at a time become one.
+ENTRIES_MAX = 3_000_000
+#: Buckets of one histogram are merged at most so often: beyond it quantiles would say nothing.
+MERGES_MAX = 4
+
+
+def growth(accuracy: float) -> float:
+    """How much longer the durations of a bucket are than those of the one before it."""
+    return (1 + accuracy) / (1 - accuracy)
+
+
+def accuracy_of(ratio: float) -> float:
+    """The largest error of a quantile, where buckets grow by a ratio."""
+    return (ratio - 1) / (ratio + 1)
+
+
+def buckets_of(durations_ms: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """The bucket of each duration: bucket n > 0 has those from ``SHORTEST_MS * growth ** (n - 1)`` on."""
+    sizes = pc.divide(pc.max_element_wise(durations_ms, pa.scalar(SHORTEST_MS / 2)), SHORTEST_MS)
+    places = pc.add(pc.floor(pc.divide(pc.ln(sizes), math.log(growth(FINEST)))), 1.0)
+    return pc.cast(pc.max_element_wise(places, pa.scalar(0.0)), pa.int32())
+
+
+def merged(histogram: Mapping[int, int]) -> Counter[int]:
+    """Two neighbours at a time: growth is squared, and no bucket has a bound that was none before."""
+    counts: Counter[int] = Counter()
+    for bucket, count in histogram.items():
+        counts[(bucket + 1) // 2] += count
+    return counts
+
+
+def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
+    """How often all histograms have to be merged, at most `MERGES_MAX` times, until they are few enough."""
+    kept = list(histograms)
+    for times in range(MERGES_MAX):
+        if sum(len(histogram) for histogram in kept) <= ENTRIES_MAX:
+            return times
+        kept = [merged(histogram) for histogram in kept]
+    return MERGES_MAX
+
+
+def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
+    """Counts of the buckets in order from bucket 0 on; a negative number passes over so many empty ones."""
+    counts = Counter(histogram)
+    for _ in range(merges):
+        counts = merged(counts)
+    numbers: list[int] = []
+    following = 0
+    for bucket, count in sorted(counts.items()):
+        if bucket > following:
+            numbers.append(following - bucket)
+        numbers.append(count)
+        following = bucket + 1
+    return numbers

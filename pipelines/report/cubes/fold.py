@@ -1,0 +1,87 @@
+"""Adding up batches of a table that may be larger than memory: each batch is aggregated, then the aggregates. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+#: A row per cell, and a histogram of each.
+Cells = tuple[list[dict[str, Any]], list[Counter[int]]]
+
+#: Aggregates are added up once so many rows of them have come together.
+_TOGETHER = 200_000
+
+
+@dataclass
+class Fold:
+    """Sums and maxima by key.
+
+    Attributes:
+        keys, sums, maxima: columns.
+        rows_max: of the keys only so many are wanted, those with the largest sums of the first column.
+    """
+
+    keys: Sequence[str]
+    sums: Sequence[str]
+    maxima: Sequence[str] = ()
+    rows_max: int | None = None
+    _parts: list[pa.Table] = field(default_factory=list)
+    _rows: int = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in some rows."""
+        part = self._grouped(rows)
+        self._parts.append(part)
+        self._rows += part.num_rows
+        if self._rows > _TOGETHER:
+            self._parts = [self._trimmed(self._grouped(pa.concat_tables(self._parts)))]
+            self._rows = self._parts[0].num_rows
+
+    def result(self) -> pa.Table | None:
+        """A row per key; None where nothing was taken in."""
+        return self._grouped(pa.concat_tables(self._parts)) if self._parts else None
+
+    def _grouped(self, rows: pa.Table) -> pa.Table:
+        wanted = [*((name, "sum") for name in self.sums), *((name, "max") for name in self.maxima)]
+        grouped = rows.group_by(list(self.keys)).aggregate(wanted)
+        names = {f"{name}_{how}": name for name, how in wanted}
+        return grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
+
+    def _trimmed(self, rows: pa.Table) -> pa.Table:
+        """A hundredfold of what is wanted is kept: a key that comes up late may still make it."""
+        if self.rows_max is None or rows.num_rows <= 100 * self.rows_max:
+            return rows
+        return rows.sort_by([(self.sums[0], "descending")]).slice(0, 100 * self.rows_max)
+
+
+def cells_of(
+    table: pa.Table | None, keys: Sequence[str], sums: Sequence[str], histograms: Sequence[str], weight: str
+) -> tuple[list[dict[str, Any]], dict[str, list[Counter[int]]]]:
+    """A row per key, in order, with its sums; and histograms: per key how much of each value of a column there is.
+
+    Args:
+        histograms: columns of values; a null counts for nothing.
+        weight: column that says how much a row counts for.
+    """
+    order: list[tuple[str, str]] = [(name, "ascending") for name in keys]
+    if table is None:
+        return [], {name: [] for name in histograms}
+    # Summing up is Arrow's: Python sees a row per key, and of the others a few numbers.
+    cells = Fold(keys, sums)
+    cells.add(table)
+    summed = cells.result()
+    assert summed is not None
+    rows: list[dict[str, Any]] = summed.sort_by(order).to_pylist()
+    places = {tuple(row[name] for name in keys): place for place, row in enumerate(rows)}
+    found: dict[str, list[Counter[int]]] = {name: [Counter() for _ in rows] for name in histograms}
+    columns = [table[name].to_pylist() for name in (*keys, weight, *histograms)]
+    for values in zip(*columns, strict=True):
+        place, amount = places[values[: len(keys)]], values[len(keys)]
+        for name, value in zip(histograms, values[len(keys) + 1 :], strict=True):
+            if value is not None:
+                found[name][place][value] += amount
+    return rows, found

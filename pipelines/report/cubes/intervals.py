@@ -1,0 +1,42 @@
+"""The intervals that the page's ranges are made of. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Lengths that people count in, seconds.
+_LENGTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+#: Not more intervals than that, whatever the span, and not fewer, whatever the cluster.
+INTERVALS_MAX = 600
+INTERVALS_FEW = 48
+#: Cells of interval, leader and replica that are aimed at; a leader is taken to wait for at most so many replicas.
+CELLS_MAX = 25_000
+_WAITED_FOR = 10
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals of equal length, one behind the other; the first begins at a multiple of the length."""
+
+    start_s: int
+    length_s: int
+    number: int
+
+    @property
+    def end_s(self) -> int:
+        return self.start_s + self.length_s * self.number
+
+
+def intervals_of(first_us: int, last_us: int, brokers: int) -> Intervals:
+    """The shortest that are few enough for a time span, its end inclusive, and the brokers of the cluster."""
+    pairs = max(1, brokers * min(brokers, _WAITED_FOR))
+    most = min(INTERVALS_MAX, max(INTERVALS_FEW, CELLS_MAX // pairs))
+    first_s, last_s = first_us // 1_000_000, max(first_us, last_us) // 1_000_000
+    longest = _LENGTHS_S[-1]
+    lengths = (*_LENGTHS_S, *range(2 * longest, (last_s - first_s) + 3 * longest, longest))
+    for length in lengths:
+        start = first_s // length * length
+        number = (last_s - start) // length + 1
+        if number <= most:
+            return Intervals(start, length, number)
+    raise AssertionError("a length of the whole span is always long enough")

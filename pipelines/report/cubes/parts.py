@@ -1,0 +1,150 @@
+"""The aggregates as parts of the report: columns of equal length, which JSON holds in half the space of rows.
+
+Not in ``report.json``: gold has the rows that they come from.
+"""
+
+from __future__ import annotations
+
+from pipelines.report.values import Part, Text
+
+
+class Node(Part):
+    """A broker; the columns below name it by its place in the list."""
+
+    cluster_id: Text
+    broker_id: int
+
+
+class LeftOut(Part):
+    """Rows that are too many for the page, and what they would add up to."""
+
+    rows: int
+    amount: int
+
+
+class OperationCells(Part):
+    """Operations of one interval, kind, leader and replica that was waited for, answered without error or with one.
+
+    Attributes:
+        interval: number, from the first one on.
+        kind: produce, coordinator, fetch.
+        leader, replica: places in ``nodes``; of a fetch nobody is told to be waited for.
+        wait_us, slow_wait_us: waiting time, and the part of it beyond ``slow_ms`` per operation.
+        within_1, within_5, within_20: so near, in ms, to the predicted interval.
+        split: operations whose wait could be split; ``parts_us`` are their parts, in the order of `SPLIT`.
+        wait: histograms of the wait.
+    """
+
+    interval: list[int]
+    kind: list[Text]
+    leader: list[int]
+    replica: list[int]
+    succeeded: list[int]
+    operations: list[int]
+    slow: list[int]
+    wait_us: list[int]
+    slow_wait_us: list[int]
+    explained: list[int]
+    jitter: list[int]
+    late: list[int]
+    unobservable: list[int]
+    contradicted: list[int]
+    within_1: list[int]
+    within_5: list[int]
+    within_20: list[int]
+    split: list[int]
+    parts_us: list[list[int]]
+    wait: list[list[int]]
+
+
+class TotalCells(Part):
+    """Acks=all operations of one interval, kind and awaited replica, whoever led.
+
+    Attributes:
+        total, without: histograms of arrival to completion, and of the same had the replica not been waited for.
+    """
+
+    interval: list[int]
+    kind: list[Text]
+    replica: list[int]
+    succeeded: list[int]
+    total: list[list[int]]
+    without: list[list[int]]
+
+
+class SlowCells(Part):
+    """Acks=all operations slower than ``slow_ms``, by where and for whom; the slowest are shown."""
+
+    interval: list[int]
+    kind: list[Text]
+    leader: list[int]
+    replica: list[int]
+    succeeded: list[int]
+    topic: list[Text | None]
+    partition: list[int | None]
+    client: list[Text | None]
+    operations: list[int]
+    slow_wait_us: list[int]
+    wait_us_max: list[int]
+    left_out: LeftOut
+
+
+class ErrorCells(Part):
+    """Answers with an error, by client and code; an operation with two codes counts for each."""
+
+    interval: list[int]
+    leader: list[int]
+    api: list[Text]
+    client: list[Text | None]
+    code: list[int]
+    operations: list[int]
+    left_out: LeftOut
+
+
+class RequestCells(Part):
+    """Requests of one interval and kind; ``phases_us`` in the order of `PHASES`."""
+
+    interval: list[int]
+    kind: list[Text]
+    requests: list[int]
+    within_1: list[int]
+    total_us: list[int]
+    phases_us: list[list[int]]
+    total: list[list[int]]
+
+
+class ClientCells(Part):
+    """Requests of one interval by client id and API; the most frequent are shown."""
+
+    interval: list[int]
+    client: list[Text | None]
+    api: list[Text]
+    requests: list[int]
+    total_us: list[int]
+    total_us_max: list[int]
+    left_out: LeftOut
+
+
+class Cubes(Part):
+    """All aggregates.
+
+    Attributes:
+        start_s: beginning of interval 0, seconds since the epoch.
+        interval_s: length of each.
+        intervals: how many there are.
+        accuracy: largest error of a quantile that is read off a histogram, in relation to it.
+        growth: of the histograms' buckets.
+    """
+
+    start_s: int
+    interval_s: int
+    intervals: int
+    accuracy: float
+    growth: float
+    nodes: list[Node]
+    operations: OperationCells
+    totals: TotalCells
+    slow: SlowCells
+    errors: ErrorCells
+    requests: RequestCells
+    clients: ClientCells

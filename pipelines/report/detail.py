@@ -1,0 +1,39 @@
+"""What the page shows beyond the figures of ``report.json``. Parts of `pipelines.report.model.Report`."""
+
+from __future__ import annotations
+
+from pipelines.report.cluster.parts import Cluster
+from pipelines.report.cubes.parts import Cubes
+from pipelines.report.values import Count, Part, Text
+
+
+class RuleText(Part):
+    """What a rule says."""
+
+    rule_id: Text
+    guarantee: Text
+    source: Text
+    tier: Text
+    needs: Text
+
+
+class Cost(Part):
+    """What the run took.
+
+    Attributes:
+        bytes: of the input files as stored; ``lines`` in them.
+        seconds: from the verb's start to this report; null where nobody took the time.
+    """
+
+    bytes: Count
+    lines: Count
+    seconds: float | None
+
+
+class Detail(Part):
+    """All of it; null cubes: there are no operations or requests."""
+
+    cluster: Cluster
+    cubes: Cubes | None
+    rules: tuple[RuleText, ...]
+    cost: Cost

@@ -1,0 +1,1 @@
+"""``report.html``: one file without anything outside it. Pure."""

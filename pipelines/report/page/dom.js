@@ -1,0 +1,59 @@
+// Elements and text. Nothing here, or anywhere in the page, makes markup of text: logs are hostile.
+"use strict";
+const SVG = "http://www.w3.org/2000/svg";
+
+// Characters that show nothing, or turn round what stands beside them, shown by their number.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
+function seen(text) {
+  return String(text).replace(UNSEEN, (char) => "\u27e8U+" + char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(4)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(seen(child)));
+  }
+  return element;
+}
+const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+// What an object has of its own: a log may well name a thing `constructor`.
+const own = (object, key) => (Object.hasOwn(object, key) ? object[key] : undefined);
+const byId = (id) => document.getElementById(id);
+function put(place, ...children) {
+  place.replaceChildren();
+  fill(place, null, children);
+}
+const anchor = (kind, name) => kind + "-" + encodeURIComponent(name).replace(/[^A-Za-z0-9._-]/g, (char) => "." + char.charCodeAt(0).toString(16));
+
+// ---------------------------------------------------------------- numbers as people read them
+const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const count = (value) => (value === null || value === undefined ? "-" : GROUPED.format(value));
+function ms(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "-";
+  const size = Math.abs(value);
+  return value.toLocaleString("en-US", { minimumFractionDigits: size < 10 ? 2 : size < 1000 ? 1 : 0, maximumFractionDigits: size < 10 ? 2 : size < 1000 ? 1 : 0 });
+}
+function share(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "-";
+  const text = (value * 100).toFixed(2) + "%";
+  if (text === "100.00%" && value < 1) return ">99.99%";
+  return text === "0.00%" && value > 0 ? "<0.01%" : text;
+}
+const seconds = (value_ms) => (value_ms === null || value_ms === undefined ? "-" : (value_ms / 1000).toLocaleString("en-US", { maximumFractionDigits: value_ms < 100000 ? 1 : 0 }) );
+function span(value_ms) {
+  if (value_ms === null || value_ms === undefined) return "-";
+  if (value_ms < 1000) return ms(value_ms) + " ms";
+  if (value_ms < 120000) return seconds(value_ms) + " s";
+  const minutes = value_ms / 60000;
+  return minutes < 120 ? minutes.toFixed(1) + " min" : (minutes / 60).toFixed(1) + " h";
+}
+const iso = (time_ms) => new Date(time_ms).toISOString();
+const clock = (time_ms, fine) => iso(time_ms).slice(11, fine ? 23 : 19);
+function when(text) { return text ? text.slice(11, 23) : "-"; }
+const plural = (number, word) => count(number) + " " + word + (number === 1 ? "" : "s");

@@ -1,0 +1,30 @@
+// What the report rests on: brokers, settings, files, versions.
+"use strict";
+function command(text) {
+  const button = h("button", { type: "button", class: "copy", onclick: () => copy(text, button) }, "copy");
+  return h("span", { class: "command" }, h("code", null, text), " ", button);
+}
+function copy(text, button) {
+  const done = (word) => { const before = button.textContent; button.textContent = word; setTimeout(() => { button.textContent = before; }, 1200); };
+  const select = () => { const area = h("textarea", { class: "offscreen", readonly: true }); area.value = text; document.body.append(area); area.select(); const worked = document.execCommand("copy"); area.remove(); done(worked ? "copied" : "select it by hand"); };
+  if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(() => done("copied"), select);
+  else select();
+}
+function drawLogs(place) {
+  const coverage = DATA.coverage, cost = DETAIL.cost, origin = DATA.provenance;
+  const worth = (value) => (value === null ? "-" : value);
+  put(place, h("h3", null, "Brokers"), table([
+    column("broker", (row) => row.broker_id, (value, row) => brokerChip(value, row.cluster_id)), column("cluster", (row) => row.cluster_id), column("Kafka", (row) => row.kafka_version, worth), column("mode", (row) => row.mode, worth), column("tier", (row) => row.tier), number("files", (row) => row.files), number("lines", (row) => row.lines), column("first line", (row) => row.first_time, worth), column("last line", (row) => row.last_time, worth),
+  ], { rows: DATA.brokers, wide: true }),
+  h("h3", null, "Settings that differ between brokers"), table([
+    column("Setting", (row) => row.key, (value) => h("code", null, value)), column("values", (row) => row.values.length, (value, row) => row.values.map(([text, brokers]) => h("div", null, h("code", null, text === null ? "null" : text), " ", chips(brokers))), { long: true }), column("", (row) => Number(row.by_nature), (value) => (value ? "each broker's own" : ""), { plain: true }),
+  ], { rows: CLUSTER.settings, empty: "None of the settings that brokers logged at their last start differ.", note: "As logged at each broker's last start." + (CLUSTER.left_out.settings ? ` ${plural(CLUSTER.left_out.settings, "setting")} left out.` : "") }),
+  h("h3", null, "Settings that matter for replication"), table([column("Setting", (row) => row.key, (value) => h("code", null, value)), ...DATA.brokers.filter((broker) => Object.keys(broker.config).length).slice(0, 12).map((broker) => column("broker " + brokerName(broker.broker_id, broker.cluster_id), (row) => row.values.get(broker), (value) => (value === null || value === undefined ? "-" : value), { long: true }))],
+    { rows: [...new Set(DATA.brokers.flatMap((broker) => Object.keys(broker.config)))].sort().map((key) => ({ key, values: new Map(DATA.brokers.map((broker) => [broker, own(broker.config, key)])) })), limit: 12, wide: true }),
+  coverage.top_unparsed.length ? [h("h3", null, "Records that were not understood"), table([number("records", (row) => row.count), column("logger", (row) => row.logger, worth, { long: true }), column("text, numbers and names masked", (row) => row.template, (value) => value, { long: true })], { rows: coverage.top_unparsed })] : null,
+  h("h3", null, "How to read it"), h("ul", null, DATA.notes.map((note) => h("li", null, note))),
+  h("h3", null, "What the run took"), h("p", null, `${count(cost.lines)} lines in files of ${count(cost.bytes)} bytes as stored`, cost.seconds === null ? "." : `; ${cost.seconds} s from the start of the command to this report.`),
+  h("h3", null, "Where it comes from"), h("dl", { class: "pairs" }, [["Run", origin.run_id], ["highwater", origin.code_version], ["Configuration, hash", origin.config_hash], ["Grammars and rules, hash", origin.rules_fingerprint]].map(([name, value]) => [h("dt", null, name), h("dd", null, h("code", null, value))])),
+  h("details", null, h("summary", null, `Input files (${count(origin.inputs.length + DATA.page.inputs_left_out)})`), table([column("file", (row) => row.file, (value) => value, { long: true }), column("SHA-256 as stored", (row) => row.sha256, (value) => h("code", null, value), { long: true })], { rows: origin.inputs, limit: 100, note: DATA.page.inputs_left_out ? `${plural(DATA.page.inputs_left_out, "more file")}: report.json lists them.` : null })),
+  h("details", null, h("summary", null, "Versions of the tables"), table([column("table", (row) => row[0]), number("Delta version", (row) => row[1])], { rows: Object.entries(origin.delta_versions), limit: 100 })));
+}

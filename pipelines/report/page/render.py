@@ -1,0 +1,148 @@
+"""The page: a shell that Jinja escapes, the report as data that no parser takes for markup, and scripts of its own.
+
+Logs are hostile input. What comes from them is either escaped by Jinja here, or set as text by the scripts; the page's
+policy lets nothing run or be fetched but the one script and the one style sheet within it, named by their hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipelines.report import plain
+from pipelines.report.model import Finding, Report
+from pipelines.report.page.first_screen import first_screen
+
+#: Findings of each severity on the page, and characters of all their lines; ``report.json`` has more.
+FINDINGS_MAX = 300
+EVIDENCE_CHARS_MAX = 2_000_000
+LINE_CHARS_MAX = 2500
+INPUTS_MAX = 500
+
+_SCRIPTS = ("dom.js", "cubes.js", "table.js", "chart.js", "waiting.js", "stories.js", "logs.js", "main.js")
+_ESCAPED = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+
+
+def render_html(report: Report) -> str:
+    """The report as one page, with nothing outside it."""
+    script, style = _text(_SCRIPTS), _text(("page.css",))
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            first=first_screen(report),
+            # Our own, and no value of a report goes into them.
+            script=Markup(script),
+            style=Markup(style),
+            policy=_policy(script, style),
+            data=Markup(embedded(page_data(report))),
+        )
+    )
+
+
+def embedded(value: object) -> str:
+    """JSON that may stand in a script element: the same value, in which nothing is markup."""
+    text = orjson.dumps(value).decode()
+    for char, escape in _ESCAPED.items():
+        text = text.replace(char, escape)
+    return text
+
+
+def page_data(report: Report) -> dict[str, Any]:
+    """What the scripts read: the report, cut where the page has limits, each cut said."""
+    data = report.model_dump(mode="json")
+    budget = EVIDENCE_CHARS_MAX
+    left_out = 0
+    for severity, findings in (
+        ("violations", report.violations),
+        ("open_cases", report.open_cases),
+        ("observations", report.observations),
+    ):
+        left_out += max(0, len(findings) - FINDINGS_MAX)
+        data[severity] = [_finding(finding) for finding in findings[:FINDINGS_MAX]]
+        for finding in data[severity]:
+            budget = _cut(finding, budget)
+    inputs = data["provenance"]["inputs"]
+    data["provenance"]["inputs"] = inputs[:INPUTS_MAX]
+    data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
+    data["detail"] = (
+        report.detail.model_dump(mode="json")
+        if report.detail is not None
+        else {"cluster": _NO_CLUSTER, "cubes": None, "rules": [], "cost": {"bytes": 0, "lines": 0, "seconds": None}}
+    )
+    return data
+
+
+_NO_CLUSTER: dict[str, Any] = {
+    **{
+        name: []
+        for name in ("lives", "leaders", "events", "unavailable", "failovers", "restarts", "settings", "stories")
+    },
+    "left_out": {},
+}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    shown: dict[str, Any] = finding.model_dump(mode="json")
+    return shown
+
+
+def _cut(finding: dict[str, Any], budget: int) -> int:
+    """Shorten lines, and leave them out once all findings have used up what there is; gives what is left of it."""
+    kept = []
+    for line in finding["evidence"]:
+        if len(line["text"]) > LINE_CHARS_MAX:
+            line["text"] = f"{line['text'][:LINE_CHARS_MAX]}… ({len(line['text']) - LINE_CHARS_MAX} more characters)"
+        if len(line["text"]) <= budget:
+            budget -= len(line["text"])
+            kept.append(line)
+    finding["evidence_left_out"] = len(finding["evidence"]) - len(kept)
+    finding["evidence"] = kept
+    for other in finding["implied"]:
+        budget = _cut(other, budget)
+    return budget
+
+
+def _policy(script: str, style: str) -> str:
+    """Nothing from anywhere, nothing but these two runs."""
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _text(names: Iterable[str]) -> str:
+    folder = files("pipelines.report.page")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pipelines.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    # Twice the length of other texts: a command is no use if it is cut.
+    environment.filters["shown"] = lambda text: plain.plain(text, 2 * plain.TEXT_MAX)
+    environment.filters["count"] = plain.count
+    environment.filters["share"] = plain.share
+    return environment

@@ -1,0 +1,94 @@
+// Findings, requests, events: what can be opened, line by line.
+"use strict";
+const SHOWN_FINDINGS = 50;
+function placeOf(finding) {
+  const parts = [];
+  if (finding.topic !== null) parts.push(topicChip(finding.topic, finding.partition));
+  if (finding.offset_start !== null) {
+    const last = finding.offset_end === null ? null : finding.offset_end - 1;
+    parts.push(last === null ? "from offset " + count(finding.offset_start) : last <= finding.offset_start ? "offset " + count(finding.offset_start) : `offsets ${count(finding.offset_start)} to ${count(last)}`);
+  }
+  if (finding.leader_epoch !== null) parts.push("leader epoch " + finding.leader_epoch);
+  return parts.map((part, at) => [at ? ", " : "", part]);
+}
+function lineBlock(line) {
+  return h("div", { class: "line" }, h("div", { class: "source" }, h("span", { class: "path" }, line.file || "line"), line.line_no === null ? "" : ` line ${count(line.line_no)}, byte ${count(line.byte_offset)}`), line.text === null ? null : h("pre", null, line.text));
+}
+function findingBlock(finding, severity, nested) {
+  const words = severity === "violation" ? "violation" : severity === "open" ? "left open" : "observation";
+  return h("details", { class: "finding " + (nested ? "nested" : severity), id: nested ? null : anchor("finding", finding.finding_id), open: nested || null },
+    h("summary", null, h("span", { class: "tag " + (nested ? "" : severity) }, nested ? "follows" : words), " ", h("b", null, finding.rule_id), " ", placeOf(finding), finding.known_bug ? [", ", h("b", null, finding.known_bug)] : "", finding.time ? h("span", { class: "time" }, " " + when(finding.time)) : "", h("div", { class: "message" }, finding.message)),
+    h("div", { class: "inside" },
+      finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
+      finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,
+      finding.evidence.length ? finding.evidence.map(lineBlock) : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
+      nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
+}
+function drawFindings(place, state) {
+  const sections = [["violation", "Violations", "What Kafka guarantees, and did not keep.", DATA.violations], ["open", "Cases left open", "What these logs do not decide: each may be a violation.", DATA.open_cases], ["observation", "Observations", "Legal, but good to know.", DATA.observations]];
+  const there = sections.map(([severity, title, meaning, all]) => [severity, title, meaning, all, all.filter((finding) => inRange(state.range, finding.time))]);
+  put(place, there.filter(([, , , all]) => all.length).map(([severity, title, meaning, all, those]) => {
+    const box = h("div"), shown = (most) => put(box, those.slice(0, most).map((finding) => findingBlock(finding, severity, false)), those.length > most ? h("p", { class: "more" }, `${plural(those.length - most, "more finding")} not shown. `, h("button", { type: "button", onclick: () => { shown(most + 200); decorate(box); } }, "Show more")) : null);
+    shown(SHOWN_FINDINGS);
+    return [h("h3", null, title, " ", h("span", { class: "number" }, those.length === all.length ? count(all.length) : `${count(those.length)} of ${count(all.length)}`)), h("p", { class: "note" }, meaning), box];
+  }), there.some(([, , , all]) => all.length) ? null : h("p", null, DATA.rules.length ? "None of the rules found anything." : "No rule was run."),
+  DATA.page.findings_left_out ? h("p", { class: "note" }, `${plural(DATA.page.findings_left_out, "more finding")}: report.json lists them.`) : null);
+}
+function drawRules(place) {
+  const texts = new Map(DETAIL.rules.map((rule) => [rule.rule_id, rule])), gaps = new Map(DATA.coverage.not_checkable.map((gap) => [gap.rule_id, gap]));
+  const order = { violated: 0, inconclusive: 1, clean: 2 };
+  const rows = [...DATA.rules].sort((one, other) => order[one.verdict] - order[other.verdict]);
+  const said = (row) => {
+    if (row.verdict === "violated") return `Broken ${row.cases === 1 ? "once" : count(row.cases) + " times"}.`;
+    if (row.verdict === "inconclusive") return row.reason || (row.checked ? "Not decided." : "Nothing in these logs lets it be decided.");
+    return row.checked ? `Kept each of the ${count(row.checked)} times that it was checked.` : "Nothing in these logs calls for it.";
+  };
+  put(place, table([
+    column("Rule", (row) => row.rule_id, (value) => h("b", null, value)), column("Verdict", (row) => order[row.verdict], (value, row) => h("span", { class: "tag " + row.verdict }, row.verdict === "inconclusive" && gaps.has(row.rule_id) ? "not checkable" : row.verdict)),
+    counted("Checked", (row) => row.checked), counted("Violations", (row) => row.cases), counted("Observations", (row) => row.observations), counted("Open", (row) => row.open_cases),
+    column("What it says", (row) => row.rule_id, (value, row) => [h("div", null, texts.has(row.rule_id) ? texts.get(row.rule_id).guarantee : ""), h("div", { class: "was" }, said(row))], { long: true, plain: true }),
+  ], { rows, limit: 100, wide: true, anchor: (row) => anchor("rule", row.rule_id), empty: "No rule was run.", note: "Of all logs read, whatever the range. Facts are counted as often as a rule judged them.",
+    open: (row) => { const text = texts.get(row.rule_id), gap = gaps.get(row.rule_id); return [text ? h("p", null, "Source: ", text.source, ". Needs ", text.tier, ": ", text.needs, ".") : null, gap ? h("p", null, gap.reason, ". ", command(gap.needs)) : null, h("p", null, command("highwater explain " + row.rule_id))]; } }));
+}
+function storyBlock(story) {
+  const parts = PARTS.filter(([key]) => story.parts_ms[key]), all = parts.reduce((sum, [key]) => sum + story.parts_ms[key], 0);
+  let passed = 0;
+  const bar = parts.length ? h("figure", { class: "parts" }, svg("svg", { width: 560, height: 18, viewBox: "0 0 560 18", role: "img", "aria-label": "Parts of the wait" }, parts.map(([key, name], at) => { const x = (passed / all) * 560, width = (story.parts_ms[key] / all) * 560; passed += story.parts_ms[key]; return svg("rect", { x, y: 0, width: Math.max(0.5, width), height: 18, class: "part part-" + at }, svg("title", null, `${name}: ${ms(story.parts_ms[key])} ms`)); })),
+    h("figcaption", null, parts.map(([key, name], at) => h("span", { class: "key part-" + at }, `${name} ${ms(story.parts_ms[key])} ms`)))) : null;
+  return h("div", { class: "story" }, h("p", null, `${story.api} of client `, h("b", null, story.client_id === null ? "?" : story.client_id), `, correlation id ${story.correlation_id}, connection ${story.connection}`, story.known_bug ? [". Signature of ", h("b", null, story.known_bug)] : "", ". ", h("a", { href: "#" + anchor("request", story.request_id) }, "Link to this request")),
+    bar, h("ol", { class: "steps" }, story.steps.map((step) => h("li", null, h("span", { class: "time" }, when(step.time)), " ", step.what, step.text !== null || step.file !== null ? h("details", null, h("summary", null, "its line"), lineBlock(step)) : null))),
+    story.partitions.length > 1 ? table([column("Partition", (part) => part.topic + "-" + part.partition, (value, part) => topicChip(part.topic, part.partition)), number("epoch", (part) => part.leader_epoch), number("offsets from", (part) => part.base_offset), number("to, exclusive", (part) => part.required_offset), column("cause", (part) => part.cause), column("waited for", (part) => part.closing_replica, (value) => brokerChip(value, story.cluster_id)), column("ISR", (part) => part.isr.join(" "), (value, part) => chips(part.isr, story.cluster_id))], { rows: story.partitions, note: story.partitions_left_out ? `${plural(story.partitions_left_out, "more partition")} left out.` : null }) : null);
+}
+function drawRequests(place, state) {
+  const rows = CLUSTER.stories.filter((story) => inRange(state.range, story.arrival));
+  put(place, table([
+    column("Arrival", (story) => story.arrival, when), column("leader", (story) => story.broker_id, (value, story) => brokerChip(value, story.cluster_id)), column("client", (story) => story.client_id, (value) => (value === null ? "-" : value), { long: true }),
+    column("partition", (story) => story.closing_partition, placeChip), duration("waited, ms", (story) => story.wait_ms), duration("distance, ms", (story) => story.residual_ms, { hint: "From the predicted interval" }), column("class", (story) => story.operation_class, (value, story) => value + (story.class_reason ? ", " + story.class_reason : "")), column("cause", (story) => story.cause),
+    column("waited for", (story) => story.closing_replica, (value, story) => brokerChip(value, story.cluster_id)), column("answer", (story) => story.error_codes.join(), (value, story) => (story.succeeded ? "no error" : story.error_codes.filter((code) => code).map((code) => ERRORS[code] || "error " + code).join(", "))),
+  ], { rows, wide: true, anchor: (story) => anchor("request", story.request_id), open: storyBlock, empty: "None of the requests told of here arrived in this range.", note: `The worst acks=all operations of the report and the worst of its intervals, ${count(CLUSTER.stories.length)} in all: contradicted ones first, then late ones, then the longest waits. Each opens to its story.` }));
+}
+function drawRestarts(place, state) {
+  const rows = CLUSTER.restarts.filter((restart) => inRange(state.range, restart.down || restart.starting, restart.isr_full || restart.started));
+  const endings = { clean: "shut down cleanly", found_gone: "found gone by the controller", unknown: "no line tells how it ended" };
+  const paid = (restart) => (CUBES ? paidBetween(restart.down || restart.starting, restart.isr_full || restart.started || restart.starting, restart.broker_id, restart.cluster_id) : { own_ms: null, all_ms: null, errors: null });
+  const took = (from, to) => (from && to ? Date.parse(to) - Date.parse(from) : null);
+  put(place, table([
+    column("broker", (row) => row.broker_id, (value, row) => brokerChip(value, row.cluster_id)), column("went", (row) => row.down, (value, row) => [when(value), h("div", { class: "was" }, endings[row.ending])]), column("starts", (row) => row.starting, when), column("runs", (row) => row.started, when),
+    number("down for", (row) => took(row.down, row.started), span), number("ISRs left", (row) => row.isr_lost), number("taken back", (row) => row.isr_back), column("in all of them", (row) => row.isr_full, when), number("from going to a full ISR", (row) => took(row.down || row.starting, row.isr_full), (value, row) => span(value) + (row.down || value === null ? "" : " from its start")),
+    number("slow waiting for it, ms", (row) => paid(row).own_ms, ms, { hint: "Of produces, beyond " + SLOW_MS + " ms each, from its going to its being back" }), number("all slow waiting, ms", (row) => paid(row).all_ms, ms), number("produces with an error", (row) => paid(row).errors),
+  ], { rows, wide: true, empty: "No broker came back in this range.", note: "Is it safe to restart the next broker? When the one before is back in all ISRs. Slow waiting is that of the intervals between, and includes what else went on then." }));
+}
+function drawFailovers(place, state) {
+  const failovers = CLUSTER.failovers.filter((row) => inRange(state.range, row.time)), windows = CLUSTER.unavailable.filter((row) => inRange(state.range, row.start, row.end));
+  put(place, h("h3", null, "Without leader, or under min.insync.replicas"), table([
+    column("Partition", (row) => row.topic + "-" + row.partition, (value, row) => topicChip(row.topic, row.partition)), column("state", (row) => row.state, (value) => (value === "offline" ? "no leader" : "under min.insync.replicas")), column("from", (row) => row.start, when), column("to", (row) => row.end, (value) => (value ? when(value) : "the end of the logs")),
+    number("lasted", (row) => row.duration_ms, span), column("ISR", (row) => row.isr.join(" "), (value, row) => chips(row.isr, row.cluster_id)), number("min.insync.replicas", (row) => row.min_insync_replicas), number("produces refused", (row) => row.produces_refused),
+  ], { rows: windows, empty: "None in this range.", note: CLUSTER.left_out.unavailable ? `${plural(CLUSTER.left_out.unavailable, "shorter window")} left out.` : null }),
+  h("h3", null, "Moves of leaders"), table([
+    column("Partition", (row) => row.topic + "-" + row.partition, (value, row) => topicChip(row.topic, row.partition)), column("when", (row) => row.time, when), column("why", (row) => row.reason + (row.strategy ? ", " + row.strategy : "")), column("from", (row) => row.old_leader, (value, row) => brokerChip(value, row.cluster_id)), column("to", (row) => row.new_leader, (value, row) => brokerChip(value, row.cluster_id)), column("outcome", (row) => row.outcome),
+    number("until taken up", (row) => row.to_taken_up_ms, span), number("until a request was answered", (row) => row.to_serving_ms, (value, row) => (row.approximate && value !== null ? "about " : "") + span(value), { hint: "It may only mean that nobody asked sooner" }),
+  ], { rows: failovers, empty: "None in this range.", note: CLUSTER.left_out.failovers ? `${plural(CLUSTER.left_out.failovers, "quicker move")} left out.` : "About: measured on the clocks of two brokers." }),
+  h("h3", null, "Events"), table([
+    column("Time", (row) => row.time, when), column("broker", (row) => row.broker_id, (value, row) => brokerChip(value, row.cluster_id)), column("what", (row) => row.detail, (value) => value, { long: true }), column("partitions", (row) => row.count, (value, row) => row.partitions.map((name, at) => [at ? ", " : "", name]).concat(row.count > row.partitions.length && row.partitions.length ? [` and ${row.count - row.partitions.length} more`] : []), { long: true }),
+  ], { rows: CLUSTER.events.filter((event) => inRange(state.range, event.time)), note: CLUSTER.left_out.events ? `${plural(CLUSTER.left_out.events, "event")} of the most frequent kinds left out.` : null }));
+}

@@ -1,0 +1,120 @@
+// Tables: sorted by any column, cut at a limit that is told, beside a baseline where there is one.
+"use strict";
+const ROWS_SHOWN = 25;
+
+// A column: name, get(row), show(value), num, rate (a count: changes are per second), hint.
+// Options: id, rows, base (rows of the baseline), times (seconds of both ranges), main (column that change is sorted by), note, empty, open(row).
+function table(columns, options) {
+  const box = h("div", { class: "tablebox" });
+  const state = { sort: null, down: true, shown: options.limit || ROWS_SHOWN };
+  const rows = options.base ? paired(options.rows, options.base) : options.rows.map((row) => ({ row, base: null, change: null }));
+  if (options.base) {
+    const main = columns.find((column) => column.name === options.main) || columns.find((column) => column.num);
+    for (const pair of rows) pair.change = change(main, pair, options.times);
+    rows.sort((one, other) => size(other.change) - size(one.change));
+  }
+  function draw() {
+    const body = h("tbody");
+    for (const pair of rows.slice(0, state.shown)) body.append(...tableRow(columns, pair, options));
+    const more = rows.length > state.shown
+      ? h("p", { class: "more" }, `${plural(rows.length - state.shown, "more row")} not shown. `, h("button", { type: "button", onclick: () => { state.shown += 200; draw(); } }, "Show more"))
+      : null;
+    put(box, h("table", { class: options.wide ? "wide" : null }, h("thead", null, h("tr", null, columns.map(header))), body),
+      rows.length ? null : h("p", { class: "note" }, options.empty || "Nothing in this range."), more,
+      options.note ? h("p", { class: "note" }, options.note) : null);
+    decorate(box);
+  }
+  function header(column) {
+    const sorted = state.sort === column;
+    const press = () => {
+      state.down = sorted ? !state.down : Boolean(column.num);
+      state.sort = column;
+      const value = (pair) => column.get(pair.row || pair.base);
+      rows.sort((one, other) => (state.down ? -1 : 1) * compare(value(one), value(other)));
+      draw();
+    };
+    return h("th", { class: column.num ? "num" : null, scope: "col", "aria-sort": sorted ? (state.down ? "descending" : "ascending") : null, title: column.hint },
+      column.plain ? column.name : h("button", { type: "button", onclick: press }, column.name, sorted ? (state.down ? " \u2193" : " \u2191") : ""));
+  }
+  draw();
+  return box;
+}
+function compare(one, other) {
+  const left = one === null || one === undefined ? -Infinity : one, right = other === null || other === undefined ? -Infinity : other;
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+const size = (value) => (value === null ? -1 : Math.abs(value));
+function paired(rows, base) {
+  const found = new Map();
+  for (const row of rows) found.set(row.key, { row, base: null, change: null });
+  for (const row of base) {
+    if (found.has(row.key)) found.get(row.key).base = row;
+    else found.set(row.key, { row: null, base: row, change: null });
+  }
+  return [...found.values()];
+}
+// As a ratio's logarithm, so that twice and half as much are equally far; of counts per second.
+function change(column, pair, times) {
+  if (column.fixed) return null;
+  const now = pair.row ? column.get(pair.row) : column.rate ? 0 : null, then = pair.base ? column.get(pair.base) : column.rate ? 0 : null;
+  if (now === null || then === null || now === undefined || then === undefined) return null;
+  const per = column.rate ? [now / times[0], then / times[1]] : [now, then];
+  if (per[0] === per[1]) return 0;
+  const least = 1e-6;
+  return Math.log2(Math.max(per[0], least) / Math.max(per[1], least));
+}
+function changeText(value) {
+  if (value === null) return "";
+  const ratio = Math.pow(2, value);
+  if (value === 0) return "";
+  if (ratio > 1000) return "new";
+  if (ratio < 0.001) return "gone";
+  return ratio >= 2 ? "\u00d7" + ratio.toFixed(1) : (ratio >= 1 ? "+" : "\u2212") + Math.abs((ratio - 1) * 100).toFixed(0) + "%";
+}
+function tableRow(columns, pair, options) {
+  const known = pair.row || pair.base;
+  const cells = columns.map((column) => {
+    const value = pair.row ? column.get(pair.row) : column.rate ? 0 : null;
+    const content = column.show ? column.show(pair.row || !column.num ? (pair.row ? value : column.get(pair.base)) : value, known) : value;
+    const beside = options.base && column.num && !column.fixed
+      ? h("div", { class: "was" }, (column.show ? column.show(pair.base ? column.get(pair.base) : column.rate ? 0 : null, known) : column.get(pair.base)), " ", h("b", null, changeText(change(column, pair, options.times))))
+      : null;
+    return h("td", { class: [column.num ? "num" : "", column.long ? "long" : ""].join(" ").trim() || null }, content, beside);
+  });
+  const line = h("tr", { id: options.anchor ? options.anchor(known) : null }, cells);
+  if (!options.open) return [line];
+  const content = h("tr", { class: "opened", hidden: true }, h("td", { colspan: columns.length }));
+  const toggle = (wanted) => {
+    const opening = wanted === undefined ? content.hidden : wanted;
+    if (opening && !content.firstChild.firstChild) { put(content.firstChild, options.open(known)); decorate(content); }
+    content.hidden = !opening;
+    button.setAttribute("aria-expanded", String(opening));
+    button.textContent = opening ? "\u25be" : "\u25b8";
+  };
+  const button = h("button", { type: "button", class: "twist", "aria-expanded": "false", "aria-label": "Details", onclick: () => toggle() }, "\u25b8");
+  line.firstChild.prepend(button, " ");
+  line.openDetails = () => toggle(true);
+  return [line, content];
+}
+const column = (name, get, show, more) => ({ name, get, show, ...(more || {}) });
+const number = (name, get, show, more) => column(name, get, show || count, { num: true, ...(more || {}) });
+const counted = (name, get, more) => number(name, get, count, { rate: true, ...(more || {}) });
+const duration = (name, get, more) => number(name, get, ms, more);
+
+// ---------------------------------------------------------------- things that can be marked everywhere
+function brokerChip(broker_id, cluster_id) {
+  if (broker_id === null || broker_id === undefined) return h("span", { class: "none" }, "-");
+  const name = brokerName(broker_id, cluster_id);
+  return h("button", { type: "button", class: "chip", "data-mark": "b:" + name, title: "Mark broker " + seen(name) + " everywhere" }, name);
+}
+const nodeChip = (place) => brokerChip(NODES[place].broker_id, NODES[place].cluster_id);
+function topicChip(topic, partition) {
+  if (topic === null || topic === undefined) return h("span", { class: "none" }, "-");
+  return h("span", { class: "place" }, h("button", { type: "button", class: "chip topic", "data-mark": "t:" + topic, title: "Mark this topic everywhere" }, topic), partition === null || partition === undefined ? "" : "-" + partition);
+}
+const chips = (brokers, cluster_id) => brokers.map((broker, place) => [place ? " " : "", brokerChip(broker, cluster_id)]);
+function placeChip(name) {
+  if (!name) return h("span", { class: "none" }, "-");
+  const cut = name.lastIndexOf("-");
+  return cut > 0 ? topicChip(name.slice(0, cut), name.slice(cut + 1)) : name;
+}

@@ -1,0 +1,116 @@
+// Who made whom wait: the sections whose figures are those of the range.
+"use strict";
+const PARTS = [
+  ["wait_for_fetch", "No fetch of the replica was there: until it came"],
+  ["carry", "The fetch that carried the records out"],
+  ["follower", "The follower's append and way back"],
+  ["closing_fetch", "Its next fetch in the leader's queue, and handled"],
+  ["completion", "From satisfied to answered"],
+  ["isr_change", "Instead of these: until the ISR changed"],
+];
+const PHASES = ["request queue", "local", "remote", "throttle", "response queue", "send", "unaccounted"];
+const REQUESTS = { produce_acks_all: "Produce, acks=all", produce_acks_1: "Produce, other acks", fetch_follower: "Fetch of followers", fetch_consumer: "Fetch of consumers", other: "all other requests" };
+const about = () => (CUBES ? `Counts and sums of a range are exact. Its quantiles are read off histograms: within ${(CUBES.accuracy * 100).toFixed(0)}% of the exact ones; so are medians and p99.9 of all of it, whose other quantiles are exact.` : "");
+
+function drawOperations(place, state) {
+  const rows = (range) => ["produce", "coordinator"].map((kind) => { const { whole } = operationsOf(range, kind); return { key: kind, kind, ...whole, p99: p99Of(range, kind, whole) }; }).filter((row) => row.operations);
+  const near = (name) => number("within " + name.slice(7) + " ms", (row) => (row.succeeded ? row[name] / row.succeeded : null), share, { hint: "Answered so near to the predicted interval, of those answered without error" });
+  put(place, table([
+    column("Operations", (row) => KINDS[row.kind]), counted("observed", (row) => row.operations), counted("with an error", (row) => row.with_error),
+    ...CLASSES.map((name) => counted(name, (row) => row[name])), near("within_1"), near("within_5"), near("within_20"),
+    counted("slow", (row) => row.slow, { hint: "Waited longer than " + SLOW_MS + " ms, of those answered without error" }),
+    duration("p50 ms", (row) => row.total.quantile(0.5)), duration("p99 ms", (row) => row.p99, { hint: "From arrival to completion, of those answered without error" }), duration("p99.9 ms", (row) => row.total.quantile(0.999)),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "p99 ms", wide: true, note: about() }));
+}
+function drawBlame(place, state) {
+  const rows = (range) => blameRows(range, state.kind);
+  const less = (name, without, title) => number(title, (row) => row[without], ms, { hint: "The same operations had this broker not been waited for" });
+  put(place, table([
+    column("broker", (row) => nodeName(row.place), (value, row) => nodeChip(row.place)),
+    counted("operations", (row) => row.operations, { hint: "Answered without error, that it was the last to be waited for" }), counted("slow", (row) => row.slow),
+    number("share", (row) => row.share, share, { hint: "Of all waiting beyond " + SLOW_MS + " ms; of all waiting where none was slow" }),
+    number("waited, s", (row) => row.waited_ms, (value) => (value === null ? "-" : (value / 1000).toFixed(1)), { rate: true }), duration("wait p99, ms", (row) => row.wait_p99),
+    duration("p50", (row) => row.p50), less("p50", "p50_without", "without"), duration("p99", (row) => row.p99), less("p99", "p99_without", "without"), duration("p99.9", (row) => row.p999), less("p999", "p999_without", "without"),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: "p50, p99, p99.9: from arrival to completion, ms, over all of these operations; without: had this broker not been waited for (counterfactual). A broker waits for itself where nobody else was waited for; ? is where nothing tells. " + about() }));
+}
+function drawMatrix(place, state) {
+  const { pairs } = operationsOf(state.range, state.kind), before = state.base ? operationsOf(state.base, state.kind).pairs : null;
+  const places = (side) => [...new Set([...pairs.keys()].map((key) => Number(key.split(",")[side])))].sort((one, other) => one - other);
+  const leaders = places(0), replicas = places(1);
+  const most = Math.max(1, ...[...pairs.values()].map((figures) => figures.slow_wait_us));
+  const cell = (leader, replica) => {
+    const figures = pairs.get(leader + "," + replica), was = before && before.get(leader + "," + replica);
+    if (!figures) return h("td", { class: "num none" }, "-");
+    const strength = figures.slow_wait_us ? "above-" + level((figures.slow_wait_us / most) * 0.999) : "";
+    return h("td", { class: "num matrix " + strength, title: `${count(figures.operations)} operations, ${count(figures.slow)} slow` },
+      h("div", null, ms(figures.slow_wait_us / 1000)), h("div", { class: "was" }, `${count(figures.operations)} op., p99 ${ms(figures.wait.quantile(0.99))}`), was ? h("div", { class: "was" }, `was ${ms(was.slow_wait_us / 1000)}, p99 ${ms(was.wait.quantile(0.99))}`) : null);
+  };
+  put(place, leaders.length ? h("table", { class: "fit" }, h("thead", null, h("tr", null, h("th", { scope: "col" }, "leader \u2192 waited for"), replicas.map((replica) => h("th", { class: "num", scope: "col" }, nodeChip(replica))))),
+    h("tbody", null, leaders.map((leader) => h("tr", null, h("th", { scope: "row" }, nodeChip(leader)), replicas.map((replica) => cell(leader, replica))))))
+    : h("p", { class: "note" }, "No such operations in this range."),
+  h("p", { class: "note" }, `Milliseconds waited beyond ${SLOW_MS} ms per operation; below it operations and the p99 of their wait, ms.`));
+}
+function drawParts(place, state) {
+  const rows = (range) => { const { whole } = operationsOf(range, state.kind); return whole.split ? PARTS.map(([key, name], at) => ({ key, name, mean: whole.parts_us[at] / whole.split / 1000, split: whole.split })) : []; };
+  const exact = DATA.latency.produce_acks_all.phases_ms;
+  put(place, table([
+    column("Part of the wait", (row) => row.name), duration("mean, ms", (row) => row.mean), counted("operations", (row) => row.split),
+    ...(state.kind === "produce" ? [duration("p99 of the whole report, ms", (row) => (exact[row.key] ? exact[row.key].p99 : null), { fixed: true, hint: "Not of the range: parts have no histograms per interval" })] : []),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "mean, ms", note: "By the cycle of the replica that ended the wait; a part that an operation does not have counts as 0." }));
+}
+function drawLatency(place, state) {
+  const rows = requestRows;
+  put(place, table([
+    column("Request", (row) => own(REQUESTS, row.kind) || row.kind.toUpperCase()), counted("requests", (row) => row.requests),
+    ...["p50", "p95", "p99", "p99.9"].map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.quantiles[at]))),
+    ...PHASES.map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.phases_us[at] / row.requests / 1000), { hint: "Mean, ms" })),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "p99", wide: true, note: "Milliseconds from arrival to response sent, as the brokers' own figures give them; phases are means. " + about() }));
+}
+function drawPartitions(place, state) {
+  const rows = (range) => partitionRows(range);
+  const worst = (map) => [...map].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([node], at) => [at ? " " : "", nodeChip(node)]);
+  const left = CUBES ? CUBES.slow.left_out : { rows: 0, amount: 0 };
+  put(place, table([
+    column("Partition", (row) => row.name, (value, row) => placeChip(row.topic === null ? null : row.name)), number("waited beyond " + SLOW_MS + " ms, ms", (row) => row.slow_ms, ms, { rate: true }),
+    counted("slow operations", (row) => row.operations), counted("with an error", (row) => row.errors), duration("longest, ms", (row) => row.longest),
+    column("led by", (row) => row.leaders.size, (value, row) => worst(row.leaders)), column("waited for", (row) => row.replicas.size, (value, row) => worst(row.replicas)),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "waited beyond " + SLOW_MS + " ms, ms", anchor: (row) => anchor("partition", row.name),
+    note: "Acks=all operations slower than " + SLOW_MS + " ms, with those answered with an error, by the partition that was last." + (left.rows ? ` Of smaller amounts ${count(left.rows)} rows, ${ms(left.amount / 1000)} ms in all, are left out.` : ""), empty: "No operation of this range waited longer than " + SLOW_MS + " ms." }));
+}
+const ERRORS = { 1: "OFFSET_OUT_OF_RANGE", 3: "UNKNOWN_TOPIC_OR_PARTITION", 6: "NOT_LEADER_OR_FOLLOWER", 7: "REQUEST_TIMED_OUT", 19: "NOT_ENOUGH_REPLICAS", 20: "NOT_ENOUGH_REPLICAS_AFTER_APPEND", 45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 46: "DUPLICATE_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH", 56: "KAFKA_STORAGE_ERROR", 74: "FENCED_LEADER_EPOCH", 90: "PRODUCER_FENCED" };
+function drawClients(place, state) {
+  const left = CUBES ? CUBES.clients.left_out : { rows: 0, amount: 0 };
+  const most = (map) => [...map].sort((one, other) => other[1] - one[1]);
+  put(place, table([
+    column("Client id", (row) => row.client, (value) => value, { long: true }), counted("requests", (row) => row.requests), duration("mean, ms", (row) => (row.requests ? row.total_us / row.requests / 1000 : null)), duration("longest, ms", (row) => row.longest),
+    counted("slow operations", (row) => row.slow), number("waited beyond " + SLOW_MS + " ms, ms", (row) => row.slow_ms, ms, { rate: true }), counted("errors", (row) => row.failed, { hint: "Of operations that wait for replication" }),
+    column("what for", (row) => row.requests, (value, row) => most(row.apis).slice(0, 4).map(([api, asked]) => api + " " + count(asked)).join(", "), { long: true }),
+    column("errors by code", (row) => row.failed, (value, row) => most(row.errors).map(([code, failed]) => (ERRORS[code] || "error " + code) + " " + count(failed)).join(", "), { long: true }),
+  ], { rows: clientRows(state.range), base: state.base && clientRows(state.base), times: state.times, main: "requests", wide: true,
+    note: left.rows ? `Of rarer clients ${count(left.rows)} rows with ${count(left.amount)} requests are left out.` : null }));
+}
+// Latency aligned at moves of leaders and at restarts: so many intervals before and after.
+function drawMoments(place, state) {
+  const cells = CUBES ? perInterval(state.kind, "all").get(0) || [] : [];
+  const moments = CLUSTER.events.filter((event) => /election|broker_starting|broker_shutting_down|broker_fenced|broker_failed/.test(event.kind) && inRange(state.range, event.time));
+  const reach = [10, 30], at_once = new Map();
+  for (const event of moments) {
+    const zero = Math.floor((Date.parse(event.time) - TIME.start) / TIME.step);
+    if (!at_once.has(zero)) at_once.set(zero, []);
+    at_once.get(zero).push(event);
+  }
+  const groups = [...at_once], shown = groups.slice(0, 12);
+  const inside = (at) => at >= 0 && at < TIME.number;
+  const top = Math.max(1, ...shown.flatMap(([zero]) => window_of(zero, reach).filter(inside).map((at) => (cells[at] ? cells[at].waits.quantile(0.99) : 0))));
+  const small = ([zero, events]) => {
+    const width = 240, height = 54, wide = width / (reach[0] + reach[1] + 1);
+    const values = window_of(zero, reach).map((at) => (inside(at) && cells[at] ? cells[at].waits.quantile(0.99) : null));
+    return h("figure", null, h("figcaption", null, when(events[0].time), " ", events.slice(0, 3).map((event, at) => [at ? "; " : "", event.broker_id === null ? "" : ["broker ", brokerChip(event.broker_id, event.cluster_id), " "], event.detail]), events.length > 3 ? `; and ${events.length - 3} more` : ""),
+      svg("svg", { width, height: height + 12, viewBox: `0 0 ${width} ${height + 12}`, role: "img", "aria-label": "p99 of the wait around it" },
+        values.map((value, at) => (value === null ? null : svg("rect", { x: at * wide, width: Math.max(1, wide - 0.5), y: height - Math.max(1, (Math.log1p(value) / Math.log1p(top)) * height), height: Math.max(1, (Math.log1p(value) / Math.log1p(top)) * height), class: "bar " + (value > SLOW_MS ? "failed" : "") }, svg("title", null, `${ms(value)} ms`)))),
+        svg("line", { x1: reach[0] * wide, x2: reach[0] * wide, y1: 0, y2: height, class: "zero" }), svg("text", { x: 0, y: height + 11, class: "led" }, `\u2212${(reach[0] * TIME.step) / 1000} s`), svg("text", { x: width, y: height + 11, class: "led", "text-anchor": "end" }, `+${(reach[1] * TIME.step) / 1000} s`)));
+  };
+  put(place, shown.length ? h("div", { class: "moments" }, shown.map(small)) : h("p", { class: "note" }, "No leader moved and no broker started or went in this range."),
+    h("p", { class: "note" }, `p99 of the wait of ${KINDS[state.kind]} per ${TIME ? TIME.step / 1000 : ""} s, errors included, around each move of leaders, start and end of a broker; heights are logarithmic, to ${ms(top)} ms; orange: beyond ${SLOW_MS} ms.`, groups.length > shown.length ? ` ${groups.length - shown.length} more moments are left out: choose a smaller range.` : ""));
+}
+const window_of = (zero, reach) => Array.from({ length: reach[0] + reach[1] + 1 }, (_, place) => zero - reach[0] + place);

@@ -1,0 +1,207 @@
+"""A day of a busy cluster, made up: twelve brokers, 5,000 partitions, and every list of the page at its limit."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+from pipelines.report.cluster.events import EVENTS_MAX, FAILOVERS_MAX, UNAVAILABLE_MAX
+from pipelines.report.cluster.parts import Cluster, Event, Failover, Leaders, Life, Unavailable
+from pipelines.report.cubes.assemble import cubes
+from pipelines.report.cubes.buckets import FINEST, SHORTEST_MS, growth
+from pipelines.report.cubes.intervals import Intervals, intervals_of
+from pipelines.report.cubes.operations import SLOW_MAX, STORIES_MAX, SUMS
+from pipelines.report.cubes.parts import Cubes
+from pipelines.report.cubes.requests import CLIENTS_MAX
+from pipelines.report.cubes.requests import SUMS as REQUEST_SUMS
+from pipelines.report.detail import Cost, Detail
+from pipelines.report.model import Evidence, Report
+from pipelines.report.page.render import FINDINGS_MAX
+from pipelines.report.values import iso_utc
+from tests.unit.report import sample, sample_detail
+
+BROKERS = tuple(range(1, 13))
+PARTITIONS = 5000
+DAY_S = 86_400
+START_S = sample_detail.START_S // 3600 * 3600
+_TEXT = "[2026-11-20 14:05:00,123] INFO [Partition orders-events-v1-4711 broker=7] ISR updated to 1,2,3 " * 4
+
+
+class _Operations:
+    """What folding a day's operations would give."""
+
+    def __init__(self, intervals: Intervals, rng: random.Random) -> None:
+        self.intervals = intervals
+        self._rng = rng
+
+    def cells(self) -> tuple[list[dict[str, Any]], list[Counter[int]]]:
+        rows = [
+            cell(interval, leader, replica, self._rng)
+            for interval in range(self.intervals.number)
+            for leader in BROKERS
+            for replica in BROKERS
+            if leader != replica
+        ]
+        return rows, [histogram(self._rng, 3000) for _ in rows]
+
+    def totals(self) -> tuple[list[dict[str, Any]], list[Counter[int]], list[Counter[int]]]:
+        rows = [
+            {"interval": interval, "kind": "produce", "cluster_id": "c", "replica": replica, "succeeded": True}
+            for interval in range(self.intervals.number)
+            for replica in BROKERS
+        ]
+        return rows, [histogram(self._rng, 30_000) for _ in rows], [histogram(self._rng, 30_000) for _ in rows]
+
+    def slow(self) -> list[dict[str, Any]]:
+        return [slow(number, self.intervals, self._rng) for number in range(2 * SLOW_MAX)]
+
+    def errors(self) -> list[dict[str, Any]]:
+        return []
+
+
+class _Requests:
+    def __init__(self, intervals: Intervals, rng: random.Random) -> None:
+        self._intervals = intervals
+        self._rng = rng
+
+    def cells(self) -> tuple[list[dict[str, Any]], list[Counter[int]]]:
+        rows = [
+            {"interval": interval, "kind": kind} | dict.fromkeys(REQUEST_SUMS, 9000)
+            for interval in range(self._intervals.number)
+            for kind in ("produce_acks_all", "produce_acks_1", "fetch_follower", "fetch_consumer", "other")
+        ]
+        return rows, [histogram(self._rng, 9000) for _ in rows]
+
+    def clients(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "interval": number % self._intervals.number,
+                "client_id": f"some-service-{number % 900}",
+                "api": "PRODUCE",
+                "requests": 1000,
+                "total_us": 9_000_000,
+                "total_us_max": 90_000,
+            }
+            for number in range(2 * CLIENTS_MAX)
+        ]
+
+
+def histogram(rng: random.Random, number: int) -> Counter[int]:
+    """Of waits around 8 ms, with a tail."""
+    ratio = math.log(growth(FINEST))
+    waits = (rng.lognormvariate(2.1, 0.7) for _ in range(min(number, 400)))
+    counts = Counter(1 + int(math.log(wait / SHORTEST_MS) / ratio) for wait in waits)
+    return Counter({bucket: count * max(1, number // 400) for bucket, count in counts.items()})
+
+
+def cell(interval: int, leader: int, replica: int, rng: random.Random) -> dict[str, Any]:
+    key = {"interval": interval, "kind": "produce", "cluster_id": "c", "broker_id": leader, "replica": replica}
+    return key | {"succeeded": True} | {name: rng.randrange(1000, 100_000) for name in SUMS}
+
+
+def slow(number: int, intervals: Intervals, rng: random.Random) -> dict[str, Any]:
+    return {
+        "interval": rng.randrange(intervals.number),
+        "kind": "produce",
+        "cluster_id": "c",
+        "broker_id": rng.choice(BROKERS),
+        "replica": rng.choice(BROKERS),
+        "succeeded": True,
+        "closing_topic": f"orders-events-v{number % 50}",
+        "closing_partition": number % 100,
+        "client_id": f"some-service-{number % 900}",
+        "operations": 5,
+        "slow_wait_us": 1_000_000 - number,
+        "wait_us": 500_000,
+    }
+
+
+def aggregates() -> Cubes:
+    rng = random.Random(1)
+    intervals = intervals_of(START_S * 1_000_000, (START_S + DAY_S - 1) * 1_000_000, len(BROKERS))
+    operations: Any = _Operations(intervals, rng)
+    requests: Any = _Requests(intervals, rng)
+    return cubes(operations, requests)
+
+
+def time(second: float) -> str:
+    return iso_utc(round((START_S + second) * 1_000_000))
+
+
+def cluster() -> Cluster:
+    rng = random.Random(2)
+    node: dict[str, Any] = {"cluster_id": "c"}
+    names = [f"orders-events-v{number % 50}-{number // 50}" for number in range(PARTITIONS)]
+    place = [
+        {"cluster_id": "c", "topic": name.rsplit("-", 1)[0], "partition": number // 50}
+        for number, name in enumerate(names)
+    ]
+    return Cluster(
+        lives=tuple(Life(**node, broker_id=broker, state="up", start=None, end=None) for broker in BROKERS),
+        leaders=tuple(
+            Leaders(**node, broker_id=broker, steps=tuple((time(second), 400) for second in range(0, DAY_S, 100)))
+            for broker in BROKERS
+        ),
+        events=tuple(
+            Event(
+                **node,
+                time=time(second),
+                kind="isr_shrink",
+                broker_id=rng.choice(BROKERS),
+                count=400,
+                partitions=tuple(rng.sample(names, 12)),
+                detail="left an ISR (leader): 400 partitions",
+            )
+            for second in range(0, DAY_S, DAY_S // EVENTS_MAX)
+        )[:EVENTS_MAX],
+        unavailable=tuple(
+            Unavailable(
+                **place[number],
+                state="under_min_isr",
+                start=time(number * 60),
+                end=time(number * 60 + 30),
+                duration_ms=30_000.0,
+                isr=(1,),
+                min_insync_replicas=2,
+                produces_refused=9,
+            )
+            for number in range(UNAVAILABLE_MAX)
+        ),
+        failovers=tuple(
+            Failover(
+                **place[number],
+                time=time(number * 100),
+                reason="fenced",
+                strategy="offline",
+                old_leader=1,
+                new_leader=2,
+                outcome="completed",
+                to_taken_up_ms=50.0,
+                to_serving_ms=700.0,
+                approximate=False,
+            )
+            for number in range(FAILOVERS_MAX)
+        ),
+        stories=tuple(
+            sample_detail.story(request_id=f"{number:032x}", arrival=time(number * 60)) for number in range(STORIES_MAX)
+        ),
+        left_out={"events": 90_000, "unavailable": 4000, "failovers": 4500, "settings": 0},
+    )
+
+
+def report() -> Report:
+    """The day's report."""
+    lines = tuple(
+        Evidence(file="broker-7/server.log.2026-11-20-14", line_no=number, byte_offset=99, text=_TEXT)
+        for number in range(20)
+    )
+    findings = tuple(
+        sample.finding(finding_id=f"f{number}", evidence=lines, time=time(number * 60))
+        for number in range(FINDINGS_MAX + 500)
+    )
+    brokers = tuple(sample.broker(broker, first_time=time(0), last_time=time(DAY_S - 1)) for broker in BROKERS)
+    made = sample.audited(violations=findings, observations=findings, open_cases=findings, brokers=brokers)
+    cost = Cost(bytes=40_000_000_000, lines=400_000_000, seconds=5000.0)
+    return made.model_copy(update={"detail": Detail(cluster=cluster(), cubes=aggregates(), rules=(), cost=cost)})

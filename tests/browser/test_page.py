@@ -1,0 +1,229 @@
+"""The page in a real Chromium: clicked and dragged, without an error on the console, without a request to anywhere."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.report.page.render import render_html
+from tests.browser.driver import CHROMEDRIVER, CHROMIUM, Browser
+from tests.unit.report import hostile, ranges, sample, sample_detail
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs Chromium and ChromeDriver"),
+]
+#: Space beside the plots, and of the last pixels.
+GUTTER, MARGIN = 168, 8
+TABLES = ("blame", "operations", "latency", "partitions", "requests", "clients", "moves", "restarts", "rules", "logs")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Browser(Path(folder))
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
+    """The sample, open; afterwards nothing has been complained of, or asked for."""
+    browser.resize(1400, 1000)
+    show(browser, tmp_path, sample_detail.detailed(sample.audited()))
+    yield browser
+    assert browser.complaints() == []
+    assert asked_for(browser) == []
+
+
+def show(browser: Browser, folder: Path, report: Any, after: str = "") -> None:
+    path = folder / "report.html"
+    path.write_text(render_html(report), encoding="utf-8")
+    browser.run("location.href = 'about:blank'")
+    browser.complaints()
+    browser.requests()
+    browser.open(path.as_uri() + after)
+
+
+def asked_for(browser: Browser) -> list[str]:
+    """Addresses but that of the page; what a browser draws its own controls with is within it."""
+    return [url for url in browser.requests() if not url.startswith(("data:", "about:")) and "/report.html" not in url]
+
+
+def plot(browser: Browser) -> tuple[float, float, float]:
+    """Left, top and width of the part of the picture that has times."""
+    browser.run("document.getElementById('timeline').scrollIntoView()")
+    box = "document.querySelector('#picture svg').getBoundingClientRect()"
+    left, top, width = browser.run(f"const box = {box}; return [box.left, box.top, box.width]")
+    return left + GUTTER, top, width - GUTTER - MARGIN
+
+
+def drag(browser: Browser, first: int, last: int, shift: bool = False) -> None:
+    """Choose intervals, the last one included."""
+    left, top, width = plot(browser)
+    number = browser.run("return TIME.number")
+    start, end = (left + (at + 0.5) * width / number for at in (first, last))
+    browser.drag((start, top + 60), (end, top + 70), shift)
+
+
+def cells(browser: Browser, place: str) -> list[list[str]]:
+    """Texts of a section's first table."""
+    script = (
+        "const first = document.querySelector('#in-' + arguments[0] + ' table');"
+        "const rows = [...first.querySelectorAll('tbody tr:not(.opened)')];"
+        "return rows.map((row) => [...row.children].map((cell) => cell.innerText))"
+    )
+    found: list[list[str]] = browser.run(script, place)
+    return found
+
+
+def test_every_section_has_something(page: Browser) -> None:
+    for name in TABLES:
+        assert cells(page, name), name
+    assert page.run("return document.querySelectorAll('#picture .cell').length") > 10
+    assert page.run("return document.querySelectorAll('#picture .band').length") == 3
+
+
+def test_a_dragged_range_has_the_figures_of_its_intervals(page: Browser) -> None:
+    drag(page, 2, 4)
+    assert page.run("return state.range") == [2, 5]
+    cubes = sample_detail.cubes()
+    of_range = ranges.operations(cubes, "produce", 2, 5)
+    (produces,) = cells(page, "operations")
+    assert produces[1:3] == [str(of_range[None].counts["observed"]), str(of_range[None].counts["with_error"])]
+    (blame,) = cells(page, "blame")
+    own = of_range[2]
+    assert blame[:2] == ["2", str(sum(own.wait.values()))]
+    assert float(blame[4]) == pytest.approx(own.counts["wait_us"] / 1_000_000, abs=0.05)
+    p99 = ranges.quantile(of_range[None].total, 0.99, cubes.growth)
+    without = ranges.quantile(ranges.without(cubes, of_range, 2), 0.99, cubes.growth)
+    assert [float(text) for text in blame[8:10]] == [pytest.approx(value, rel=0.01) for value in (p99, without)]
+    assert "14:05:02 to 14:05:05" in page.run("return document.getElementById('rangeline').innerText")
+    command = "highwater report --from 2026-11-20T14:05:02Z --until 2026-11-20T14:05:05Z"
+    assert command in page.run("return document.getElementById('rangeline').innerText")
+    assert page.run("return location.hash") == "#;range=2-5"
+
+
+def test_a_second_range_stands_beside_the_first(page: Browser) -> None:
+    drag(page, 6, 8)
+    drag(page, 0, 1, shift=True)
+    assert page.run("return [state.range, state.base]") == [[6, 9], [0, 2]]
+    (produces,) = cells(page, "operations")
+    first, second = (ranges.operations(sample_detail.cubes(), "produce", *at)[None] for at in ((6, 9), (0, 2)))
+    now, then = first.counts["observed"], second.counts["observed"]
+    rate = (now / 3) / (then / 2)
+    assert produces[1].split() == [
+        str(now),
+        str(then),
+        f"+{(rate - 1) * 100:.0f}%" if rate < 2 else f"\u00d7{rate:.1f}",
+    ]
+    page.click("#swap")
+    assert page.run("return [state.range, state.base]") == [[0, 2], [6, 9]]
+    page.click("#reset")
+    assert page.run("return [state.range, state.base]") == [[0, 10], None]
+
+
+def test_without_a_mouse(page: Browser) -> None:
+    page.run("document.getElementById('picture').focus()")
+    page.press("\ue014")
+    assert page.run("return state.range") == [0, 1]
+    page.press("\ue014", "\ue014")
+    assert page.run("return state.range") == [2, 3]
+    page.press("\ue00c")
+    assert page.run("return state.range") == [0, 10]
+    page.run("from.value = '2026-11-20T14:05:03'; until.value = '2026-11-20T14:05:06'")
+    page.click("#asrange")
+    assert page.run("return state.range") == [3, 6]
+    page.run("from.value = 'nonsense'")
+    page.click("#asrange")
+    assert "two times" in page.run("return document.getElementById('rangeproblem').innerText")
+
+
+def test_a_request_opens_to_its_story(page: Browser) -> None:
+    page.click("#in-requests .twist")
+    assert page.run("return document.querySelectorAll('#in-requests .steps li').length") == 2
+    page.click("#in-requests .steps summary")
+    assert "line 7, byte 512" in page.run("return document.querySelector('#in-requests .line').innerText")
+
+
+def test_findings_have_what_follows_from_them_within(page: Browser) -> None:
+    page.click("#in-findings details.violation > summary")
+    inside = page.run("return document.querySelector('#in-findings details.violation').innerText")
+    assert "Truncating to 12" in inside
+    assert "From it follows:" in inside
+    assert "hw-regression" in inside
+
+
+@pytest.mark.parametrize(
+    "target", ["finding-o1", "request-" + "ab" * 16, "partition-orders-3", "rule-hw-above-isr", "clients"]
+)
+def test_links_lead_to_one_thing(browser: Browser, tmp_path: Path, target: str) -> None:
+    show(browser, tmp_path, sample_detail.detailed(sample.audited()), f"#{target};range=3-5")
+    assert browser.run("return state.range") == ([0, 10] if target == "finding-o1" else [3, 5])
+    assert browser.run("return document.querySelector('.target').id") == target
+    assert browser.complaints() == []
+
+
+def test_a_broker_is_marked_everywhere(page: Browser) -> None:
+    page.click("#in-blame .chip")
+    assert page.run("return document.querySelectorAll('.chip.marked').length") > 3
+    assert page.run("return document.querySelectorAll('#picture text.marked').length") >= 1
+    page.click("#unmark")
+    assert page.run("return document.querySelectorAll('.marked').length") == 0
+
+
+def test_the_filter_hides_rows_without_its_text(page: Browser) -> None:
+    page.run("filter.value = 'HW-REGRESSION'; filter.dispatchEvent(new Event('input'))")
+    findings = "[...document.querySelectorAll('details.finding')]"
+    assert page.run(f"return {findings}.filter((one) => one.offsetParent && !one.closest('.inside')).length") == 1
+
+
+def test_the_chart_has_a_table(page: Browser) -> None:
+    page.click("#astable")
+    assert page.run("return document.querySelectorAll('#charttable tbody tr').length") == 10
+    page.run("measure.value = 'slow'; measure.dispatchEvent(new Event('change'))")
+    page.run("kind.value = 'coordinator'; kind.dispatchEvent(new Event('change'))")
+    assert page.run("return document.querySelectorAll('#charttable tbody tr').length") == 0
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_window(page: Browser, width: int, scheme: str) -> None:
+    page.resize(width, 900)
+    page.emulate(prefers_color_scheme=scheme)
+    page.wait("document.querySelector('#picture svg').clientWidth <= document.documentElement.clientWidth")
+    assert page.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
+    assert page.printed().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("report", [sample.report(), sample_detail.detailed(sample.report(blame=(), timeline=()))])
+def test_reports_with_little_in_them_open(browser: Browser, tmp_path: Path, report: Any) -> None:
+    show(browser, tmp_path, report)
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS, ids=range(len(hostile.TEXTS)))
+def test_hostile_text_is_shown_as_text(browser: Browser, tmp_path: Path, text: str) -> None:
+    show(browser, tmp_path, sample_detail.hostile(text))
+    elements = (
+        "const names = {}; for (const one of document.querySelectorAll('*')) names[one.tagName] = 1; return names"
+    )
+    assert not {"IMG", "IFRAME", "OBJECT", "BASE", "LINK"} & browser.run(elements).keys()
+    assert browser.run("return document.querySelectorAll('script').length") == 2
+    assert browser.run("return document.title") == "clean: replication audit, 2026-11-20 14:05"
+    odd = json.dumps(
+        "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff]"
+    )
+    assert browser.run(f"return new RegExp({odd}).exec(document.body.innerText)") is None
+    drag(browser, 2, 4)
+    browser.run("document.querySelectorAll('.twist').forEach((one) => one.click())")
+    browser.run("document.querySelectorAll('.chip')[0].click()")
+    assert browser.complaints() == []
+    assert asked_for(browser) == []

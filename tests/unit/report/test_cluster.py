@@ -1,0 +1,373 @@
+"""What happened to the cluster, from rows of the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
+from pipelines.report.cluster.lives import lives, restarts, runs
+from pipelines.report.cluster.settings import settings
+from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, near, stories
+from tests.unit.report.rows import Row
+
+S = 1_000_000
+#: 2026-11-20T14:00:00Z
+T0 = 1_795_183_200 * S
+
+
+def at(second: float) -> int:
+    return T0 + round(second * S)
+
+
+def said(second: float, event: str, broker_id: int = 1) -> Row:
+    return {"time": at(second), "cluster_id": "c", "broker_id": broker_id, "event": event}
+
+
+def controller(second: float, event: str, subject: int | None, brokers: list[int] | None = None) -> Row:
+    return said(second, event, 3) | {"subject_broker_id": subject, "brokers": brokers}
+
+
+def isr(second: float, change: str, replica_id: int = 1, partition: int = 0) -> Row:
+    return {
+        "cluster_id": "c",
+        "topic": "orders",
+        "partition": partition,
+        "replica_id": replica_id,
+        "change": change,
+        "change_time": at(second),
+        "made_by": "leader",
+    }
+
+
+def file(second: float, broker_id: int = 1) -> Row:
+    return {"cluster_id": "c", "broker_id": broker_id, "first_time": at(second)}
+
+
+def second_of(text: str | None) -> str | None:
+    return None if text is None else text[17:]
+
+
+def states(lifecycle: list[Row], noticed: list[Row], files: list[Row]) -> list[tuple[str, str | None, str | None]]:
+    found = lives(runs(lifecycle, noticed, files))
+    return [(life.state, second_of(life.start), second_of(life.end)) for life in found]
+
+
+# -------------------------------------------------------------------------- lives
+
+
+def test_a_clean_restart() -> None:
+    lines = [said(10, "shutting_down"), said(12, "shut_down"), said(20, "starting"), said(25, "started")]
+    assert states(lines, [], [file(0)]) == [
+        ("up", None, "10.000Z"),
+        ("stopping", "10.000Z", "12.000Z"),
+        ("down", "12.000Z", "20.000Z"),
+        ("starting", "20.000Z", "25.000Z"),
+        ("up", "25.000Z", None),
+    ]
+    changes = [isr(10.5, "shrink"), isr(10.6, "shrink", partition=1), isr(30, "expand"), isr(31, "expand", partition=1)]
+    (restart,) = restarts(runs(lines, [], [file(0)]), changes)
+    assert (restart.ending, second_of(restart.down), second_of(restart.started)) == ("clean", "10.000Z", "25.000Z")
+    assert (restart.isr_lost, restart.isr_back, second_of(restart.isr_full)) == (2, 2, "31.000Z")
+
+
+def test_a_broker_that_was_killed_was_found_gone_by_a_controller() -> None:
+    lines = [said(0, "starting"), said(2, "started"), said(40, "starting"), said(45, "started")]
+    noticed = [controller(30, "broker_fenced", 1), controller(39, "broker_fenced", 1)]
+    assert states(lines, noticed, [file(0)])[1:3] == [("up", "02.000Z", "30.000Z"), ("down", "30.000Z", "40.000Z")]
+    (restart,) = restarts(runs(lines, noticed, [file(0)]), [isr(31, "shrink")])
+    assert (restart.ending, restart.isr_lost, restart.isr_back, restart.isr_full) == ("found_gone", 1, 0, None)
+
+
+def test_a_broker_that_was_only_paused_is_not_taken_for_dead_then() -> None:
+    lines = [said(0, "starting"), said(2, "started"), said(40, "shutting_down")]
+    noticed = [
+        controller(10, "broker_fenced", 1),
+        controller(20, "broker_unfenced", 1),
+        controller(41, "broker_fenced", 1),
+    ]
+    assert states(lines, noticed, [file(0)])[1:] == [
+        ("up", "02.000Z", "40.000Z"),
+        ("stopping", "40.000Z", "41.000Z"),
+        ("down", "41.000Z", None),
+    ]
+    killed = [*lines[:2], said(40, "starting")]
+    noticed = [*noticed[:2], controller(30, "broker_fenced", 1), controller(39.9, "broker_unfenced", 3)]
+    assert ("down", "30.000Z", "40.000Z") in states(killed, noticed, [file(0)])
+
+
+def test_without_a_witness_it_is_not_told_when_it_went() -> None:
+    lines = [said(0, "starting"), said(2, "started"), said(40, "starting")]
+    assert ("down", None, None) not in states(lines, [], [file(0)])
+    (restart,) = restarts(runs(lines, [], [file(0)]), [])
+    assert (restart.ending, restart.down, restart.started) == ("unknown", None, None)
+
+
+def test_a_first_start_is_no_restart_unless_the_broker_logged_long_before() -> None:
+    lines = [said(40, "starting"), said(45, "started")]
+    assert restarts(runs(lines, [], [file(38)]), []) == ()
+    assert len(restarts(runs(lines, [], [file(0)]), [])) == 1
+
+
+def test_a_broker_that_only_logs_is_up() -> None:
+    assert states([], [], [file(0)]) == [("up", None, None)]
+
+
+def test_a_partition_that_a_broker_led_counts_when_it_comes_back_into_the_isr() -> None:
+    lines = [said(0, "starting"), said(2, "started"), said(40, "starting"), said(45, "started")]
+    noticed = [controller(30, "broker_failed", None, [1, 2])]
+    (restart,) = restarts(runs(lines, noticed, [file(0)]), [isr(50, "expand")])
+    assert (restart.isr_lost, restart.isr_back) == (1, 1)
+
+
+# ------------------------------------------------------------------------- events
+
+
+def moved(second: float, partition: int = 0, **changes: Any) -> Row:
+    return {
+        "cluster_id": "c",
+        "topic": "orders",
+        "partition": partition,
+        "sequence": 0,
+        "reason": "fenced",
+        "strategy": "offline",
+        "old_leader": 1,
+        "new_leader": 2,
+        "outcome": "completed",
+        "detected_time": at(second),
+        "elected_time": at(second + 1),
+        "taken_up_time": at(second + 2),
+        "detected_to_taken_up_ms": 2000.0,
+        "detected_to_serving_ms": 2500.0,
+        "approximate": False,
+    } | changes
+
+
+def test_events_that_are_alike_within_a_second_are_one() -> None:
+    changes = [isr(5.1 + number / 100, "shrink", partition=number) for number in range(20)]
+    found, left_out = events(
+        [said(3, "started")], [controller(4, "broker_fenced", 1)], changes, [moved(5), moved(5, 1)]
+    )
+    assert left_out == 0
+    assert [(event.kind, event.broker_id, event.count) for event in found] == [
+        ("broker_started", 1, 1),
+        ("broker_fenced", 1, 1),
+        ("isr_shrink", 1, 20),
+        ("election", 2, 2),
+    ]
+    assert len(found[2].partitions) == 12
+    assert found[2].detail == "left an ISR (leader): 20 partitions"
+
+
+def test_the_same_noticed_by_several_brokers_happened_once() -> None:
+    noticed = [controller(4 + number / 10, "controller_elected", 2) for number in range(3)]
+    assert [event.count for event in events([], noticed, [], [])[0]] == [1]
+
+
+def test_of_too_many_events_the_rare_ones_stay() -> None:
+    changes = [isr(number, "shrink") for number in range(EVENTS_MAX + 50)]
+    found, left_out = events([said(3, "started")], [], changes, [moved(5, strategy="unclean")])
+    assert (len(found), left_out) == (EVENTS_MAX, 52)
+    assert {event.kind for event in found} == {"broker_started", "isr_shrink", "unclean_election"}
+    assert [event.time for event in found] == sorted(event.time for event in found)
+
+
+def window(second: float, duration_ms: float | None, **changes: Any) -> Row:
+    return {
+        "cluster_id": "c",
+        "topic": "orders",
+        "partition": 0,
+        "state": "offline",
+        "started_time": at(second),
+        "ended_time": None if duration_ms is None else at(second + duration_ms / 1000),
+        "duration_ms": duration_ms,
+        "isr": None,
+        "min_insync_replicas": None,
+        "produces_refused": None,
+    } | changes
+
+
+def test_windows_that_never_end_come_first_then_the_longest() -> None:
+    found, left_out = unavailable([window(0, 10.0), window(1, 500.0), window(2, None)])
+    assert [row.duration_ms for row in found] == [None, 500.0, 10.0]
+    assert left_out == 0
+
+
+def test_failovers_that_did_not_complete_come_first_and_those_of_no_time_are_counted() -> None:
+    timeless = dict.fromkeys(("detected_time", "elected_time", "taken_up_time"))
+    rows = [
+        moved(0),
+        moved(1, 1, detected_to_serving_ms=9000.0),
+        moved(2, 2, outcome="unfinished"),
+        moved(3, 3, **timeless),
+    ]
+    found, left_out = failovers(rows)
+    assert [row.partition for row in found] == [2, 1, 0]
+    assert left_out == 1
+
+
+def test_leaders_are_counted_epoch_by_epoch() -> None:
+    def led(second: float, partition: int, leader: int, epoch: int) -> Row:
+        row = {"time": at(second), "cluster_id": "c", "topic": "orders", "partition": partition}
+        return row | {"leader": leader, "leader_epoch": epoch}
+
+    rows = [led(0, 0, 1, 0), led(0, 1, 1, 0), led(5, 0, 2, 1), led(6, 0, 1, 0), led(9, 1, -1, 1)]
+    found = {row.broker_id: [number for _, number in row.steps] for row in leaders(rows)}
+    assert found == {1: [2, 1, 0], 2: [1]}
+
+
+# ----------------------------------------------------------------------- settings
+
+
+def test_settings_that_differ_those_that_are_each_brokers_own_last() -> None:
+    def value(broker_id: int, key: str, text: str | None) -> Row:
+        return {"broker_id": broker_id, "key": key, "value": text}
+
+    rows = [value(broker, "num.io.threads", text) for broker, text in ((1, "8"), (2, "8"), (3, "16"))]
+    rows += [value(broker, "node.id", str(broker)) for broker in (1, 2)]
+    rows += [value(broker, "same", "x") for broker in (1, 2)]
+    found, left_out = settings(rows)
+    assert [(setting.key, setting.by_nature) for setting in found] == [("num.io.threads", False), ("node.id", True)]
+    assert found[0].values == (("8", (1, 2)), ("16", (3,)))
+    assert left_out == 0
+
+
+# ------------------------------------------------------------------------ stories
+
+
+def part(**changes: Any) -> Row:
+    return {
+        "topic": "orders",
+        "partition": 0,
+        "leader_epoch": 5,
+        "base_offset": 100,
+        "required_offset": 110,
+        "error_code": 0,
+        "cause": "high_watermark",
+        "closing_replica": 2,
+        "isr": [1, 2],
+        "missing": None,
+    } | changes
+
+
+def operation(**changes: Any) -> Row:
+    parts = (
+        "wait_for_fetch_ms",
+        "wait_follower_ms",
+        "wait_closing_fetch_ms",
+        "wait_completion_ms",
+        "wait_isr_change_ms",
+    )
+    return (
+        {
+            "operation_id": "a1",
+            "api": "PRODUCE",
+            "cluster_id": "c",
+            "broker_id": 1,
+            "client_id": "p",
+            "connection": "k",
+            "correlation_id": 7,
+            "arrival_time": at(10),
+            "handled_time": at(10.001),
+            "completed_time": at(10.5),
+            "line_time": at(10.501),
+            "lowest_time": at(10.499),
+            "highest_time": at(10.5),
+            "wait_ms": 499.0,
+            "residual_ms": 0.0,
+            "succeeded": True,
+            "error_codes": [0],
+            "class": "explained",
+            "class_reason": None,
+            "known_bug": None,
+            "cause": "high_watermark",
+            "closing_topic": "orders",
+            "closing_partition": 0,
+            "closing_replica": 2,
+            "closing_role": "isr_member",
+            "wait_carry_ms": 1.0,
+            "partitions": [part()],
+        }
+        | dict.fromkeys(parts)
+        | changes
+    )
+
+
+def fetch(number: int, second: float, offset: int, **changes: Any) -> Row:
+    return {
+        "broker_id": 1,
+        "topic": "orders",
+        "partition": 0,
+        "replica_id": 2,
+        "fetch_offset": offset,
+        "dequeued_time": at(second),
+        "handled_time": at(second),
+        "completed_time": at(second + 0.1),
+        "response_bytes": 512,
+        "file_id": "f",
+        "byte_offset": number,
+        "line_no": number,
+    } | changes
+
+
+REQUEST = {
+    "time": at(10.501),
+    "broker_id": 1,
+    "connection": "k",
+    "correlation_id": 7,
+    "file_id": "f",
+    "byte_offset": 99,
+    "line_no": 99,
+}
+FETCHES = [fetch(1, 9.5, 90), fetch(2, 10.0, 100), fetch(3, 10.4, 110), fetch(4, 10.6, 120)]
+
+
+def test_a_story_names_the_fetch_that_carried_and_the_fetch_that_closed() -> None:
+    texts = {("f", 2): "carried", ("f", 3): "closed", ("f", 99): "answered"}
+    rows = StoryRows([operation()], [REQUEST], FETCHES, texts, {"f": "1/kafka-request.log"})
+    assert lines_of(rows) == set(texts)
+    (story,) = stories(rows)
+    told = [(step.time[17:-1], step.text) for step in story.steps]
+    assert told == [
+        ("10.000", None),
+        ("10.000", "carried"),
+        ("10.001", None),
+        ("10.400", "closed"),
+        ("10.499", None),
+        ("10.500", "answered"),
+    ]
+    assert "Appended to orders-0 at offsets 100 to 109" in story.steps[2].what
+    assert story.steps[3].what == "Fetch of broker 2 at offset 110: it has all of the records."
+    assert story.steps[-1].file == "1/kafka-request.log"
+    assert story.parts_ms == {"carry": 1.0}
+
+
+def test_what_is_not_in_the_logs_is_said() -> None:
+    timed_out = operation(error_codes=[7], succeeded=False, cause="timer", lowest_time=None, class_reason="no_fetch")
+    (story,) = stories(StoryRows([timed_out], [], FETCHES[:2]))
+    words = [step.what for step in story.steps]
+    assert "No fetch of broker 2 that shows the records is in the logs." in words
+    assert "When to answer cannot be told: no_fetch." in words
+    assert words[-1] == "Answered with REQUEST_TIMED_OUT: explained."
+
+
+def test_an_operation_of_no_known_partition_has_a_story_too() -> None:
+    (story,) = stories(StoryRows([operation(closing_topic=None, closing_replica=None, partitions=[])]))
+    assert story.closing_partition is None
+    assert any(step.what == "Left the request handler: the wait begins." for step in story.steps)
+
+
+def test_fetches_near_an_operation_are_those_of_its_replica_partition_and_time() -> None:
+    rows = [*FETCHES, fetch(5, 10.2, 100, replica_id=3), fetch(6, 10.2, 100, partition=1), fetch(7, 30, 200)]
+    table = pa.Table.from_pylist(
+        [
+            {name: row[name] for name in ("broker_id", "topic", "partition", "replica_id", "dequeued_time")}
+            for row in rows
+        ]
+    )
+    assert near(table, [operation()]).to_pylist() == [True, True, True, True, False, False, False]
+
+
+def test_codes_have_names_as_far_as_they_are_known() -> None:
+    assert (error_name(19), error_name(12345)) == ("NOT_ENOUGH_REPLICAS", "error 12345")

@@ -1,0 +1,242 @@
+"""Aggregates per interval against an oracle of plain Python over the same rows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.report.cubes import buckets
+from pipelines.report.cubes import operations as of_operations
+from pipelines.report.cubes import requests as of_requests
+from pipelines.report.cubes.assemble import cubes
+from pipelines.report.cubes.fold import Fold
+from pipelines.report.cubes.intervals import CELLS_MAX, INTERVALS_FEW, INTERVALS_MAX, Intervals, intervals_of
+from pipelines.report.cubes.operations import STORIES_MAX, OperationFold
+from pipelines.report.cubes.parts import Cubes
+from pipelines.report.cubes.requests import RequestFold
+from pipelines.report.figures import SPLIT
+from schemas.gold import CLASSES, DELAYED_OPERATIONS, REQUEST_PHASES
+from schemas.table import TableSpec
+from tests.unit.report import ranges
+from tests.unit.report.rows import (
+    START,
+    Row,
+    quantile,
+    random_appends,
+    random_fetches,
+    random_operations,
+    random_requests,
+)
+
+SLOW_MS = 20
+INTERVALS = Intervals(int(START.timestamp()), 1, 60)
+PRODUCES = random_operations(seed=7, size=600)
+OTHERS = random_fetches(seed=9, size=300) + random_appends(seed=8, size=200)
+REQUESTS = random_requests(seed=3, size=500)
+
+
+def batches(spec: TableSpec, rows: list[Row], columns: tuple[str, ...], size: int) -> list[pa.Table]:
+    table = pa.Table.from_pylist(rows, spec.arrow_schema).select(columns)
+    return [table.slice(start, size) for start in range(0, len(rows), size)]
+
+
+def folded(operations: list[Row], requests: list[Row], size: int = 10_000) -> tuple[Cubes, OperationFold]:
+    fold, asked = OperationFold(INTERVALS, SLOW_MS), RequestFold(INTERVALS)
+    for batch in batches(DELAYED_OPERATIONS, operations, of_operations.COLUMNS, size):
+        fold.add(batch)
+    for batch in batches(REQUEST_PHASES, requests, of_requests.COLUMNS, size):
+        asked.add(batch)
+    return cubes(fold, asked), fold
+
+
+@pytest.fixture(scope="module")
+def made() -> Cubes:
+    return folded(PRODUCES + OTHERS, REQUESTS)[0]
+
+
+def second_of(row: Row) -> int:
+    return int((row["arrival_time"] - START) // timedelta(seconds=1))
+
+
+def total_of(row: Row) -> float:
+    return float((row["completed_time"] - row["arrival_time"]) / timedelta(milliseconds=1))
+
+
+def blamed_of(row: Row) -> int:
+    return int(row["closing_replica"] or (row["broker_id"] if row["closing_role"] == "leader" else -1))
+
+
+def near(exact: float | None, accuracy: float) -> Any:
+    return None if exact is None else pytest.approx(exact, rel=accuracy + 0.001, abs=0.01)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 60), (15, 45), (7, 8), (59, 60)])
+def test_a_ranges_figures_are_those_of_its_rows(made: Cubes, first: int, last: int) -> None:
+    rows = [row for row in PRODUCES if first <= second_of(row) < last]
+    good = [row for row in rows if row["succeeded"]]
+    found = ranges.operations(made, "produce", first, last)
+    counts = found[None].counts
+    assert counts["observed"] == len(rows)
+    assert counts["with_error"] == len(rows) - len(good)
+    assert {name: counts[name] for name in CLASSES} == {
+        name: sum(row["class"] == name for row in rows) for name in CLASSES
+    }
+    for n in (1, 5, 20):
+        near_enough = [row for row in good if row["residual_ms"] is not None and abs(row["residual_ms"]) <= n]
+        assert counts[f"within_{n}"] == len(near_enough)
+    split = [row for row in rows if row["wait_completion_ms"] is not None]
+    assert counts["split"] == len(split)
+    for place, column in enumerate(SPLIT.values()):
+        whole = sum(round((row.get(column) or 0.0) * 1000) for row in split)
+        assert counts[f"part {place}"] == pytest.approx(whole, abs=len(split))
+    assert set(found) - {None} == {blamed_of(row) for row in good}
+    for broker_id, sums in found.items():
+        own = good if broker_id is None else [row for row in good if blamed_of(row) == broker_id]
+        assert sums.counts["slow"] == sum(row["wait_ms"] > SLOW_MS for row in own)
+        assert sums.counts["wait_us"] == sum(round(row["wait_ms"] * 1000) for row in own)
+        slow = sum(round(max(row["wait_ms"] - SLOW_MS, 0) * 1000) for row in own)
+        assert sums.counts["slow_wait_us"] == pytest.approx(slow, abs=len(own))
+        for share in (0.5, 0.95, 0.99):
+            read = ranges.quantile(sums.wait, share, made.growth)
+            assert read == near(quantile([row["wait_ms"] for row in own], share), made.accuracy)
+    for broker_id in found.keys() - {None, -1}:
+        spared = [
+            total_of(row) - row["wait_ms"] + row["wait_without_closing_ms"]
+            if blamed_of(row) == broker_id and row["wait_without_closing_ms"] is not None
+            else total_of(row)
+            for row in good
+        ]
+        read = ranges.quantile(ranges.without(made, found, broker_id), 0.99, made.growth)
+        assert read == near(quantile(spared, 0.99), made.accuracy)
+
+
+@pytest.mark.parametrize("size", [1, 37, 5000])
+def test_how_rows_are_cut_into_batches_changes_nothing(made: Cubes, size: int) -> None:
+    rows = PRODUCES + OTHERS
+    random.Random(size).shuffle(rows)
+    again, _ = folded(rows[:300] if size == 1 else rows, REQUESTS, size)
+    expected, _ = folded(rows[:300], REQUESTS) if size == 1 else (made, None)
+    assert again.model_dump() == expected.model_dump()
+
+
+def test_requests_by_kind(made: Cubes) -> None:
+    kinds: Counter[str] = Counter()
+    for at, kind in enumerate(made.requests.kind):
+        kinds[kind] += made.requests.requests[at]
+    expected = Counter(kind_of(row) for row in REQUESTS)
+    assert kinds == expected
+    of_all = [row for row in REQUESTS if kind_of(row) == "produce_acks_all"]
+    histogram: Counter[int] = Counter()
+    remote = 0
+    for at, kind in enumerate(made.requests.kind):
+        if kind == "produce_acks_all":
+            histogram.update(ranges.unpacked(made.requests.total[at]))
+            remote += made.requests.phases_us[at][2]
+    assert remote == sum(round(row["remote_time_ms"] * 1000) for row in of_all)
+    exact = quantile([row["total_time_ms"] for row in of_all], 0.99)
+    assert ranges.quantile(histogram, 0.99, made.growth) == near(exact, made.accuracy)
+    assert sum(made.clients.requests) == len(REQUESTS)
+
+
+def kind_of(row: Row) -> str:
+    if row["api"] == "PRODUCE":
+        return "produce_acks_all" if row["acks"] == -1 else "produce_acks_1"
+    if row["api"] == "FETCH":
+        return "fetch_follower" if row["replica_id"] >= 0 else "fetch_consumer"
+    return "end_txn" if row["api"] == "END_TXN" else "other"
+
+
+def test_slow_operations_and_errors(made: Cubes) -> None:
+    appends = PRODUCES + [row for row in OTHERS if row["operation"] == "produce"]
+    assert sum(made.slow.operations) == sum(row["wait_ms"] > SLOW_MS for row in appends)
+    assert made.slow.slow_wait_us == sorted(made.slow.slow_wait_us, reverse=True)
+    assert made.slow.left_out.rows == 0
+    assert sum(made.errors.operations) == sum(not row["succeeded"] for row in appends)
+    assert set(made.errors.code) == {19}
+
+
+def test_rows_beyond_a_limit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.report.cubes.assemble.SLOW_MAX", 5)
+    limited, _ = folded(PRODUCES, [])
+    whole = sum(row["wait_ms"] > SLOW_MS for row in PRODUCES)
+    assert len(limited.slow.interval) == 5
+    assert 0 < limited.slow.left_out.rows <= whole
+    slow = sum(round(max(row["wait_ms"] - SLOW_MS, 0) * 1000) for row in PRODUCES)
+    assert sum(limited.slow.slow_wait_us) + limited.slow.left_out.amount == pytest.approx(slow, abs=len(PRODUCES))
+
+
+def test_stories_are_of_the_worst_and_of_the_worst_of_each_interval() -> None:
+    _, fold = folded(PRODUCES + OTHERS, [], size=50)
+    appends = PRODUCES + [row for row in OTHERS if row["operation"] == "produce"]
+
+    def badness(row: Row) -> tuple[int, float, str]:
+        rank = {"contradicted": 0, "late": 1}.get(row["class"], 2)
+        size = abs(row["residual_ms"] or 0.0) if rank < 2 else row["wait_ms"]
+        return rank, -size, row["operation_id"]
+
+    chosen = list(fold.worst())
+    ordered = [row["operation_id"] for row in sorted(appends, key=badness)]
+    assert len(chosen) == STORIES_MAX
+    assert chosen[: STORIES_MAX // 2] == ordered[: STORIES_MAX // 2]
+    assert set(chosen) <= set(ordered)
+
+
+def test_nothing_at_all() -> None:
+    empty, fold = folded([], [])
+    assert empty.nodes == []
+    assert empty.operations.interval == []
+    assert fold.worst() == {}
+
+
+# -------------------------------------------------------------------- histograms
+
+
+@given(
+    st.lists(st.floats(0, 600_000), min_size=1, max_size=60), st.integers(0, 3), st.sampled_from([0.0, 0.5, 0.99, 1.0])
+)
+def test_a_quantile_is_as_near_as_is_said(durations: list[float], merges: int, share: float) -> None:
+    histogram = Counter(buckets.buckets_of(pa.array(durations, pa.float64())).to_pylist())
+    shrunk = Counter(ranges.unpacked(buckets.packed(histogram, merges)))
+    ratio = buckets.growth(buckets.FINEST) ** (2**merges)
+    read = ranges.quantile(shrunk, share, ratio)
+    assert read == pytest.approx(quantile(durations, share), rel=buckets.accuracy_of(ratio) + 1e-9, abs=0.01)
+
+
+def test_histograms_are_merged_until_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    histogram = Counter(dict.fromkeys(range(1, 401), 1))
+    assert buckets.merges_needed([histogram]) == 0
+    monkeypatch.setattr(buckets, "ENTRIES_MAX", 110)
+    assert buckets.merges_needed([histogram]) == 2
+    monkeypatch.setattr(buckets, "ENTRIES_MAX", 1)
+    assert buckets.merges_needed([histogram]) == buckets.MERGES_MAX
+
+
+# --------------------------------------------------------------------- intervals
+
+
+@given(st.integers(0, 2**31), st.integers(0, 400 * 86400), st.integers(0, 200))
+def test_intervals_hold_the_span_and_are_few(first_s: int, length_s: int, brokers: int) -> None:
+    found = intervals_of(first_s * 1_000_000, (first_s + length_s) * 1_000_000, brokers)
+    assert found.start_s <= first_s
+    assert found.end_s > first_s + length_s
+    assert found.start_s % found.length_s == 0
+    assert found.number <= INTERVALS_MAX
+    assert found.number * brokers * min(brokers, 10) <= max(CELLS_MAX, INTERVALS_FEW * brokers * 10)
+
+
+def test_what_is_rare_goes_first_once_a_fold_has_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.report.cubes.fold._TOGETHER", 50)
+    fold = Fold(("key",), ("number",), rows_max=1)
+    for start in range(0, 400, 10):
+        fold.add(pa.table({"key": list(range(start, start + 10)), "number": [1] * 9 + [5]}))
+    found = fold.result()
+    assert found is not None
+    assert found.num_rows <= 160
+    assert max(found["number"].to_pylist()) == 5

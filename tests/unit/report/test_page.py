@@ -1,0 +1,222 @@
+"""The page: hostile text stays text, nothing comes from outside, limits are told."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipelines.report.page import render
+from pipelines.report.page.first_screen import anchor, first_screen
+from pipelines.report.page.render import FINDINGS_MAX, INPUTS_MAX, LINE_CHARS_MAX, embedded, page_data, render_html
+from pipelines.report.render_markdown import render_markdown
+from pipelines.report.summary import summary_text
+from schemas.gold import REPLICA_BLAME
+from tests.unit.report import hostile, sample, sample_detail
+
+SOURCES = {
+    file.name: file.read_text(encoding="utf-8")
+    for file in files("pipelines.report.page").iterdir()
+    if file.name.endswith((".js", ".css"))
+}
+
+
+class Shape(HTMLParser):
+    """Elements with the names of their attributes, in order; and the text within scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.attributes: list[dict[str, str | None]] = []
+        self.raw: dict[str, str] = {}
+        self.text: list[str] = []
+        self._open: str | None = None
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+        self.attributes.append(dict(attrs))
+        if tag in ("script", "style"):
+            self._open = "data" if dict(attrs).get("id") == "data" else tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = None if tag in ("script", "style") else self._open
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.raw[self._open] = self.raw.get(self._open, "") + data
+        else:
+            self.text.append(data)
+
+
+def shape(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    return Shape(render_html(sample_detail.hostile(text))).elements
+
+
+HARMLESS = shape("x")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(min_size=1))
+@example("x\ud800")
+def test_no_text_changes_what_the_page_is_made_of(text: str) -> None:
+    assert shape(text) == HARMLESS
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS, ids=range(len(hostile.TEXTS)))
+def test_hostile_text_stays_text_in_every_format(text: str) -> None:
+    report = sample_detail.hostile(text)
+    page = Shape(render_html(report))
+    if text.strip():
+        assert page.elements == HARMLESS
+    shown = "".join(page.text)
+    assert all(char.isprintable() or char == "\n" for char in shown)
+    assert not re.search("[<>&\u2028\u2029]", page.raw["data"])
+    assert orjson.loads(page.raw["data"]) == page_data(report)
+    assert all(line.isprintable() for line in summary_text(report).split("\n"))
+    assert all(line.isprintable() for line in render_markdown(report).split("\n"))
+
+
+def test_embedded_json_is_the_same_value() -> None:
+    value = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\x1b", "\u202e", 1.5, None]}
+    assert orjson.loads(embedded(value)) == value
+    assert not set(embedded(value)) & set("<>&\u2028\u2029")
+
+
+def test_the_policy_names_the_one_script_and_the_one_style_sheet_by_their_hashes() -> None:
+    page = Shape(render_html(sample_detail.detailed(sample.audited())))
+    policies = [
+        attributes["content"]
+        for attributes in page.attributes
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert len(policies) == 1
+    rules = dict(rule.split(" ", 1) for rule in str(policies[0]).split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for name, kind in (("script-src", "script"), ("style-src", "style")):
+        digest = base64.b64encode(hashlib.sha256(page.raw[kind].encode()).digest()).decode()
+        assert rules[name] == f"'sha256-{digest}'"
+
+
+def test_nothing_comes_from_outside() -> None:
+    page = Shape(render_html(sample_detail.detailed(sample.audited())))
+    for attributes in page.attributes:
+        assert not {"src", "srcset", "action", "style", "background"} & attributes.keys()
+        assert (attributes.get("href") or "#").startswith("#")
+        assert not [name for name in attributes if name.startswith("on")]
+    addresses = {match for text in SOURCES.values() for match in re.findall(r"\w+://[^\s\"'`)]+", text)}
+    assert addresses == {"http://www.w3.org/2000/svg"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "Function(",
+            "DOMParser",
+            "srcdoc",
+        ),
+        *("fetch(", "XMLHttpRequest", "WebSocket", "import(", "localStorage", "@import", "url(http"),
+    ],
+)
+def test_the_sources_make_no_markup_of_text_and_ask_for_nothing(name: str) -> None:
+    assert [source for source, text in SOURCES.items() if name in text] == []
+
+
+def test_all_sources_are_in_the_page_and_small() -> None:
+    assert {*render._SCRIPTS, "page.css"} == SOURCES.keys()
+    assert sum(len(text) for text in SOURCES.values()) < 120_000
+
+
+def test_a_report_without_detail_is_a_page_too() -> None:
+    page = Shape(render_html(sample.report()))
+    assert orjson.loads(page.raw["data"])["detail"]["cubes"] is None
+
+
+def test_the_detail_is_not_in_report_json() -> None:
+    report = sample_detail.detailed(sample.report())
+    assert report.model_dump(mode="json") == sample.report().model_dump(mode="json")
+
+
+def test_limits_are_told() -> None:
+    long = sample.finding(
+        evidence=(sample.finding().evidence[0].model_copy(update={"text": "y" * (LINE_CHARS_MAX + 7)}),),
+        finding_id="long",
+    )
+    many = (long, *(sample.finding(finding_id=f"f{number}") for number in range(FINDINGS_MAX + 4)))
+    inputs = sample.report().provenance.inputs * (INPUTS_MAX + 3)
+    provenance = sample.report().provenance.model_copy(update={"inputs": inputs})
+    data = page_data(sample.audited(violations=many, provenance=provenance))
+    assert len(data["violations"]) == FINDINGS_MAX
+    assert data["page"] == {"findings_left_out": 5, "inputs_left_out": 3}
+    assert data["violations"][0]["evidence"][0]["text"].endswith("(7 more characters)")
+
+
+def test_lines_are_left_out_once_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "EVIDENCE_CHARS_MAX", 20)
+    data = page_data(sample.audited())
+    left_out: list[Any] = [
+        data["violations"][0]["evidence_left_out"],
+        data["violations"][0]["implied"][0]["evidence_left_out"],
+    ]
+    assert left_out == [1, 2]
+
+
+# ------------------------------------------------------------------ the first screen
+
+
+def test_the_first_screen_says_the_worst_first_and_what_to_do() -> None:
+    first = first_screen(sample_detail.detailed(sample.audited()))
+    assert first.headline == "1 violation of what Kafka guarantees."
+    leads = [item.lead for item in first.worst]
+    assert leads[0] == "committed-data-lost (KAFKA-1): orders-3, offsets 12 to 14, leader epoch 5"
+    assert leads[1:3] == ["1 partition without leader", "1 partition under min.insync.replicas"]
+    assert first.worst[0].anchor == "finding-f1"
+    assert first.slow[0].lead == "Broker 2:"
+    assert "91.00% of all waiting beyond 20 ms" in first.slow[0].text
+    assert first.next[0].text == "highwater explain committed-data-lost"
+    assert any("highwater report --from 2026-11-20T14:05:00Z" in item.text for item in first.next)
+    assert [item.text for item in first.gaps] == ["cmd"]
+
+
+def test_the_query_on_the_first_screen_can_be_asked() -> None:
+    first = first_screen(sample_detail.detailed(sample.audited()))
+    (query,) = [item.text for item in first.next if item.text.startswith("highwater sql")]
+    found = re.fullmatch(
+        r'highwater sql "select (.+) from (\w+) where replica_id = 2 and singled_out order by (\w+)"', query
+    )
+    assert found
+    assert found[2] == "gold_replica_blame"
+    assert {*found[1].split(", "), found[3]} <= set(REPLICA_BLAME.column_names)
+
+
+def test_the_first_screen_of_nothing() -> None:
+    first = first_screen(sample.report(blame=(), timeline=(), rules=(), violations=(), brokers=()))
+    assert first.rules == "No rule of correctness was run."
+    assert first.slow[0].lead.startswith("No acks=all produce was replayed")
+    assert first.span == ""
+
+
+@pytest.mark.parametrize("verdict", ["clean", "violated", "inconclusive"])
+def test_every_verdict_has_its_sentence(verdict: str) -> None:
+    page = "".join(Shape(render_html(sample.report(verdict=verdict))).text)
+    assert f"Replication audit: {verdict}" in page
+
+
+def test_anchors_hold_nothing_that_an_address_would_change() -> None:
+    assert anchor("partition", "orders-3") == "partition-orders-3"
+    assert re.fullmatch(r"partition-[A-Za-z0-9._-]+", anchor("partition", "a b</script>\u202e%'"))
