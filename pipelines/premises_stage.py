@@ -14,7 +14,7 @@ from pipelines.blobs import shape
 from pipelines.controllers.plan import EVENTS, LEADER_CHANGE
 from pipelines.lake import Lake
 from pipelines.premises import Premises, premises_of
-from pipelines.readings import Reading, one, read_in_tasks
+from pipelines.readings import Reading, by_batch, read_in_tasks
 from pipelines.replay.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
@@ -54,32 +54,35 @@ def _readings() -> list[Reading]:
     registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "first_time", "last_time")
     snapshots = pc.field("source") == "snapshot"
     return [
-        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), one(pr.of_kind, p.LIFE), _OF_BROKER & matters),
+        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.of_kind, p.LIFE), _OF_BROKER & matters),
         Reading(
             silver.CONTROLLER_EVENTS,
             (*_LINE, "event", "partition", *subject),
-            one(pr.of_kind, p.EVENT),
+            by_batch(pr.of_kind, p.EVENT),
             _OF_BROKER & events,
         ),
         Reading(
             METADATA_RECORDS,
             (*_PLACE, "time", "applied", *state, "fenced", "in_controlled_shutdown"),
-            one(pr.of_kind, p.RECORD),
+            by_batch(pr.of_kind, p.RECORD),
             _OF_BROKER & records,
         ),
         Reading(
             METADATA_RECORDS,
             ("cluster_id", "broker_id", "source", "offset"),
-            one(pr.snapshots),
+            by_batch(pr.snapshots),
             _OF_BROKER & snapshots,
         ),
-        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), one(pr.distinct, p.NAME)),
-        Reading(bronze.LOG_FILES, registers, one(pr.files)),
-        Reading(silver.FETCH_REQUESTS, ("cluster_id", "broker_id", "connection", "client_id"), one(pr.threads)),
+        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.distinct, p.NAME)),
+        Reading(bronze.LOG_FILES, registers, by_batch(pr.files)),
+        Reading(silver.FETCH_REQUESTS, ("cluster_id", "broker_id", "connection", "client_id"), by_batch(pr.threads)),
         Reading(
-            silver.REQUESTS, pr.TRANSACTIONAL_COLUMNS, one(pr.transactional), pc.field("transactional_id").is_valid()
+            silver.REQUESTS,
+            pr.TRANSACTIONAL_COLUMNS,
+            by_batch(pr.transactional),
+            pc.field("transactional_id").is_valid(),
         ),
-        Reading(silver.LINE_COUNTS, ("file_id",), one(pr.distinct, p.PARSED)),
+        Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
     ]
 
 

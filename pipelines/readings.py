@@ -104,7 +104,7 @@ def _of_rows(lake: Lake, reading: Reading, shape: StructType) -> DataFrame:
     return lake.read(spec).select(*columns).mapInArrow(work, shape)
 
 
-def one(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
+def by_batch(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
     """A function for `Reading` of one that gives one batch for each."""
 
     def rows_of(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

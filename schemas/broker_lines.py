@@ -8,7 +8,7 @@ from schemas.fields import Int, Long
 
 # Sources, in the order in which lines of one instant are told apart.
 #: A line of `LEADERSHIP` that says that the broker took up an epoch; comes once more, before all others.
-TOLD_START: Final = "told_start"
+BEGUN: Final = "begun"
 #: ``silver.leader_and_isr``.
 LEADERSHIP: Final = "leadership"
 #: ``silver.isr_changes``.
@@ -23,7 +23,7 @@ class BrokerLine(NamedTuple):
     """One line, or what one line says of one partition.
 
     Attributes:
-        time_us: microseconds, the broker's clock; -1 for `TOLD_START`.
+        time_us: microseconds, the broker's clock; -1 for `BEGUN`.
         source: one of the above.
         what: its role, change, action or event there.
         topic, partition: None for `LIFE`.

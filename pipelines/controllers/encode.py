@@ -17,7 +17,7 @@ from pipelines.controllers import worker as w
 from pipelines.controllers.partition_work import REFUSED
 from pipelines.controllers.plan import EVENTS
 from pipelines.controllers.rows import ASKED, COMMITTED
-from pipelines.data_dir.discover import METADATA_TOPIC
+from schemas.topics import METADATA_TOPIC
 
 SHAPE: Final = dict(zip(w.KEY, ("string", "string", "int"), strict=True)) | {"kind": "string", **d.ROW_TYPES}
 #: Roles of rows of `silver.isr_changes`: up to 2.3 no line tells what came of what a leader asked for.

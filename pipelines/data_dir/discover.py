@@ -10,12 +10,12 @@ from typing import NamedTuple
 from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS
 from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT
 from pipelines.data_dir.properties import META_PROPERTIES, PARTITION_METADATA
+from schemas.topics import METADATA_TOPIC
 
 LOG_SEGMENT = "log-segment"
 METADATA_SEGMENT = "metadata-segment"
 METADATA_SNAPSHOT = "metadata-snapshot"
 BOOTSTRAP_SNAPSHOT = "bootstrap-snapshot"
-METADATA_TOPIC = "__cluster_metadata"
 CURRENT = "current"
 
 #: Text files at the top of a data directory, and in the folder of a partition.

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pipelines.replay.step_down import STEP_DOWN_MAX_US, Move, Place, stepped_down_us
 from schemas import events as e
-from schemas.broker_lines import FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, TOLD_START, BrokerLine
+from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
 
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 NOT_LEADER_OR_FOLLOWER: Final = 6
@@ -54,7 +54,7 @@ class _Partition:
     Attributes:
         received: epoch and ISR of the last state received from the controller.
         newest_epoch: the greatest leader epoch received.
-        told_epochs: leader epochs that a line of the broker itself says it took up, not yet gone by.
+        begun_epochs: leader epochs that a line of the broker itself says it took up, not yet gone by.
         topic_id: the last one that a leader's line names.
         removing: replicas being removed as of the last line that names them.
         change: of the ISR, of which no line has told what became of it.
@@ -63,7 +63,7 @@ class _Partition:
     assigned: _Assigned | None = None
     received: tuple[int | None, tuple[int, ...] | None] | None = None
     newest_epoch: int = -1
-    told_epochs: set[int] = field(default_factory=set)
+    begun_epochs: set[int] = field(default_factory=set)
     is_led: bool = False
     topic_id: str | None = None
     removing: tuple[int, ...] | None = None
@@ -91,7 +91,7 @@ class BrokerAccount:
         """Events of all partitions, in no order.
 
         Args:
-            lines: in the order of time; those of the kind `TOLD_START` come before all others.
+            lines: in the order of time; those of the kind `BEGUN` come before all others.
         """
         for time_us, of_instant in groupby(lines, key=attrgetter("time_us")):
             yield from self._instant(time_us, list(of_instant))
@@ -108,9 +108,9 @@ class BrokerAccount:
         # What stands in two files was said once: a change must not seem to be followed by itself.
         for line in dict.fromkeys(lines):
             by_source.setdefault(line.source, []).append(line)
-        for line in by_source.get(TOLD_START, ()):
+        for line in by_source.get(BEGUN, ()):
             if line.leader_epoch is not None:
-                self._of(line).told_epochs.add(line.leader_epoch)
+                self._of(line).begun_epochs.add(line.leader_epoch)
         lives = {line.what for line in by_source.get(LIFE, ())}
         if "stopping_replicas" in lives:
             self._stopping_us = time_us
@@ -158,12 +158,12 @@ class BrokerAccount:
         if line.what == "request":
             epoch = line.leader_epoch
             if epoch is not None:
-                if epoch > partition.newest_epoch and epoch not in partition.told_epochs:
+                if epoch > partition.newest_epoch and epoch not in partition.begun_epochs:
                     leads = line.leader == self._broker_id
                     yield line._replace(what="leader_start" if leads else "follower_start")
                 partition.newest_epoch = max(partition.newest_epoch, epoch)
-                if partition.told_epochs:
-                    partition.told_epochs = {told for told in partition.told_epochs if told >= partition.newest_epoch}
+                gone = {begun for begun in partition.begun_epochs if begun < partition.newest_epoch}
+                partition.begun_epochs -= gone
         elif line.what in ("leader_start", "leader_update") and line.isr is None and partition.received is not None:
             epoch, isr = partition.received
             same_epoch = epoch is not None and line.leader_epoch in (None, epoch)

@@ -16,7 +16,7 @@ from pipelines.replay.broker_account import BrokerAccount
 from pipelines.replay.context import Spans
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
 from schemas import events as e
-from schemas.broker_lines import FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, TOLD_START, BrokerLine
+from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
 from schemas.fields import spark_types
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
@@ -69,7 +69,7 @@ def leaderships(rows: pa.RecordBatch) -> Rows:
     yield _lines(rows, LEADERSHIP, rows.column("role"), **{name: rows.column(name) for name in names}, **adding)
     starts = rows.filter(is_in(rows.column("role"), ("leader_start", "follower_start")))
     epochs = {name: starts.column(name) for name in ("topic", "partition", "leader_epoch")}
-    yield _lines(starts, TOLD_START, starts.column("role"), **epochs, time_us=-1)
+    yield _lines(starts, BEGUN, starts.column("role"), **epochs, time_us=-1)
 
 
 def isr_changes(rows: pa.RecordBatch) -> Rows:

@@ -12,19 +12,17 @@ import pyarrow.compute as pc
 from pipelines.arrow_rows import Value, arrow_schema, both, exploded, first_of, micros, named, shaped, when
 from pipelines.replay.bounds import Bounds
 from pipelines.replay.connections import KEY_TYPES, SILENCE_US
-from pipelines.replay.partition_events import METADATA_TOPIC
 from pipelines.silver.facts import REQUEST_LOGGER
 from schemas import connection_rows as c
 from schemas.connection_rows import ConnectionRow
 from schemas.fields import spark_types
+from schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **spark_types(ConnectionRow)}
 SCHEMA = arrow_schema(ROW_TYPES)
 #: Order of the rows of a connection: a fetch before what it lists. The last ones only make it total.
 ORDER = ("rank", "correlation_id", "kind", "topic", "partition", "arrival_us", "offset", "until_us")
 
-#: The id of the metadata log's topic: its fetches are Raft's (``Uuid.METADATA_TOPIC_ID``).
-METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _NO_CONNECTION = ""
 
 Rows = Iterator[pa.RecordBatch]

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 
 from pipelines.replay.kernel import Context
 from pipelines.replay.versions import Rules, rules_for
+from schemas.topics import GROUP_TOPIC
 
 LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
 MIN_ISR: Final = "min.insync.replicas"
@@ -46,8 +47,6 @@ RELEASES_BY_KEY: Final[Mapping[str, str]] = {
 }
 APPEND_LINGER: Final = "group.coordinator.append.linger.ms"
 GROUP_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
-#: Topic of the group coordinator.
-GROUP_TOPIC: Final = "__consumer_offsets"
 
 #: Keys that a topic can override: the broker's name by the topic's (``ServerTopicConfigSynonyms``).
 TOPIC_KEYS: Final[Mapping[str, str]] = {

@@ -22,9 +22,7 @@ import pyarrow.compute as pc
 from pipelines.arrow_rows import both, is_in
 from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.replay.java_hash import partition_of
-
-GROUP_TOPIC = "__consumer_offsets"
-TRANSACTION_TOPIC = "__transaction_state"
+from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 
 #: ``offsets.topic.num.partitions``, ``transaction.state.log.num.partitions`` unless configured.
 _PARTITIONS: Final = 50

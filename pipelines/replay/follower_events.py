@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.arrow_rows import arrow_schema, both, exploded, first_of_each, is_in, look_up, micros, shaped, when
-from pipelines.data_dir.discover import METADATA_TOPIC
 from pipelines.groups import Columns
 from pipelines.premises import FETCHER_CLIENT
 from schemas import replicas as r
 from schemas.fields import spark_types
+from schemas.topics import METADATA_TOPIC
 
 KEY: Final = ("cluster_id", "topic", "partition")
 _TRACED: Final = ("traced_high_watermark", "traced_end_offset")

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pipelines.blobs import BLOBS, shape
-from pipelines.data_dir.discover import METADATA_TOPIC
 from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
@@ -25,6 +24,7 @@ from pipelines.replay.follower_worker import follower_worker
 from pipelines.replay.versions import parse_version
 from schemas import silver
 from schemas.table import TableSpec
+from schemas.topics import METADATA_TOPIC
 
 #: Since then a follower logs its start with its log end offset and high watermark (``Partition.makeFollower``).
 _STARTS_LOGGED = (2, 6, 0)

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from pipelines.folds import fold, table_of
 from pipelines.lake import Lake
-from pipelines.readings import Reading, one, read_in_tasks
+from pipelines.readings import Reading, by_batch, read_in_tasks
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
 from pipelines.replay.unsettled import UNSETTLED
@@ -33,12 +33,12 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> DataFrame | No
     later = pc.field("time") >= min(row["highest_time"] for row in there)
     expired = ("handled_time", "completed_time", "max_wait_ms")
     readings = [
-        unsettled.reading(UNSETTLED, one(operations)),
-        Reading(silver.FETCH_REQUESTS, (*BROKER, "time", *expired), one(timers), later),
+        unsettled.reading(UNSETTLED, by_batch(operations)),
+        Reading(silver.FETCH_REQUESTS, (*BROKER, "time", *expired), by_batch(timers), later),
     ]
     if spans:
         requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
-        readings += [Reading(spec, _INSTANTS, one(answers, spans), later) for spec in requests]
+        readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
     rows = read_in_tasks(lake, readings, SHAPE)
     assert rows is not None
     return table_of(

@@ -35,8 +35,6 @@ from pipelines.replay.watches import WATCH_TYPES
 from schemas import events as e
 from schemas.fields import spark_types
 
-#: Its fetches are Raft's business; no leader of it is replayed.
-METADATA_TOPIC = "__cluster_metadata"
 #: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
 MARKER_BYTES = 78
 

@@ -18,6 +18,7 @@ from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.rule import Rule, Settings
 from pipelines.rules.worst import WorstCases
 from schemas.audit_facts import Fact
+from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 
 #: Tables that a worker gives: what each rule judged and raised, its cases, how many more there are of each severity,
 #: and the brokers that facts name.
@@ -35,7 +36,7 @@ SHAPES = {
 KEY_WIDTH = 3
 
 #: Kafka creates them compacted.
-COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+COMPACTED_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC})
 
 
 def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Callable[[Batches], Batches]:

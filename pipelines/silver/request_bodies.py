@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from pipelines.silver.coordinator_bodies import added_partitions, answers_of
 from pipelines.silver.values import ZERO_TOPIC_ID
+from schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
 Json = dict[str, Any]
 
-#: Topic id of the metadata log, fixed by ``Uuid.METADATA_TOPIC_ID``.
-METADATA_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
-_WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: "__cluster_metadata"}
+_WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: METADATA_TOPIC}
 
 
 def topic_id(entry: Json) -> str | None:

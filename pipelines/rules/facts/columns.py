@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.arrow_rows import Value, arrow_schema, micros, shaped
-from pipelines.data_dir.discover import METADATA_TOPIC
 from schemas import audit_facts as a
 from schemas.fields import spark_types
+from schemas.topics import METADATA_TOPIC
 
 KEY = ("cluster_id", "topic", "partition")
 

@@ -13,7 +13,7 @@ from pipelines.blobs import shape
 from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, few_rows, one, read_in_tasks
+from pipelines.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
 from pipelines.rules.facts import files, history, traffic
 from pipelines.rules.facts.columns import TYPES
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
@@ -38,15 +38,15 @@ def readings(lake: Lake, premises: Premises) -> list[Reading]:
     """What is read of each table, and what becomes of it."""
     names, ids, asked = premises.topic_names, _topic_ids(lake), _elections_asked_for(lake)
     as_small_as_metadata: list[tuple[TableSpec, RowsOf]] = [
-        (silver.LEADER_AND_ISR, one(history.leadership)),
-        (silver.ISR_CHANGES, one(history.isr_changes)),
-        (silver.PARTITION_STATES, one(history.partition_states)),
-        (silver.CONTROLLER_EVENTS, one(history.elections, asked)),
-        (silver.TRUNCATIONS, one(history.truncations)),
-        (REPLICA_TRUNCATIONS, one(history.replayed_truncations)),
-        (ISR_TIMELINE, one(history.isr_replay)),
+        (silver.LEADER_AND_ISR, by_batch(history.leadership)),
+        (silver.ISR_CHANGES, by_batch(history.isr_changes)),
+        (silver.PARTITION_STATES, by_batch(history.partition_states)),
+        (silver.CONTROLLER_EVENTS, by_batch(history.elections, asked)),
+        (silver.TRUNCATIONS, by_batch(history.truncations)),
+        (REPLICA_TRUNCATIONS, by_batch(history.replayed_truncations)),
+        (ISR_TIMELINE, by_batch(history.isr_replay)),
         (CHECKPOINTS, partial(files.checkpoints, ids=ids)),
-        (METADATA_RECORDS, one(files.metadata, ids)),
+        (METADATA_RECORDS, by_batch(files.metadata, ids)),
     ]
     as_large_as_traffic = [
         (
@@ -54,35 +54,35 @@ def readings(lake: Lake, premises: Premises) -> list[Reading]:
             f"{_LINE} topic partition topic_id source replica_id fetch_offset leader_epoch last_fetched_epoch "
             "correlation_id connection arrival_time completed_time response_error_code response_high_watermark "
             "response_bytes diverging_end_offset",
-            one(traffic.fetches),
+            by_batch(traffic.fetches),
         ),
         (
             silver.HIGH_WATERMARKS,
             f"{_LINE} topic partition source high_watermark previous_high_watermark log_end_offset "
             "leader_high_watermark",
-            one(traffic.high_watermarks),
+            by_batch(traffic.high_watermarks),
         ),
         (
             DELAYED_OPERATIONS,
             "cluster_id broker_id operation api client_id connection correlation_id line_time handled_time "
             "completed_time residual_ms class class_reason known_bug closing_replica partitions",
-            one(traffic.operations),
+            by_batch(traffic.operations),
         ),
         (
             silver.PRODUCE_REQUESTS,
             f"{_REQUEST} acks transactional_id dequeued_time handled_time",
-            one(traffic.answers, names),
+            by_batch(traffic.answers, names),
         ),
         (
             LOG_BATCHES,
             "cluster_id broker_id topic partition file_id byte_offset base_offset last_offset leader_epoch crc crc_ok "
             "magic size_bytes is_log_append_time max_time replica_state",
-            one(files.batches, ids),
+            by_batch(files.batches, ids),
         ),
     ]
     if old := traffic.without_retries(premises.contexts.versions):
         columns = f"{_LINE} topic partition source first_offset last_offset size_bytes"
-        as_large_as_traffic.append((silver.APPENDS, columns, one(traffic.appends, old)))
+        as_large_as_traffic.append((silver.APPENDS, columns, by_batch(traffic.appends, old)))
     return [
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
@@ -93,9 +93,9 @@ def readings(lake: Lake, premises: Premises) -> list[Reading]:
 def _reads(lake: Lake, premises: Premises) -> list[Reading]:
     """Of connections that were shown something at its limit; most often there are none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
-    suspected = few_rows(lake, Reading(silver.FETCH_REQUESTS, columns, one(suspects)), shape({SUSPECT: "string"}))
+    suspected = few_rows(lake, Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects)), shape({SUSPECT: "string"}))
     connections = suspected.column(SUSPECT).unique().to_pylist()
-    make = one(reads, connections, premises.topic_names)
+    make = by_batch(reads, connections, premises.topic_names)
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 
 

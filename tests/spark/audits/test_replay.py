@@ -29,7 +29,7 @@ from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.late_stage import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
-from pipelines.replay.partition_events import EVENT_TYPES, METADATA_TOPIC
+from pipelines.replay.partition_events import EVENT_TYPES
 from pipelines.replay.partition_worker import (
     FOLDS,
     OUTCOME_TYPES,
@@ -53,6 +53,7 @@ from schemas.events import RANK, Event
 from schemas.isr import ISR_TIMELINE
 from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
 from schemas.state import PARTITION
+from schemas.topics import METADATA_TOPIC
 from tests.verbs import SLICE
 
 DRIVERS = ("arrow", "stateful")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.replay.broker_account import BrokerAccount, Placed
-from schemas.broker_lines import FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, TOLD_START, BrokerLine
+from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
 
 BROKER = 1
 SECOND_US = 1_000_000
@@ -36,7 +36,7 @@ def in_order(lines: Iterable[BrokerLine]) -> list[BrokerLine]:
 def with_starts(lines: Sequence[BrokerLine]) -> list[BrokerLine]:
     """Lines with those before them that say which epochs the broker took up."""
     starts = [line for line in lines if line.what in ("leader_start", "follower_start")]
-    return [*(line._replace(time_us=-1, source=TOLD_START) for line in starts), *lines]
+    return [*(line._replace(time_us=-1, source=BEGUN) for line in starts), *lines]
 
 
 def folded(lines: Sequence[BrokerLine], silent: Iterable[tuple[int, int]] = ()) -> list[Placed]:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, GROUP_TOPIC, ConfigLine, contexts_of
+from pipelines.replay.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, contexts_of
 from pipelines.replay.wakes import BATCH, CHECK, Wake
 from schemas.events import Event
+from schemas.topics import GROUP_TOPIC
 from tests.unit.replay.histories import context, fetch, fold, leader_start, produce, wakes
 from tests.unit.replay.test_batches import appended, carried, of_kind
 

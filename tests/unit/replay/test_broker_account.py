@@ -17,7 +17,7 @@ from pipelines.replay.bounds import Bounds
 from pipelines.replay.broker_account import BrokerAccount, Placed
 from schemas import events as e
 from schemas import silver
-from schemas.broker_lines import LEADERSHIP, TOLD_START, BrokerLine
+from schemas.broker_lines import BEGUN, LEADERSHIP, BrokerLine
 from tests.unit.replay.broker_lines import (
     BROKER,
     SECOND_US,
@@ -197,7 +197,7 @@ def test_rows_of_silver_are_lines():
     assert [(line["time_us"], line["source"], line["what"], line["byte_offset"]) for line in lines] == [
         (5, LEADERSHIP, "leader_start", 7),
         (5, LEADERSHIP, "metadata", 7),
-        (-1, TOLD_START, "leader_start", 7),
+        (-1, BEGUN, "leader_start", 7),
         (6, "isr_change", "shrink", 7),
         (7, "fetcher", "added", 7),
         (7, "fetcher", "removed", 7),

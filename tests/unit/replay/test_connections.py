@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from pipelines.blobs import rows_by_table
 from pipelines.replay import connections as n
 from pipelines.replay.bounds import Bounds
-from pipelines.replay.connection_rows import METADATA_TOPIC_ID, ORDER, SCHEMA, Reader
+from pipelines.replay.connection_rows import ORDER, SCHEMA, Reader
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US
 from schemas import bronze, silver
 from schemas import connection_rows as c
 from schemas.connection_rows import ConnectionRow
+from schemas.topics import METADATA_TOPIC_ID
 from tests.unit.replay.rows import batch_of
 
 SECOND_US = 1_000_000

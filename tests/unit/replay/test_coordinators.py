@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipelines.replay import coordinators
 from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from schemas import silver
+from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.unit.replay.rows import batch_of
 
 COLUMNS = (
@@ -57,7 +58,7 @@ def records(*rows: dict[str, Any], counts: coordinators.Counts = COUNTS) -> list
 def test_who_waited_and_was_answered_well_has_appended(row: dict[str, Any], written: int):
     is_group = row["api"] in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "SYNC_GROUP")
     # g-rd-2 hashes to -1301112579; of a transaction's requests the group is one that it adds.
-    place = (coordinators.GROUP_TOPIC, 3) if is_group else (coordinators.TRANSACTION_TOPIC, 1301112579 % 3)
+    place = (GROUP_TOPIC, 3) if is_group else (TRANSACTION_TOPIC, 1301112579 % 3)
     ids = {"group_id": "g-rd-2" if is_group else "g1", "transactional_id": "tx" if is_group else "g-rd-2"}
     assert records(ids | row) == ([(*place, written)] if written else [])
 
@@ -85,7 +86,7 @@ def slow_partition(text: str, count: int) -> int:
 def test_the_partition_of_an_id_is_that_of_its_hash(text: str, cluster_id: str):
     count = 4 if cluster_id == "few" else 50
     commit = {"api": "OFFSET_COMMIT", "records": 1, "group_id": text, "cluster_id": cluster_id}
-    assert records(commit) == [(coordinators.GROUP_TOPIC, slow_partition(text, count), 1)]
+    assert records(commit) == [(GROUP_TOPIC, slow_partition(text, count), 1)]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pipelines.replay import fetch_events as f
 from pipelines.replay import outcome as o
 from pipelines.replay.bounds import Bounds
-from pipelines.replay.connection_rows import METADATA_TOPIC_ID
 from schemas import silver
 from schemas.session_events import FETCH, NAMED, RANK
+from schemas.topics import METADATA_TOPIC_ID
 from tests.unit.replay.rows import batch_of
 
 Row = dict[str, Any]

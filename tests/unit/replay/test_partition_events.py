@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.replay import coordinators
 from pipelines.replay import isr_events as i
 from pipelines.replay import partition_events as p
 from pipelines.replay.bounds import Bounds
 from pipelines.replay.partition_worker import RANK, WATCH
 from schemas import events as e
 from schemas import silver
+from schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of
 
 PLACE = {"cluster_id": "c", "broker_id": 1}
@@ -146,7 +146,7 @@ def test_coordinators_append_records_and_markers():
     batch = batch_of(silver.REQUESTS, COORDINATOR_COLUMNS, [commit, marking, request(200, api="METADATA")])
     names = ("topic", "partition", "producer", "records", "size_bytes", "control", "acks", "error_code", "partitions")
     assert [tuple(row.get(name) for name in names) for row in events(reader.requests(batch))] == [
-        (coordinators.GROUP_TOPIC, (103 * 31 + 49) % 50, None, 3, None, None, -1, 0, 1),
+        (GROUP_TOPIC, (103 * 31 + 49) % 50, None, 3, None, None, -1, 0, 1),
         ("t", 0, "tx", 1, 78, True, -1, 0, 2),
         ("t", 1, "producer id 5", 1, 78, True, -1, None, 2),
     ]

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from pipelines.blobs import rows_by_table
 from pipelines.replay import produce_worker as w
 from pipelines.replay.bounds import Bounds
-from pipelines.replay.coordinators import BY_DEFAULT, GROUP_TOPIC
+from pipelines.replay.coordinators import BY_DEFAULT
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES
 from pipelines.replay.unsettled import OPERATION_SHAPES
 from schemas import silver
+from schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of
 
 READER = w.Reader(Bounds({("c", 1): 100}), BY_DEFAULT)

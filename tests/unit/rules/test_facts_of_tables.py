@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.data_dir.discover import METADATA_TOPIC
 from pipelines.lake import Lake
 from pipelines.parquet import columns_schema
 from pipelines.premises import Premises
@@ -23,6 +22,7 @@ from schemas.audit_facts import Fact
 from schemas.replicas import REPLICA_TRUNCATIONS
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
 from schemas.table import TableSpec
+from schemas.topics import METADATA_TOPIC
 
 PLACE: dict[str, Any] = {"cluster_id": "c", "topic": "t", "partition": 0, "broker_id": 1, "time": 7, "file_id": "f"}
 PREMISES = Premises(Contexts(versions={("c", 1): "0.10.2.2"}))
