@@ -92,11 +92,6 @@ def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*others.columns, *fields], names=[*others.schema.names, *names])
 
 
-def list_length(column: pa.Array) -> pa.Array:
-    """How many items each array has; null for null."""
-    return pc.list_value_length(column)
-
-
 def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
     topic = rows.column("topic")

@@ -85,22 +85,6 @@ class RichConsole(Console):
         self._out.print(grid, soft_wrap=False)
 
 
-class NullConsole(Console):
-    """Says nothing."""
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        yield
-
-    def note(self, text: str) -> None: ...
-
-    def warn(self, text: str) -> None: ...
-
-    def result(self, text: str) -> None: ...
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None: ...
-
-
 class Said(NamedTuple):
     """One thing that was told to a `CaptureConsole`: kind is stage, note, warn, result or table."""
 

@@ -12,8 +12,6 @@ from pyspark.sql.types import StructType
 
 from pipelines.blobs import BLOBS, Batches, rows_by_table, unpack
 
-_HASH = "hash_of_key"
-
 
 def fold(
     rows: DataFrame,
@@ -29,21 +27,13 @@ def fold(
         columns: what the worker gets behind the key.
         worker: takes sorted batches (`pipelines.groups.groups`); its state is as large as what it keeps of one key.
     """
-    partitions = _partitions(rows)
-    # Events are a union of two dozen reads: a task of each would mostly unpack the plan of all of them. The hash keeps
-    # Spark from taking the first repartitioning for superfluous.
-    few = rows.coalesce(partitions).withColumn(_HASH, F.hash(*key))
-    sorted_rows = few.repartition(partitions, _HASH).sortWithinPartitions(*key, *order)
-    return sorted_rows.select(*key, *columns).mapInArrow(worker, BLOBS)
+    return in_order(rows, key, order).select(*key, *columns).mapInArrow(worker, BLOBS)
 
 
 def in_order(rows: DataFrame, key: Sequence[str], order: Sequence[str]) -> DataFrame:
     """All rows of a key in one partition, one behind the other."""
-    return rows.repartition(_partitions(rows), *key).sortWithinPartitions(*key, *order)
-
-
-def _partitions(rows: DataFrame) -> int:
-    return int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    return rows.repartition(partitions, *key).sortWithinPartitions(*key, *order)
 
 
 def collect_tables(blobs: DataFrame) -> defaultdict[str, list[dict[str, Any]]]:

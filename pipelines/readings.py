@@ -81,7 +81,8 @@ def _of_files(
     lake: Lake, readings: Sequence[Reading], files: Sequence[tuple[int, str]], shape: StructType
 ) -> DataFrame:
     sized = [((number, piece), piece.size_bytes) for number, file in files for piece in pieces_of(Path(file))]
-    plan = balance(sized, lake.spark.sparkContext.defaultParallelism)
+    # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
+    plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, reduce
-from operator import or_
+from collections.abc import Mapping
+from functools import cache
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -23,16 +22,6 @@ def _shaped(name: str, type_: str, value: Value | None) -> Column:
         return _null(name, type_)
     column = F.col(value) if isinstance(value, str) else value if isinstance(value, Column) else F.lit(value)
     return column.cast(type_).alias(name)
-
-
-def in_spans(spans: Mapping[tuple[str, int], Sequence[tuple[int, int]]], micros: Column) -> Column:
-    """Whether an instant of a row with ``cluster_id`` and ``broker_id`` lies in a span of its broker, end exclusive."""
-    parts = [
-        (F.col("cluster_id") == cluster_id) & (F.col("broker_id") == broker_id) & (micros >= since) & (micros < until)
-        for (cluster_id, broker_id), of_broker in sorted(spans.items())
-        for since, until in of_broker
-    ]
-    return reduce(or_, parts, F.lit(False))
 
 
 def look_up(values: Mapping[str, str | int], column: str) -> Column:

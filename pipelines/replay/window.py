@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pipelines.replay.bounds import Bounds, instant
+from pipelines.replay.bounds import Bounds
 from pipelines.replay.seals import Broker, Seal
-
-
-def _timestamp(time_us: int) -> Column:
-    return F.lit(instant(time_us))
 
 
 class SparkBounds(Bounds):
     """`Bounds` over rows of Spark."""
-
-    def rows(self, rows: DataFrame, time: str) -> DataFrame:
-        """The rows of silver whose column `time`, a timestamp, lies at or after the broker's instant."""
-        if not self.instants:
-            return rows
-        kept = rows.where(self.at_or_after(F.unix_micros(time)))
-        spans = self.spans()
-        if not spans:
-            return kept
-        at = F.col(time)
-        within = [at.between(*map(_timestamp, span)) for span in spans[:-1]]
-        return kept.where(reduce(or_, within, at >= _timestamp(spans[-1][0])))
 
     def at_or_after(self, micros: Column) -> Column:
         """Whether an instant of a row with ``cluster_id`` and ``broker_id`` lies at or after that of its broker."""

@@ -115,7 +115,3 @@ class DelayedOperationPurgatory(Generic[Op]):
                 self._watchers[key].purge_completed()
                 if not self._watchers[key].operations:
                     del self._watchers[key]
-
-    def next_expiry_ms(self) -> int | None:
-        """When the timer next has to look; None if it holds nothing."""
-        return self._timer.next_bucket_ms()

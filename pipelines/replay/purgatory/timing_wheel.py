@@ -21,9 +21,6 @@ from typing import Generic, TypeVar
 #: ``SystemTimer``'s defaults.
 TICK_MS = 1
 WHEEL_SIZE = 20
-#: How long the reaper sleeps at most before it looks again (``ExpiredOperationReaper``); a bucket that is due wakes it
-#: at once, so this bounds nothing while a timer holds tasks.
-REAPER_POLL_MS = 200
 #: Two readings of a clock that is cut off below the millisecond are off by less than this.
 _MILLISECOND_US = 1_000
 
