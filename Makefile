@@ -72,7 +72,7 @@ audit: setup
 # The longest ones first. What one prints comes when it has ended.
 test: setup
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(LANES) --output-sync=target \
-	    test-audits test-mutants test-spark test-unit test-e2e
+	    test-audits test-spark test-unit test-mutants test-e2e
 
 PYTEST := $(BIN)/python -m pytest -m "not crash and not long" --durations=10
 test-unit: setup
