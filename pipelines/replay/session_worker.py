@@ -73,6 +73,7 @@ class SessionWorker:
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         session, is_carried = FetchSession(rules), False
+        fetched: str | None = None
         rows = _Rows(key, tables, self._limits)
         for event, frozen in events:
             if event.kind == NAMED:
@@ -87,6 +88,10 @@ class SessionWorker:
             if sealed_us is not None and event.time_us >= sealed_us:
                 _seal(key, session, sealed_us, tables)
                 sealed_us = None
+            if event.kind == FETCH and event.operation_id is not None:
+                if event.operation_id == fetched:
+                    continue  # the same line can stand in two overlapping files
+                fetched = event.operation_id
             if len(eras) > 1 and event.kind == FETCH:
                 session.rules = rules_for(value_at(eras, event.time_us))
             for outcome in session.observe(event):

@@ -282,3 +282,18 @@ def test_a_wake_goes_to_the_connections_that_read_the_partition(monkeypatch: pyt
     ]
     assert [row["wake_offset"] for row in given_rows[p.WAKES]] == [7]
     assert given_rows[p.FOLDS] == []
+
+
+def test_a_fetch_whose_line_stands_in_two_files_is_one() -> None:
+    """Also where two fetches were taken up in one instant, and the order of rows is not that of their numbers."""
+    events = [
+        SessionEvent(
+            time_us, FETCH, time_us, operation_id=name, replica_id=2, session_epoch=0, sequence=number, origin=ORIGIN
+        )
+        for time_us, name, number in ((5, "z", 4), (10, "a", 6), (10, "a", 6), (10, "b", 5), (10, "b", 5))
+    ]
+    rows = [("c", 1, FOLLOWER_CONNECTION, *event[:-1], *event.origin, None) for event in events]
+    types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
+    judged = tables(w.SessionWorker(LIMITS, {("c", 1): ((0, "3.9.1"),)}, {}), batches(types, rows))
+    operation_ids = [row["operation_id"] for table in OPERATION_SHAPES for row in judged[table]]
+    assert sorted(operation_ids) == ["a", "b", "z"]
