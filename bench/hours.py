@@ -33,6 +33,8 @@ def main(arguments: list[str]) -> None:
     size = 0
     for hour in count():
         size += write_hour(given.logs, given.target, hour)
+        if not size:
+            parser.error(f"{given.logs}: no *.log.gz below it")
         if size >= given.megabytes * 1_000_000:
             print(f"{hour + 1} hours, {size / 1e6:.0f} MB of text")
             return
