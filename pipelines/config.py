@@ -62,6 +62,7 @@ class SessionConfig(_Section):
 
     master: str = Field(min_length=1)
     driver_memory: str = Field(pattern=r"^[1-9][0-9]*[mg]$")
+    local_mb: int = Field(ge=0)
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)
     spark: Annotated[dict[str, str], BeforeValidator(_flat_text)]

@@ -5,7 +5,7 @@ A run replays what lies behind the seals of the last one and merges it; the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -16,9 +16,10 @@ from pipelines.config import Config
 from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake
 from pipelines.lake_tables import sql_text
-from pipelines.latency.stage import has_requests, replica_blame, request_phases
+from pipelines.latency.stage import has_requests, once, replica_blame, request_phases
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
+from pipelines.readings import read_in_tasks, write_in_tasks
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
@@ -27,6 +28,7 @@ from pipelines.replay.judge import Tolerances
 from pipelines.replay.late_stage import settled
 from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
+from pipelines.rows import as_frame
 from pipelines.rules.audit_stage import audit
 from pipelines.staged import as_declared, remove_staging
 from pipelines.threads import concurrently
@@ -89,11 +91,9 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     def phases() -> None:
         if todo.whole:
-            repeated = premises.has_overlapping_request_logs
-            rows = request_phases(lake, repeated) if has_requests(lake) else None
-            _replace(lake, gold.REQUEST_PHASES, rows, run_id)
+            _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
         elif has_requests(lake) and (new := sorted({file_id for ids in todo.new_files.values() for file_id in ids})):
-            rows = request_phases(lake, True, new).persist()
+            rows = once(_phases_frame(lake, new)).persist()
             # Without a bound each hour's merge would join the whole of the largest gold table.
             first = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
             if first is not None:
@@ -147,7 +147,8 @@ def _operations(
         since = made.operations.least("arrival_time")
         if since is not None:
             rows = made.operations.rows(gold.DELAYED_OPERATIONS.name)
-            rows = rows if late is None else rows.unionByName(late)
+            if late is not None:
+                rows = rows.unionByName(as_frame(lake.spark, late, gold.DELAYED_OPERATIONS.worker_schema))
             rows = as_declared(gold.DELAYED_OPERATIONS, rows)
             lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
         changes = as_declared(ISR_TIMELINE, made.partitions.rows(ISR_TIMELINE.name))
@@ -182,6 +183,28 @@ def _blame(lake: Lake, config: Config, since: datetime | None, run_id: str) -> N
         where = f"interval_start >= timestamp_seconds({first})"
     rows = replica_blame(operations, config.latency).coalesce(1)
     lake.replace(gold.REPLICA_BLAME, rows, where=where, stamp=run_id)
+
+
+def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
+    """Write the phases of all requests.
+
+    Args:
+        repeated: a line may stand in two files; looking for those costs a shuffle of all requests.
+    """
+    if not has_requests(lake):
+        lake.empty(gold.REQUEST_PHASES, run_id)
+    elif repeated:
+        lake.replace(gold.REQUEST_PHASES, once(_phases_frame(lake)), stamp=run_id)
+    else:
+        files = write_in_tasks(lake, gold.REQUEST_PHASES, request_phases(lake))
+        lake.replace_files(gold.REQUEST_PHASES, files, run_id)
+
+
+def _phases_frame(lake: Lake, file_ids: Sequence[str] | None = None) -> DataFrame:
+    columns = gold.REQUEST_PHASES.worker_schema
+    rows = read_in_tasks(lake, request_phases(lake, file_ids), columns)
+    assert rows is not None
+    return as_frame(lake.spark, rows, columns)
 
 
 def _coverage(lake: Lake) -> DataFrame:

@@ -43,7 +43,7 @@ def _runs(
         keys = batch.columns[:width]
         # One by one: rows that were alive together would keep Python's garbage collector busy.
         rows = iter(rows_of(values_of(batch.columns[width:])))
-        for begin, end in pairwise((*_begins(keys), batch.num_rows)):
+        for begin, end in pairwise((*begins(keys), batch.num_rows)):
             key = tuple(column[begin].as_py() for column in keys)
             # None is smaller than any value, and nothing else.
             place = tuple((value is not None, value) for value in key)
@@ -55,7 +55,7 @@ def _runs(
             deque(run, maxlen=0)  # what nobody wanted of this group is not of the next one
 
 
-def _begins(keys: list[pa.Array]) -> list[int]:
+def begins(keys: list[pa.Array]) -> list[int]:
     """Rows whose key is not that of the row before."""
     changed = [pc.fill_null(pc.not_equal(column[1:], column[:-1]), True) for column in keys]
     anywhere = changed[0]

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,13 +28,15 @@ from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
 from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
+from pipelines.local_tasks import LocalTasks
 from pipelines.parquet import columns_schema, read_files
+from pipelines.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
@@ -52,9 +55,11 @@ _BROKEN = re.compile(
 )
 #: Tables of so many files are read without Delta's help. Beyond 32 paths Spark lists them by a job.
 _FEW_FILES = 32
-_ADDED_TYPES = ", ".join(f"{field.name} {'string' if field.type == pa.string() else 'long'}" for field in ADDED_SCHEMA)
+#: Columns of `AddedFile` in Spark.
+ADDED = from_arrow_schema(ADDED_SCHEMA)
 _PATTERN = re.compile(r"[\\*?\[\]{}]")
 
+T = TypeVar("T")
 #: A function for ``mapInArrow``.
 RowsOf = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -182,20 +187,26 @@ class Lake:
         """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
         return self.replace_files(spec, [], stamp)
 
-    def append_rows(self, spec: TableSpec, source: DataFrame, rows: RowsOf, stamp: str) -> None:
-        """As `append_once`, of the rows that a function for ``mapInArrow`` gives; its tasks write them.
+    def append_made(
+        self,
+        spec: TableSpec,
+        plan: Sequence[Sequence[T]],
+        work: Callable[[T], Iterator[pa.RecordBatch]],
+        size_bytes: int,
+        stamp: str,
+    ) -> None:
+        """As `append_once`, of the rows that tasks make (`pipelines.rows.in_tasks`) and write.
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) != stamp:
             self._made(spec)
-            files = self._files_of(source, rows_writer(self.root, spec, rows), spec.full_name)
-            delta_commits.append(self.path(spec), files, stamp)
+            write = rows_writer(self.root, spec, lambda batches: batches)
+            added = in_tasks(self.spark, plan, work, ADDED, size_bytes, write)
+            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp)
 
-    def append_blobs(
-        self, blobs: DataFrame, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None
-    ) -> None:
+    def append_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None) -> None:
         """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
 
         Args:
@@ -209,7 +220,7 @@ class Lake:
             if files:
                 delta_commits.append(self.path(spec), files, stamp)
 
-    def replace_blobs(self, blobs: DataFrame, specs: Sequence[TableSpec], stamp: str) -> None:
+    def replace_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str) -> None:
         """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
 
         Raises:
@@ -219,7 +230,7 @@ class Lake:
             self.replace_files(spec, files, stamp)
 
     def _blob_files(
-        self, blobs: DataFrame, specs: Sequence[TableSpec], rows: RowsOf | None = None
+        self, blobs: Rows, specs: Sequence[TableSpec], rows: RowsOf | None = None
     ) -> list[tuple[TableSpec, list[AddedFile]]]:
         if not specs:
             return []
@@ -228,7 +239,7 @@ class Lake:
         files = self.write_blobs(blobs, specs, rows)
         return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
 
-    def write_blobs(self, blobs: DataFrame, specs: Sequence[TableSpec], rows: RowsOf | None = None) -> list[AddedFile]:
+    def write_blobs(self, blobs: Rows, specs: Sequence[TableSpec], rows: RowsOf | None = None) -> list[AddedFile]:
         """Write the rows in blobs as files of these tables, in one query; no version of a table has them yet.
 
         Args:
@@ -238,17 +249,18 @@ class Lake:
             LakeError: a row breaks a constraint.
         """
         names = {spec.name: spec for spec in specs}
-        wanted = blobs.where(F.col("table").isin(list(names)))
         what = ", ".join(spec.full_name for spec in specs)
-        return self._files_of(wanted, files_writer(self.root, names, rows), what)
+        return self._files_of(only_tables(blobs, list(names)), files_writer(self.root, names, rows), what)
 
-    def write_rows(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
+    def write_rows(self, spec: TableSpec, rows: Rows | pa.Table) -> list[AddedFile]:
         """Write rows as files of a table; no version of it has them yet.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
         """
         folder = self._made(spec)
+        if isinstance(rows, LocalTasks):
+            return self._files_of(rows, rows_writer(self.root, spec, declared(spec)), spec.full_name)
         if isinstance(rows, DataFrame):
             shaped = self._shaped(spec, rows)
             return self._files_of(shaped, rows_writer(self.root, spec, declared(spec)), spec.full_name)
@@ -263,10 +275,23 @@ class Lake:
         paths = [self.path(spec) / file.path for file in files]
         return self._parquet(spec, paths) if paths else self.spark.createDataFrame([], spec.worker_schema)
 
-    def _files_of(self, source: DataFrame, write: RowsOf, what: str) -> list[AddedFile]:
+    def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
+        return self.files_in(mapped(source, write, ADDED), what)
+
+    @staticmethod
+    def files_in(added: Rows, what: str) -> list[AddedFile]:
+        """Files that tasks have written, as they tell of them.
+
+        Args:
+            what: is written, for a message.
+
+        Raises:
+            LakeError: a row breaks a constraint.
+        """
         with _constraints_kept(what):
-            added = source.mapInArrow(write, _ADDED_TYPES).collect()
-        return sorted(AddedFile(*row) for row in added)
+            if isinstance(added, LocalTasks):
+                return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
+            return sorted(AddedFile(*row) for row in added.collect())
 
     def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
         """Make a table consist of files that are in its folder; gives its Delta version then."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import reduce
+from itertools import chain
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +17,7 @@ from pipelines import premises_rows as pr
 from pipelines.blobs import shape
 from pipelines.controllers.plan import EVENTS, LEADER_CHANGE
 from pipelines.lake import Lake
+from pipelines.local_tasks import LocalTasks
 from pipelines.premises import Premises, premises_of
 from pipelines.readings import Reading, by_batch, read_in_tasks
 from pipelines.replay.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
@@ -32,14 +37,20 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     Args:
         settle_us: see `premises_of`.
     """
-    parts = [read_in_tasks(lake, _readings(), shape(pr.SHAPE))]
+    rows = read_in_tasks(lake, _readings(), shape(pr.SHAPE))
+    parts = [rows] if isinstance(rows, DataFrame) else []
     if lake.has_rows(silver.BROKER_CONFIGS):
         parts.append(_configs(lake.read(silver.BROKER_CONFIGS)).withColumn("kind", F.lit(p.CONFIG)))
-    there = [part for part in parts if part is not None]
-    if not there:
-        return premises_of([], settle_us)
-    union = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), there)
-    return premises_of((row.asDict() for row in union.collect()), settle_us)
+    here = rows.batches() if isinstance(rows, LocalTasks) else []
+    if not parts:
+        return premises_of(_rows(here), settle_us)
+    union = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    return premises_of(chain(_rows(here), (row.asDict() for row in union.collect())), settle_us)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
 
 
 def _readings() -> list[Reading]:

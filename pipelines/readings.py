@@ -19,8 +19,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipelines.bronze.ingest import balance
-from pipelines.lake import Lake
-from pipelines.parquet import PIECE_BYTES, pieces_of, read_pieces
+from pipelines.lake import ADDED, Lake
+from pipelines.local_tasks import Work
+from pipelines.parquet import PIECE_BYTES, Piece, pieces_of, read_pieces
+from pipelines.rows import Rows, as_table, in_tasks, with_frame
+from pipelines.table_files import AddedFile, declared, rows_writer
 from schemas.table import TableSpec
 
 #: Rows of a table, in batches, as rows of another shape.
@@ -44,17 +47,34 @@ class Reading(NamedTuple):
     files: tuple[str, ...] | None = None
 
 
-def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType) -> DataFrame | None:
-    """Rows of all readings; None where no table has rows."""
+def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, then: Work | None = None) -> Rows | None:
+    """Rows of all readings; None where no table has rows.
+
+    Args:
+        shape: columns of the rows.
+        then: what a task makes of all its rows; their columns are those of `shape`, then.
+    """
     there = [
         reading for reading in readings if reading.files or (reading.files is None and lake.has_rows(reading.spec))
     ]
     listed = {number: _files(lake, reading) for number, reading in enumerate(there)}
     plain = [(number, file) for number, files in listed.items() for file in files or ()]
-    parts = [_of_files(lake, there, plain, shape)] if plain else []
+    rows = _of_files(lake, there, plain, shape, then) if plain else None
     # What only Delta can read comes through it.
-    parts += [_of_rows(lake, there[number], shape) for number, files in listed.items() if files is None]
-    return reduce(DataFrame.unionByName, parts) if parts else None
+    parts = [_of_rows(lake, there[number], shape, then) for number, files in listed.items() if files is None]
+    frame = reduce(DataFrame.unionByName, parts) if parts else None
+    return frame if rows is None else with_frame(rows, frame, shape)
+
+
+def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
+    """Write rows of all readings as files of a table; no version of it has them yet.
+
+    Raises:
+        LakeError: a row breaks a constraint.
+    """
+    lake.create([spec])
+    added = read_in_tasks(lake, readings, ADDED, rows_writer(lake.root, spec, declared(spec)))
+    return [] if added is None else lake.files_in(added, spec.full_name)
 
 
 def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
@@ -64,7 +84,7 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)
         assert rows is not None
-        return rows.toArrow()
+        return as_table(rows, shape)
     read = (rows for piece in pieces for rows in read_pieces(reading.spec, piece, reading.columns, reading.where))
     made = [batch for rows in read for batch in reading.rows_of(rows)]
     return pa.Table.from_batches(made, to_arrow_schema(shape, timezone="UTC"))
@@ -78,31 +98,41 @@ def _files(lake: Lake, reading: Reading) -> Sequence[str] | None:
 
 
 def _of_files(
-    lake: Lake, readings: Sequence[Reading], files: Sequence[tuple[int, str]], shape: StructType
-) -> DataFrame:
+    lake: Lake,
+    readings: Sequence[Reading],
+    files: Sequence[tuple[int, str]],
+    shape: StructType,
+    then: Work | None,
+) -> Rows:
     sized = [((number, piece), piece.size_bytes) for number, file in files for piece in pieces_of(Path(file))]
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
     plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                for number, piece in plan[task]:
-                    spec, columns, rows_of, where, _ = readings[number]
-                    for rows in read_pieces(spec, piece, columns, where):
-                        yield from rows_of(rows)
+    def work(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+        number, piece = item
+        spec, columns, rows_of, where, _ = readings[number]
+        for rows in read_pieces(spec, piece, columns, where):
+            yield from rows_of(rows)
 
-    return lake.spark.range(0, len(plan), 1, len(plan)).mapInArrow(work, shape)
+    return in_tasks(lake.spark, plan, work, shape, sum(size_bytes for _, size_bytes in sized), then)
 
 
-def _of_rows(lake: Lake, reading: Reading, shape: StructType) -> DataFrame:
+def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:
     spec, columns, rows_of, where, _ = reading
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from rows_of(batch if where is None else batch.filter(where))
 
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return made(batches) if then is None else then(made(batches))
+
     return lake.read(spec).select(*columns).mapInArrow(work, shape)
+
+
+def as_they_are(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A function for `Reading`: the rows as the table has them."""
+    yield rows
 
 
 def by_batch(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:

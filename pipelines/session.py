@@ -25,6 +25,7 @@ from pipelines.jars import delta_jars, delta_package
 from pipelines.java import JAVA_REMEDY, find_java, java_problem
 from pipelines.jvm_stderr import filtered_stderr
 from pipelines.resources import conf_file
+from pipelines.rows import LOCAL_BYTES, LOCAL_PROCESSES
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -225,6 +226,7 @@ def _sized(session: SessionConfig, text_bytes: int) -> dict[str, str]:
         settings["spark.sql.adaptive.enabled"] = "false"
         settings["spark.python.daemon.module"] = worker_daemon.__name__
         partitions = partitions or cores * 2
+        settings[LOCAL_BYTES], settings[LOCAL_PROCESSES] = str(session.local_mb * 1_000_000), str(cores)
         if text_bytes < _MUCH_TEXT_BYTES:
             settings |= _LITTLE_TEXT_SETTINGS
     return settings | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})

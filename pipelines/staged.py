@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from pipelines.lake import Lake
 from pipelines.parquet import read_files
 from pipelines.readings import Reading, RowsOf
+from pipelines.rows import Rows
 from pipelines.table_files import AddedFile
 from schemas.table import TableSpec
 
@@ -96,7 +97,7 @@ class Staging:
             for name, columns in shapes.items()
         ]
 
-    def write(self, blobs: DataFrame, specs: Sequence[TableSpec]) -> Staged:
+    def write(self, blobs: Rows, specs: Sequence[TableSpec]) -> Staged:
         """Write the rows in blobs (`pipelines.blobs`), in one query.
 
         Args:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePath
@@ -33,6 +33,7 @@ import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import broadcast, col
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pipelines.bronze.contents import (
@@ -48,10 +49,11 @@ from pipelines.bronze.contents import (
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
 from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.rows import CHANGED, Reading
+from pipelines.bronze.rows import CHANGED, FileChangedError, Reading
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from pipelines.rows import as_table, in_tasks
 from schemas.bronze import LOG_FILES, LOG_LINES
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
@@ -63,7 +65,7 @@ HASHED_HERE_BYTES_MAX = 256 << 20
 LOOKUP_MAX = 500
 
 _PROFILE_SCHEMA = StructType([StructField("profile", BinaryType(), False)])
-_PROFILE_ARROW = pa.schema([pa.field("profile", pa.binary(), False)])
+_PROFILE_ARROW = to_arrow_schema(_PROFILE_SCHEMA, timezone="UTC")
 
 T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
@@ -180,8 +182,8 @@ def _profile(
         for item in profiles(path, known, marks, how):
             yield pa.record_batch([pa.array([to_json(item)], pa.binary())], schema=_PROFILE_ARROW)
 
-    done = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_over(plan, work), _PROFILE_SCHEMA)
-    items: list[Profile | Unread] = [*told, *(from_json(row["profile"]) for row in done.collect())]
+    done = as_table(in_tasks(spark, plan, work, _PROFILE_SCHEMA, sum(size for _, size in sized)), _PROFILE_SCHEMA)
+    items: list[Profile | Unread] = [*told, *map(from_json, done.column("profile").to_pylist())]
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
     return [item for item in items if isinstance(item, Profile)], unread
@@ -221,18 +223,6 @@ def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = 
         totals[number] = total + size + 4096  # opening a file has its price
         heapq.heappush(heap, (totals[number], number))
     return [tasks[number] for number in sorted(range(count), key=lambda number: -totals[number])]
-
-
-def _over(plan: list[list[T]], work: Callable[[T], Batches]) -> Callable[[Batches], Batches]:
-    """A function for mapInArrow: task number n does the plan's n-th list. No shuffle has to bring it there."""
-
-    def run(batches: Batches) -> Batches:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for item in plan[number]:
-                    yield from work(item)
-
-    return run
 
 
 def _identify(
@@ -328,11 +318,10 @@ def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], c
     def work(unit: list[Reading]) -> Batches:
         return batches(unit, how)
 
-    tasks = spark.range(0, len(plan), 1, len(plan))
     contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
     try:
-        lake.append_rows(LOG_LINES, tasks, _over(plan, work), contents)
-    except PythonException as error:
+        lake.append_made(LOG_LINES, plan, work, sum(map(_size, units)), contents)
+    except (PythonException, FileChangedError) as error:
         if CHANGED not in str(error):
             raise
         name = next((item.path for item in todo if f"{CHANGED}: {item.path}" in str(error)), todo[0].path)

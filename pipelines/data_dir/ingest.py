@@ -34,6 +34,7 @@ from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_proper
 from pipelines.data_dir.read import UNREADABLE, FileReader, Owned, Unit, units
 from pipelines.folds import table_of
 from pipelines.lake import Lake
+from pipelines.rows import as_frame
 from pipelines.threads import concurrently
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
@@ -164,7 +165,8 @@ class _InTasks:
         return [row.asDict() for row in self._blobs.select("table", "row_count", told.alias("rows")).collect()]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
-        return table_of(self._blobs.coalesce(1) if count <= _SMALL_ROWS else self._blobs, spec.name, spec.worker_schema)
+        blobs = self._blobs.coalesce(1) if count <= _SMALL_ROWS else self._blobs
+        return as_frame(blobs.sparkSession, table_of(blobs, spec.name, spec.worker_schema), spec.worker_schema)
 
     def close(self) -> None:
         self._blobs.unpersist()

@@ -13,51 +13,35 @@ A replica is *singled out* in an interval if the waiting beyond ``slow_ms`` per 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.config import LatencyConfig
 from pipelines.lake import Lake
-from schemas import gold, silver
+from pipelines.latency.phases import TABLES, columns_of, phases
+from pipelines.readings import Reading, by_batch
+from schemas import gold
 
 SINGLED_OUT_SHARE = 2 / 3
 SINGLED_OUT_EXCESS = 0.2
 SINGLED_OUT_WAIT = 0.05
 
-_PHASES = (
-    "request_queue_time_ms",
-    "local_time_ms",
-    "remote_time_ms",
-    "throttle_time_ms",
-    "response_queue_time_ms",
-    "send_time_ms",
-)
 
-
-def request_phases(lake: Lake, repeated: bool, file_ids: Sequence[str] | None = None) -> DataFrame:
-    """Rows of ``gold.request_phases`` for every completed request in silver.
+def request_phases(lake: Lake, file_ids: Sequence[str] | None = None) -> list[Reading]:
+    """What makes the rows of ``gold.request_phases``, for every completed request in silver.
 
     Args:
-        repeated: a line may stand in two files.
         file_ids: only those of these files.
     """
-    tables = []
-    for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS):
-        if lake.has_rows(spec):
-            rows = lake.read(spec)
-            if file_ids is not None:
-                new = lake.spark.createDataFrame([(file_id,) for file_id in file_ids], "file_id string")
-                rows = rows.join(F.broadcast(new), "file_id", "left_semi")
-            acks = F.col("acks") if spec is silver.PRODUCE_REQUESTS else F.lit(None).cast("int")
-            replica = F.col("replica_id") if spec is silver.FETCH_REQUESTS else F.lit(None).cast("int")
-            tables.append(rows.withColumn("acks", acks).withColumn("replica_id", replica).select(*_phase_columns()))
-    if not tables:
-        raise ValueError("there are no requests in silver")
-    phases = reduce(DataFrame.unionByName, tables)
-    # Rows of one request are equal in all columns; looking for them costs a shuffle of all requests.
-    return phases.dropDuplicates(list(gold.REQUEST_PHASES.keys)) if repeated else phases
+    where = None if file_ids is None else pc.field("file_id").isin(list(file_ids))
+    return [Reading(spec, columns_of(spec), by_batch(phases), where) for spec in TABLES]
+
+
+def once(rows: DataFrame) -> DataFrame:
+    """Rows of ``gold.request_phases``, of which a line that stands in two files gives two that are equal."""
+    return rows.dropDuplicates(list(gold.REQUEST_PHASES.keys))
 
 
 def _micros(name: str) -> Column:
@@ -66,17 +50,7 @@ def _micros(name: str) -> Column:
 
 def has_requests(lake: Lake) -> bool:
     """Whether any request log was parsed."""
-    return any(lake.has_rows(spec) for spec in (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS))
-
-
-def _phase_columns() -> list[Column]:
-    phases = reduce(lambda left, right: left + right, [F.col(name) for name in _PHASES])
-    made = {
-        "broker_id": F.coalesce("broker_id", F.lit(-1)),
-        "line_time": F.col("time"),
-        "unaccounted_ms": F.round(F.col("total_time_ms") - phases, 3),
-    }
-    return [made.get(name, F.col(name)).alias(name) for name in gold.REQUEST_PHASES.column_names]
+    return any(lake.has_rows(spec) for spec in TABLES)
 
 
 def blamed_replica() -> Column:

@@ -16,18 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pipelines.blobs import shape
 from pipelines.bronze.ingest import balance
 from pipelines.lake import Lake
 from pipelines.parquet import read_files
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
+from pipelines.rows import as_table, in_tasks
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
 #: Parquet files by table; None where only Delta can read them.
 Files = Mapping[str, Sequence[Path] | None]
 #: A table, and Parquet files of it that are measured together. Plain, so that tasks need not load this module.
 Unit = tuple[str, tuple[str, ...]]
+_MEASURED = shape({"measured": "string"})
 
 
 def files_of(lake: Lake, stamps: Mapping[str, str]) -> Files:
@@ -88,13 +91,10 @@ def _measured(
     sized = [(unit, sum(Path(path).stat().st_size for path in unit[1])) for unit in units]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for table, paths in plan[number]:
-                    spec, suite = BY_TABLE[table], suites[table]
-                    rows = read_files(spec, paths, columns_read(spec, suite), wanted)
-                    yield as_batch(measure(spec, rows, suite))
+    def work(unit: Unit) -> Iterator[pa.RecordBatch]:
+        table, paths = unit
+        spec, suite = BY_TABLE[table], suites[table]
+        yield as_batch(measure(spec, read_files(spec, paths, columns_read(spec, suite), wanted), suite))
 
-    rows = spark.range(0, len(plan), 1, len(plan)).mapInArrow(work, "measured string").collect()
-    return [from_text(row["measured"]) for row in rows]
+    rows = as_table(in_tasks(spark, plan, work, _MEASURED, sum(size for _, size in sized)), _MEASURED)
+    return [from_text(text) for text in rows.column("measured").to_pylist()]

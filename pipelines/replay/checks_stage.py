@@ -35,6 +35,7 @@ from pipelines.replay.context import Contexts
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
 from pipelines.replay.purgatory.checks import Checker
+from pipelines.rows import Rows
 from pipelines.shapes import Value, look_up, shaped
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS
@@ -98,7 +99,7 @@ class LogRow(NamedTuple):
     partitions: int | None = None
 
 
-def checked_blobs(lake: Lake, premises: Premises) -> DataFrame | None:
+def checked_blobs(lake: Lake, premises: Premises) -> Rows | None:
     """Rows of ``gold.purgatory_checks`` as blobs, lazily; None, without a job, where no broker logged its checks."""
     rows = log_rows(lake, premises)
     if rows is None:

@@ -11,7 +11,6 @@ from functools import reduce
 from operator import or_
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from pipelines.blobs import BLOBS, shape
 from pipelines.folds import fold
@@ -22,6 +21,7 @@ from pipelines.replay import follower_events as e
 from pipelines.replay.context import Contexts
 from pipelines.replay.follower_worker import follower_worker
 from pipelines.replay.versions import parse_version
+from pipelines.rows import Rows
 from schemas import silver
 from schemas.table import TableSpec
 from schemas.topics import METADATA_TOPIC
@@ -31,7 +31,7 @@ _STARTS_LOGGED = (2, 6, 0)
 _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
-def follower_blobs(lake: Lake, premises: Premises) -> DataFrame:
+def follower_blobs(lake: Lake, premises: Premises) -> Rows:
     """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily; none where no leadership is in the lake."""
     events = None
     if lake.has_rows(silver.LEADER_AND_ISR):

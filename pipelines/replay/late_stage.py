@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from pipelines.folds import fold, table_of
 from pipelines.lake import Lake
@@ -11,6 +10,7 @@ from pipelines.readings import Reading, by_batch, read_in_tasks
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
 from pipelines.replay.unsettled import UNSETTLED
+from pipelines.rows import Rows
 from pipelines.staged import Staged
 from schemas import silver
 from schemas.gold import DELAYED_OPERATIONS
@@ -18,7 +18,7 @@ from schemas.gold import DELAYED_OPERATIONS
 _INSTANTS = (*BROKER, "arrival_time", "time")
 
 
-def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> DataFrame | None:
+def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> Rows | None:
     """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
 
     Args:

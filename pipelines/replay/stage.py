@@ -44,6 +44,7 @@ from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.unsettled import OPERATION_SHAPES
 from pipelines.replay.window import WHOLE, Window
+from pipelines.rows import Rows, as_frame, with_frame
 from pipelines.shapes import Value, shaped
 from pipelines.staged import Staged, staging
 from pipelines.threads import concurrently
@@ -122,21 +123,21 @@ def replayed(
 
 def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: Window = WHOLE
-) -> DataFrame:
+) -> Rows:
     """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
-    events = timeline(lake, premises, ground, config.evidence_tier_max, window)
+    events, columns = timeline(lake, premises, ground, config.evidence_tier_max, window), shape(ROW_TYPES)
     folds = _carried_rows(window.states_of(PARTITION), CARRIED, "state")
     is_stateful = config.driver == "stateful"
     if folds is not None:
         # The operator has the folds as its state.
-        events = events.unionByName(folds.withColumn("carried", F.lit(None).cast("binary")) if is_stateful else folds)
+        keys = folds.withColumn("carried", F.lit(None).cast("binary")) if is_stateful else folds
+        events = with_frame(events, keys, columns)
     wakes = _carried_rows(window.carried_of(WAKE), CARRIED_WAKE, F.col("row").cast("binary"))
-    if wakes is not None:
-        events = events.unionByName(wakes)
+    events = with_frame(events, wakes, columns)
     since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
     worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
     if is_stateful:
-        return stateful_fold(events, folds, worker)
+        return stateful_fold(as_frame(lake.spark, events, columns), folds, worker)
     return fold(events, KEY, ORDER, COLUMNS, worker)
 
 
@@ -195,9 +196,7 @@ def wakes_of(partitions: Staged, window: Window) -> DataFrame:
     return rows if carried is None else rows.unionByName(carried.withColumn("final", F.lit(True)))
 
 
-def _produces(
-    lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window
-) -> DataFrame | None:
+def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Rows | None:
     """Blobs of `OPERATION_SHAPES`; None where nobody waits for an append."""
     reader, waits = produce_worker.Reader(window.waiting, counts_of(contexts)), window.waiting.where("handled_time")
     readings = [
@@ -205,7 +204,8 @@ def _produces(
         Reading(silver.REQUESTS, produce_worker.COORDINATOR_COLUMNS, reader.requests, waits),
         partitions.reading(OUTCOMES, produce_worker.outcomes),
     ]
-    rows = read_in_tasks(lake, readings, shape(produce_worker.ROW_TYPES))
+    columns = shape(produce_worker.ROW_TYPES)
+    rows = read_in_tasks(lake, readings, columns)
     carried = window.rows_of(OUTCOME, _OUTCOME)
     if rows is None:
         return None
@@ -213,7 +213,7 @@ def _produces(
         values: dict[str, Value] = {f"outcome_{name}": name for name in OUTCOME_TYPES}
         values |= {"operation_id": "request_id", "rank": 1}
         same: dict[str, Value] = {name: name for name in ("cluster_id", "broker_id", "topic", "partition")}
-        rows = rows.unionByName(carried.select(*shaped(produce_worker.ROW_TYPES, same | values)))
+        rows = with_frame(rows, carried.select(*shaped(produce_worker.ROW_TYPES, same | values)), columns)
     worker = produce_worker.ProduceWorker(limits, contexts.eras)
     return fold(rows, tuple(produce_worker.KEY_TYPES), produce_worker.ORDER, produce_worker.COLUMNS, worker)
 
@@ -226,7 +226,7 @@ def _sessions(
     premises: Premises,
     window: Window,
     seals: Mapping[Broker, Seal],
-) -> DataFrame | None:
+) -> Rows | None:
     """Blobs of `SESSION_SHAPES`; None where there are no fetches."""
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
@@ -237,7 +237,8 @@ def _sessions(
         partitions.reading(SESSION_WAKES, fetch_events.wakes),
         ground.connections.reading(WATCHES, fetch_events.names),
     ]
-    rows = read_in_tasks(lake, readings, shape(fetch_events.ROW_TYPES))
+    shape_of_rows = shape(fetch_events.ROW_TYPES)
+    rows = read_in_tasks(lake, readings, shape_of_rows)
     assert rows is not None
     sessions = window.states_of(SESSION)
     if sessions is not None:
@@ -249,7 +250,7 @@ def _sessions(
             "carried": "state",
         }
         same: dict[str, Value] = {name: name for name in ("cluster_id", "broker_id")}
-        rows = rows.unionByName(sessions.select(*shaped(fetch_events.ROW_TYPES, same | values)))
+        rows = with_frame(rows, sessions.select(*shaped(fetch_events.ROW_TYPES, same | values)), shape_of_rows)
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
     worker = SessionWorker(limits, premises.contexts.eras, sealed_us, since_us)

@@ -6,11 +6,10 @@ connection (`pipelines.replay.connections`) and by broker (`pipelines.replay.bro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +19,7 @@ from pipelines.blobs import shape
 from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.readings import Reading, read_in_tasks
+from pipelines.readings import Reading, as_they_are, read_in_tasks
 from pipelines.replay import broker_lines, connection_rows, connections
 from pipelines.replay.connections import ConnectionWorker
 from pipelines.replay.coordinators import counts_of
@@ -29,6 +28,7 @@ from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
+from pipelines.rows import Rows, with_frame
 from pipelines.shapes import Value, shaped
 from pipelines.staged import Staged, Staging
 from pipelines.threads import concurrently
@@ -99,14 +99,12 @@ def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> 
     return Grounds(connected, leaderships, evidences_of(connected.few_rows, premises, carried, window.seals))
 
 
-def _written(
-    lake: Lake, folder: Staging, shapes: Mapping[str, StructType], blobs: Callable[[], DataFrame | None]
-) -> Staged:
+def _written(lake: Lake, folder: Staging, shapes: Mapping[str, StructType], blobs: Callable[[], Rows | None]) -> Staged:
     tables, rows = folder.tables(shapes), blobs()
     return Staged(lake, tables, []) if rows is None else folder.write(rows, tables)
 
 
-def _connections(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> DataFrame | None:
+def _connections(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Rows | None:
     """Blobs of `pipelines.replay.connections.SHAPES`; None without request logs.
 
     Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
@@ -127,7 +125,7 @@ def _connections(lake: Lake, premises: Premises, window: Window, carried: Eviden
         if of_kind is not None:
             values: dict[str, Value] = {name: name for name in of_kind.columns}
             values |= {"kind": F.lit(kind), "rank": c.RANK[kind]}
-            rows = rows.unionByName(of_kind.select(*shaped(types, values)))
+            rows = with_frame(rows, of_kind.select(*shaped(types, values)), shape(types))
     last_lines = {
         broker: (evidence.last_line_us, evidence.logged(evidence.last_line_us, evidence.last_line_us))
         for broker, evidence in carried.items()
@@ -155,7 +153,7 @@ def _carried_evidence(window: Window) -> Evidences:
     return {(row["cluster_id"], row["broker_id"]): IsrEvidence.thawed(bytes(row["state"])) for row in states.collect()}
 
 
-def _brokers(lake: Lake, premises: Premises, window: Window) -> DataFrame | None:
+def _brokers(lake: Lake, premises: Premises, window: Window) -> Rows | None:
     """Blobs of `pipelines.replay.broker_lines.SHAPES`; None where no line tells of a leadership."""
     readings = [
         Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
@@ -171,7 +169,7 @@ def _brokers(lake: Lake, premises: Premises, window: Window) -> DataFrame | None
     return fold(rows, tuple(broker_lines.KEY_TYPES), broker_lines.ORDER, broker_lines.LINE_TYPES, worker)
 
 
-def timeline(lake: Lake, premises: Premises, ground: Grounds, tier_max: str, window: Window = WHOLE) -> DataFrame:
+def timeline(lake: Lake, premises: Premises, ground: Grounds, tier_max: str, window: Window = WHOLE) -> Rows:
     """Events of all partitions: `KEY`, ``rank`` and `COLUMNS`.
 
     Args:
@@ -194,7 +192,7 @@ def timeline(lake: Lake, premises: Premises, ground: Grounds, tier_max: str, win
         },
     )
     readings = [
-        ground.leaderships.reading(broker_lines.EVENTS, _as_they_are),
+        ground.leaderships.reading(broker_lines.EVENTS, as_they_are),
         ground.connections.reading(connections.FETCHES, reader.fetches),
         ground.connections.reading(connections.WATCHES, reader.watches),
         Reading(silver.ISR_CHANGES, _CHANGE_COLUMNS, reader.isr_lines, sealed.where("time")),
@@ -211,7 +209,3 @@ def timeline(lake: Lake, premises: Premises, ground: Grounds, tier_max: str, win
         ]
     events = read_in_tasks(lake, readings, shape(ROW_TYPES))
     return lake.spark.createDataFrame([], shape(ROW_TYPES)) if events is None else events
-
-
-def _as_they_are(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    yield rows

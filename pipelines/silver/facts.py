@@ -147,8 +147,7 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 }
             else:
                 counted["line_count"] += 1
-    for fact_no, counted in enumerate(counts.values()):
-        counted["fact_no"] = fact_no
+    for counted in counts.values():
         blob = tables.add("line_counts", counted)
         if blob is not None:
             yield blob

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import Broadcast, StorageLevel
+import pyarrow.compute as pc
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.blobs import BLOBS, pack, unpack
+from pipelines.blobs import BLOBS, pack, shape, unpack
 from pipelines.lake import Lake, RowsOf
+from pipelines.local_tasks import LocalTasks, of_batches
 from pipelines.quality.quarantine import custody
+from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.rows import Rows
 from pipelines.silver.facts import LINE_COLUMNS, named, parse_lines
 from schemas import bronze, silver
 
+#: Name of a topic by cluster and id.
+Names = Mapping[tuple[str, str], str]
 #: Rows of one file of a table.
 _FILE_ROWS = 1_000_000
 
@@ -60,21 +66,48 @@ def _pending(lake: Lake) -> dict[str, list[str]]:
 
 
 def _parse_batch(lake: Lake, batch_id: str, file_ids: list[str]) -> dict[str, int]:
-    lines = lake.read(bronze.LOG_LINES).where(F.col("file_id").isin(file_ids)).select(*LINE_COLUMNS)
-    blobs = lines.mapInArrow(parse_lines, BLOBS).persist(StorageLevel.MEMORY_AND_DISK)
+    reading = Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, pc.field("file_id").isin(file_ids))
+    blobs = read_in_tasks(lake, [reading], BLOBS, parse_lines)
+    assert blobs is not None
+    if isinstance(blobs, LocalTasks):
+        return _append_here(lake, blobs, batch_id)
+    blobs.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
         rows = {row["table"]: int(row["rows"]) for row in counted}
-        # Names come first, since other tables take them from there, and ``line_counts`` last.
-        if "topics" in rows:
-            lake.append_blobs(blobs.coalesce(1), [silver.TOPICS], batch_id)
-        specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
-        specs.sort(key=lambda spec: spec is silver.LINE_COUNTS)
-        names = lake.spark.sparkContext.broadcast(_topic_names(lake))
-        lake.append_blobs(_by_table(blobs, rows), specs, batch_id, name_topics(names))
+        _append(lake, rows, batch_id, blobs.coalesce(1), _by_table(blobs, rows))
     finally:
         blobs.unpersist()
     return rows
+
+
+def _append_here(lake: Lake, parsed: LocalTasks, batch_id: str) -> dict[str, int]:
+    """As the rest of `_parse_batch`, of blobs that the driver can hold."""
+    parts: dict[str, list[pa.RecordBatch]] = {}
+    for blob in parsed.batches():
+        parts.setdefault(blob.column("table")[0].as_py(), []).append(blob)
+    rows = {name: sum(blob.column("row_count")[0].as_py() for blob in blobs) for name, blobs in parts.items()}
+    topics = of_batches(parsed.processes, [parts.pop(silver.TOPICS.name, [])])
+    ordered = sorted(parts, key=lambda name: -rows[name])
+    _append(lake, rows, batch_id, topics, of_batches(parsed.processes, [parts[name] for name in ordered]))
+    return rows
+
+
+def _append(lake: Lake, rows: Mapping[str, int], batch_id: str, topics: Rows, blobs: Rows) -> None:
+    """Add rows to the tables: names first, since other tables take them from there, and ``line_counts`` last."""
+    if silver.TOPICS.name in rows:
+        lake.append_blobs(topics, [silver.TOPICS], batch_id)
+    specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
+    specs.sort(key=lambda spec: spec is silver.LINE_COUNTS)
+    lake.append_blobs(blobs, specs, batch_id, name_topics(_held_by_tasks(lake, blobs)))
+
+
+def _held_by_tasks(lake: Lake, blobs: Rows) -> Callable[[], Names]:
+    names = _topic_names(lake)
+    if isinstance(blobs, LocalTasks):
+        return lambda: names
+    shared = lake.spark.sparkContext.broadcast(names)
+    return lambda: shared.value
 
 
 def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
@@ -90,21 +123,22 @@ def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
     return blobs.repartitionById(slots, slot.cast("int"))
 
 
-def _topic_names(lake: Lake) -> dict[tuple[str, str], str]:
+def _topic_names(lake: Lake) -> Names:
     """Name by cluster and id of every topic whose id a line names."""
-    names = topic_names(lake)
-    rows = names.collect() if names is not None else []
-    return {(row["cluster_id"], row["topic_id"]): row["name"] for row in rows}
+    columns = ("cluster_id", "topic_id", "topic")
+    rows = few_rows(lake, Reading(silver.TOPICS, columns, by_batch(_distinct)), shape(dict.fromkeys(columns, "string")))
+    return {(row["cluster_id"], row["topic_id"]): row["topic"] for row in sorted(rows.to_pylist(), key=_by_name)}
 
 
-def topic_names(lake: Lake) -> DataFrame | None:
-    """(cluster_id, topic_id, topic) of every topic id that a line names; None if none does."""
-    if not lake.has_rows(silver.TOPICS):
-        return None
-    return lake.read(silver.TOPICS).groupBy("cluster_id", "topic_id").agg(F.max("topic").alias("name"))
+def _distinct(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.Table.from_batches([rows]).group_by(rows.schema.names).aggregate([]).to_batches()[0]
 
 
-def name_topics(names: Broadcast[dict[tuple[str, str], str]]) -> RowsOf:
+def _by_name(row: Mapping[str, str]) -> str:
+    return row["topic"]
+
+
+def name_topics(names: Callable[[], Names]) -> RowsOf:
     """A function for ``mapInArrow`` over blobs: puts the name of a topic where a fetch had only its id.
 
     ``id:<topic id>`` where nothing names it. Blobs of other tables stay as they are.
@@ -117,6 +151,6 @@ def name_topics(names: Broadcast[dict[tuple[str, str], str]]) -> RowsOf:
                 if rows.column("table")[0].as_py() != silver.REPLICA_FETCHES.name:
                     yield rows
                 else:
-                    yield from (pack(silver.REPLICA_FETCHES.name, named(part, names.value)) for part in unpack([rows]))
+                    yield from (pack(silver.REPLICA_FETCHES.name, named(part, names())) for part in unpack([rows]))
 
     return name

@@ -6,7 +6,6 @@ from datetime import timedelta
 from functools import partial
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from pipelines.arrow_rows import micros
 from pipelines.blobs import shape
@@ -14,6 +13,7 @@ from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
+from pipelines.rows import Rows
 from pipelines.rules.facts import files, history, traffic
 from pipelines.rules.facts.columns import TYPES
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
@@ -29,7 +29,7 @@ _LINE = "cluster_id broker_id time file_id byte_offset line_no"
 _REQUEST = f"{_LINE} connection correlation_id client_id partitions"
 
 
-def facts(lake: Lake, premises: Premises) -> DataFrame | None:
+def facts(lake: Lake, premises: Premises) -> Rows | None:
     """Facts of all partitions, in the columns of `TYPES`; None where there are none."""
     return read_in_tasks(lake, readings(lake, premises), shape(TYPES))
 
