@@ -15,7 +15,7 @@ import pyarrow as pa
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
 from jobs.lakes import no_lake
-from pipelines import fingerprint, gold
+from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.bronze.unread import new_bytes, waiting_bytes
@@ -34,7 +34,7 @@ from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.summary import summary_text
 from pipelines.report.write import make_report_folder, write_report
-from pipelines.session import build_session, lock_in_jvm, scratch_folders
+from pipelines.session import build_session, local_cores, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
 from pipelines.threads import concurrently
 from schemas import bronze
@@ -164,6 +164,8 @@ def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
+            if run.config.session.local_mb and (cores := local_cores(run.config.session.master)):
+                local_tasks.start(cores)
             spark = build_session(run.config, "highwater", text_bytes())
         try:
             yield Lake(spark, run.lake)

@@ -42,7 +42,7 @@ def _parts_in_order(rows: LocalTasks, key: Sequence[str], order: Sequence[str], 
     if not batches:
         return of_batches(rows.processes, [])
     table = pa.Table.from_batches(batches)
-    indices = pc.sort_indices(table, [(name, "ascending") for name in (*key, *order)], null_placement="at_start")
+    indices = pc.sort_indices(table, [(name, "ascending", "at_start") for name in (*key, *order)])
     table = table.select([*key, *columns]).take(indices).combine_chunks()
     starts = begins([table.column(name).combine_chunks() for name in key]) if table.num_rows else []
     wanted = -(-table.num_rows // (rows.processes * _PARTS)) or 1

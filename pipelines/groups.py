@@ -57,11 +57,16 @@ def _runs(
 
 def begins(keys: list[pa.Array]) -> list[int]:
     """Rows whose key is not that of the row before."""
-    changed = [pc.fill_null(pc.not_equal(column[1:], column[:-1]), True) for column in keys]
+    changed = [_differs(column[1:], column[:-1]) for column in keys]
     anywhere = changed[0]
     for column in changed[1:]:
         anywhere = pc.or_(anywhere, column)
     return [0, *(index + 1 for index in pc.indices_nonzero(anywhere).to_pylist())]
+
+
+def _differs(column: pa.Array, other: pa.Array) -> pa.Array:
+    """Whether values differ, where null is a value like any other."""
+    return pc.coalesce(pc.not_equal(column, other), pc.xor(column.is_null(), other.is_null()))
 
 
 def values_of(columns: Iterable[pa.Array]) -> Columns:

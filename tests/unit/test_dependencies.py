@@ -22,6 +22,7 @@ SPARK_SHELLS = {
     "pipelines.folds",
     "pipelines.gold",
     "pipelines.lake",
+    "pipelines.local_tasks",
     "pipelines.latency.stage",
     "pipelines.premises_stage",
     "pipelines.quality.quarantine",
@@ -39,6 +40,7 @@ SPARK_SHELLS = {
     "pipelines.report.collect",
     "pipelines.report.collect_detail",
     "pipelines.report.queries",
+    "pipelines.rows",
     "pipelines.rules.audit_stage",
     "pipelines.rules.evidence_stage",
     "pipelines.rules.stage",
@@ -61,8 +63,8 @@ ONLY_IN = {
     "deltalake": {"pipelines.delta_commits"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
-    # What is read may have been written by others: nothing in it may run.
-    "pickle": set(),
+    # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.
+    "pickle": {"pipelines.local_tasks"},
     "cloudpickle": set(),
     "marshal": set(),
     "shelve": set(),
