@@ -160,6 +160,20 @@ class Checker:
         """The facts of the partition are over."""
         return ()
 
+    def _severity(self, *facts: Fact, one_run: bool = False) -> Severity | None:
+        """Of a case that facts prove together if they are of one life of the topic; None if they surely are not.
+
+        Args:
+            one_run: as of `pipelines.rules.proofs.lives.Lives.one_life`.
+        """
+        shown = self._history.lives.one_life(*facts, one_run=one_run)
+        return OPEN if shown is None else VIOLATION if shown else None
+
+
+def unless_anew(severity: Severity) -> str:
+    """What a case's message says beside, where no id shows one life."""
+    return "; open, as no topic id shows that the topic was not created anew between" if severity == OPEN else ""
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.proofs.isr_spans import IsrSpans
-from pipelines.rules.proofs.lives import Lives, unless_anew
-from pipelines.rules.proofs.own_epochs import starts_once
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.proofs.isr_known import IsrKnown
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -50,8 +48,7 @@ class _Join:
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._spans = IsrSpans(history, settings)
-        self._lives = Lives(history, settings)
+        self._isr = IsrKnown(history)
         self._starts = _epoch_starts(history, settings)
         self._joins = _joins(history)
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
@@ -67,7 +64,6 @@ class _Checker(Checker):
         chain = self._history.chain
         if not self._joins or chain.fact is not fact or not chain.answered:
             return ()
-        self._lives.fetched(fact, chain.before)
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return ()
         self._told(fact, (fact.broker_id, fact.leader_epoch))
@@ -100,7 +96,7 @@ class _Checker(Checker):
             join.low = (fact, before, since)
             return
         leader, epoch, replica = key
-        stayed = self._spans.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
+        stayed = self._isr.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
         if stayed is not None:
             join.low = (fact, before, *stayed)
 
@@ -127,7 +123,7 @@ class _Checker(Checker):
             return
         limit, fact, what = max(limits, key=lambda known: known[0])
         evidence = (fact, join.before, join.after, *join.low)
-        severity = self._lives.severity(*evidence) if position < limit else None
+        severity = self._severity(*evidence) if position < limit else None
         if severity is None:
             return
         yield Case(
@@ -181,7 +177,7 @@ def _epoch_starts(history: PartitionHistory, settings: Settings) -> dict[_Key, F
         gated = rules_for(settings.version(fact.broker_id, fact.time_us)).epoch_start_gates_expansion
         key = (fact.broker_id, fact.leader_epoch)
         lower = key not in starts or fact.offset < (starts[key].offset or 0)
-        if gated and lower and starts_once(settings, fact):
+        if gated and lower and history.starts_once(fact):
             starts[key] = fact
     return starts
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.lives import unless_anew
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 

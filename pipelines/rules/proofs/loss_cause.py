@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
+from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, elected_in_sync, unclean_election
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
