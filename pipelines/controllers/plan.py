@@ -61,11 +61,12 @@ class Plan:
         return max(known)[1] if known else None
 
     def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
-        """min.insync.replicas as a broker knew it, capped at the replicas where its version does so."""
+        """min.insync.replicas as a broker knew it, capped at the replicas where the version that it ran does so."""
         value = value_at(self.contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
         if value is None or not value.isdigit():
             return None
-        caps = rules_for(self.contexts.versions.get((cluster_id, broker_id))).caps_min_isr_at_replicas
+        version = value_at(self.contexts.eras.get((cluster_id, broker_id), ()), time_us)
+        caps = rules_for(version).caps_min_isr_at_replicas
         return min(int(value), replicas) if caps and replicas else int(value)
 
 
