@@ -119,7 +119,7 @@ def _case(lost: _Lost) -> Case:
 
 RULE = Rule(
     rule_id=RULE_ID,
-    guarantee="None: acks=1 promises that the leader has the records, not that the next one has them.",
+    guarantee="acks=1 promises that the leader has the records; it does not promise that the next leader has them.",
     source="Kafka documentation, producer configuration acks; KIP-101",
     versions="all, whose request logs have responses: 0.10.1 and later; of 0.11 to 2.x at the level that prints them",
     tier="T1",
