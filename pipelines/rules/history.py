@@ -241,8 +241,8 @@ class PartitionHistory:
         if ids and later_ids:
             return ids == later_ids if len(ids | later_ids) == 1 or not ids & later_ids else None
         known = self.states.get(self.incarnation(time_us), {})
-        first = [version for version, states in known.items() if any(one.leader_epoch == number for one in states)]
-        last = [version for version, states in known.items() if any(one.leader_epoch == later for one in states)]
+        first = [version for version, states in known.items() if any(state.leader_epoch == number for state in states)]
+        last = [version for version, states in known.items() if any(state.leader_epoch == later for state in states)]
         if not first or not last or max(first) >= min(last):
             return None
         return True if all(len(known.get(v, ())) == 1 for v in range(max(first), min(last) + 1)) else None

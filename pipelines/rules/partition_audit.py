@@ -111,8 +111,8 @@ class PartitionAudit:
             return
         outcome = self._outcomes[rule_id]
         try:
-            found: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
-            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in found]
+            cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
+            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in cases]
             outcome.checked = checker.checked
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))

@@ -113,8 +113,8 @@ class Case:
     def settled(self, one_suffices: str | None = None) -> Case:
         """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
         first are kept. A violation without enough witnesses is open."""
-        kept = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
-        order = sorted(kept, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
+        refs = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
+        order = sorted(refs, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
         witnesses = self.witnesses or witnesses_of(self.evidence)
         severity, message = weighed(self.severity, self.message, witnesses, one_suffices)
         return replace(

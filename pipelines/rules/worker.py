@@ -96,13 +96,13 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
 
 def is_deletable(contexts: Contexts, cluster_id: str) -> bool:
     """Whether topics of a cluster can be deleted: not if every broker of it, at every start, says that they cannot."""
-    told = [
+    values = [
         value
         for (cluster, broker_id), history in contexts.settings(DELETE_TOPIC).items()
         if cluster == cluster_id
         for _, value in history
     ]
-    return not told or any(value != "false" for value in told)
+    return not values or any(value != "false" for value in values)
 
 
 def is_compacted(contexts: Contexts, cluster_id: str, topic: str) -> bool | None:

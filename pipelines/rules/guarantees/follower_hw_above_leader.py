@@ -102,12 +102,12 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
     message = f"Follower {fact.broker_id} took a high watermark of {fact.high_watermark}, above {what}, {limit}"
     if severity == OPEN:
         message += "; open, as nothing shows that its log did not start there, or that the topic was not created anew"
-    leaders = [found.broker_id for found in candidate.proof if found.broker_id is not None]
+    leaders = [witness.broker_id for witness in candidate.proof if witness.broker_id is not None]
     return Case(
         RULE_ID,
         severity,
         f"{message}.",
-        tuple(Ref.of(found) for found in (fact, *candidate.proof)),
+        tuple(Ref.of(witness) for witness in (fact, *candidate.proof)),
         leader_epoch=candidate.proof[0].leader_epoch if candidate.proof else None,
         offset_start=limit,
         offset_end=fact.high_watermark,

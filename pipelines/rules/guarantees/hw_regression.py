@@ -143,7 +143,7 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
         RULE_ID,
         severity,
         f"{message}.",
-        tuple(Ref.of(found) for found in (earlier, fact) if found is not None),
+        tuple(Ref.of(line) for line in (earlier, fact) if line is not None),
         leader_epoch=epoch,
         offset_start=min(low, high),
         offset_end=max(low, high),

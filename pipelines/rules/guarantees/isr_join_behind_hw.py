@@ -102,21 +102,23 @@ class _Checker(Checker):
 
     def finish(self) -> Iterable[Case]:
         for (leader, epoch), joins in sorted(self._joins.items()):
-            told: Fact | None = None
+            highest: Fact | None = None
             for join in joins:
-                if join.told is not None and (told is None or high_watermark_of(join.told) > high_watermark_of(told)):
-                    told = join.told
-                yield from self._judge(leader, epoch, join, told)
+                if join.told is not None and (
+                    highest is None or high_watermark_of(join.told) > high_watermark_of(highest)
+                ):
+                    highest = join.told
+                yield from self._judge(leader, epoch, join, highest)
 
-    def _judge(self, leader: int, epoch: int, join: _Join, told: Fact | None) -> Iterator[Case]:
+    def _judge(self, leader: int, epoch: int, join: _Join, highest: Fact | None) -> Iterator[Case]:
         if not join.low or join.low[0].offset is None:
             return
         self.checked += 1
         position = join.low[0].offset
         start = self._starts.get((leader, epoch))
         limits = []
-        if told is not None:
-            limits.append((high_watermark_of(told), told, "the high watermark, already"))
+        if highest is not None:
+            limits.append((high_watermark_of(highest), highest, "the high watermark, already"))
         if start is not None and start.offset is not None:
             limits.append((start.offset, start, "the start of the leader's epoch,"))
         if not limits:
@@ -163,8 +165,8 @@ def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
                 continue
             for replica in sorted(set(after.isr or ()) - set(before.isr or ())):
                 joins[leader, epoch].append(_Join(replica, before, after))
-    for found in joins.values():
-        found.sort(key=lambda join: (join.before.time_us, join.replica))
+    for of_leader in joins.values():
+        of_leader.sort(key=lambda join: (join.before.time_us, join.replica))
     return joins
 
 

@@ -60,7 +60,7 @@ class _Checker(Checker):
                 severity,
                 f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, "
                 f"{where} it had entered epoch {entered} by its own line; {error}_LEADER_EPOCH was due",
-                tuple(Ref.of(one) for one in (line, *between, fact)),
+                tuple(Ref.of(shown) for shown in (line, *between, fact)),
                 leader_epoch=entered,
                 offset_start=fact.offset,
                 time_us=fact.time_us,
