@@ -254,13 +254,13 @@ class FetchSession:
         It matters where a transaction was opened under another leader: this one's log does not show its start.
         """
         fetch = asked.fetch
-        told = dict(zip(zip(fetch.told_topics, fetch.told_partitions, strict=True), fetch.told_stable, strict=True))
+        stable = dict(zip(zip(fetch.told_topics, fetch.told_partitions, strict=True), fetch.told_stable, strict=True))
         full = fetch.session_epoch is None or fetch.session_epoch < 0
-        for key in asked.active if full else told:
+        for key in asked.active if full else stable:
             position = self._positions.get(key)
             if position is None:
                 continue
-            position.stable_offset = told.get(key)
+            position.stable_offset = stable.get(key)
             if position.stable_offset is not None:
                 held = [
                     entry

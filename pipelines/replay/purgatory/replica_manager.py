@@ -74,13 +74,13 @@ class ReplicaManager(Broker):
         if params.from_follower:
             wakes_follower = self._sends_newer_high_watermark(params, results)
             results = {fetch.key: self._record(params, fetch, results[fetch.key]) for fetch in fetches}
-        found = [info for _, info in results.values() if info is not None]
+        reads = [info for _, info in results.values() if info is not None]
         if (
             params.max_wait_ms <= 0
             or not fetches
-            or sum(info.size for info in found) >= params.min_bytes
+            or sum(info.size for info in reads) >= params.min_bytes
             or any(error is not Error.NONE for error, _ in results.values())
-            or any(info.diverging is not None for info in found)
+            or any(info.diverging is not None for info in reads)
             or wakes_follower
             or (params.referred and self.rules.preferred_replica_answers_at_once)
         ):
