@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pipelines.controllers.partition_machine import NEW, NON_EXISTENT, OFFLINE, ONLINE
+from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rows import (
     COMMITTED,
     LEADER_DURING_DELETE,
@@ -22,6 +22,7 @@ from pipelines.controllers.rows import (
     Ref,
     StateRow,
 )
+from pipelines.rules.proofs.lives import births_us, first_signs_us
 
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
@@ -101,15 +102,9 @@ def incarnations(
     states: Iterable[StateRow], rows: Iterable[LeadershipRow], records: Iterable[RecordRow]
 ) -> tuple[int, ...]:
     """Times at which an incarnation of the topic begins: its topic id first shows, or its partition is made new."""
-    first: dict[str, int] = {}
-    named = [(row.topic_id, row.time_us) for row in rows if row.topic_id is not None]
-    named += [(record.topic_id, record.time_us) for record in records]
-    for topic_id, time_us in named:
-        first[topic_id] = min(first.get(topic_id, time_us), time_us)
-    created_us = {
-        row.time_us for row in states if (row.from_state, row.to_state) == (NON_EXISTENT, NEW) and row.succeeded
-    }
-    return tuple(sorted(first.values())) if first else tuple(sorted(created_us))
+    created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
+    named = [(row.topic_id, row.time_us) for row in rows] + [(record.topic_id, record.time_us) for record in records]
+    return births_us(first_signs_us(named), created_us)
 
 
 class _Builder:

@@ -18,7 +18,7 @@ from pipelines.rules.epoch_files import contradicting
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.fetch_samples import Stretches
-from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -111,11 +111,9 @@ class PartitionHistory:
     @cached_property
     def _topic_ids(self) -> dict[str, int]:
         """Ids of the topic that lines name, with the first sign of each."""
-        first_of: dict[str, int] = {}
-        for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]:
-            if fact.topic_id is not None:
-                first_of[fact.topic_id] = min(fact.time_us, first_of.get(fact.topic_id, fact.time_us))
-        return first_of
+        return first_signs_us(
+            (fact.topic_id, fact.time_us) for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]
+        )
 
     @cached_property
     def births_us(self) -> tuple[int, ...]:
@@ -123,10 +121,9 @@ class PartitionHistory:
 
         Seen as another topic id, or as the controller's partition coming from nothing.
         """
-        if self._topic_ids:
-            return tuple(sorted(self._topic_ids.values()))[1:]
-        born = sorted(fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
-        return tuple(sorted({*born[1:], *self._epochs_begun_again()}))
+        created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
+        later_us = births_us(self._topic_ids, created_us)[1:]
+        return later_us if self._topic_ids else tuple(sorted({*later_us, *self._epochs_begun_again()}))
 
     def _epochs_begun_again(self) -> Iterator[int]:
         """Where a broker's own role falls back to an earlier epoch: within one life of a topic it never does."""

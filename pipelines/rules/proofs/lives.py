@@ -9,9 +9,33 @@ case that needs more stays open.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from schemas.audit_facts import Fact
+
+
+def first_signs_us(named: Iterable[tuple[str | None, int]]) -> dict[str, int]:
+    """When each id of a topic shows first.
+
+    Args:
+        named: ids that lines name, or None, with their times.
+    """
+    first_us: dict[str, int] = {}
+    for topic_id, time_us in named:
+        if topic_id is not None:
+            first_us[topic_id] = min(time_us, first_us.get(topic_id, time_us))
+    return first_us
+
+
+def births_us(signs_us: Mapping[str, int], created_us: Iterable[int]) -> tuple[int, ...]:
+    """When each life of a topic that is known begins, ascending.
+
+    Args:
+        signs_us: `first_signs_us`.
+        created_us: when a ZooKeeper controller's partition came from nothing (``NonExistentPartition``); it counts
+            where no line names an id.
+    """
+    return tuple(sorted(signs_us.values())) or tuple(sorted(set(created_us)))
 
 
 class Lives:

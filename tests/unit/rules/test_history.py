@@ -54,6 +54,13 @@ def test_entries_of_several_files_are_no_copies() -> None:
     assert len(history(entry, entry._replace(file_id="b")).facts[a.EPOCH_ENTRY]) == 2
 
 
+def test_a_partition_that_was_made_once_has_one_life_in_however_many_files_it_stands() -> None:
+    made_new = fact(a.PARTITION_STATE, 1, 9, name="NewPartition", detail="NonExistentPartition")
+    assert history(made_new, made_new._replace(file_id="copy")).births_us == ()
+    again = made_new._replace(time_us=5 * SECOND)
+    assert history(made_new, again).births_us == (5 * SECOND,)
+
+
 # ---------------------------------------------------------------------- tenures
 
 
