@@ -1,6 +1,6 @@
 """One partition on one broker: leadership, ISR, high watermark. Exact, at instants the caller names.
 
-Methods say what they changed; `pipelines.replay.purgatory.replica_manager` checks the purgatories for it.
+Methods say what they changed; `tests.unit.replay.model.replica_manager` checks the purgatories for it.
 
 Source: ``kafka.cluster.Partition``; the rules that differ between versions are in `pipelines.replay.versions`.
 """

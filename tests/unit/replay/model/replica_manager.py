@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
-from pipelines.replay.purgatory.broker import Broker
-from pipelines.replay.purgatory.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
 from pipelines.replay.purgatory.delayed_produce import DelayedProduce, ProduceStatus
 from pipelines.replay.purgatory.errors import Error, KafkaError
 from pipelines.replay.purgatory.log import UNKNOWN
 from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.reads import FetchPartition, ReadInfo, read
 from pipelines.replay.purgatory.truncation import EpochEnd
+from tests.unit.replay.model.broker import Broker
+from tests.unit.replay.model.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
+from tests.unit.replay.model.reads import FetchPartition, ReadInfo, read
 
 
 class Batch(NamedTuple):
