@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
     what: str
     true: str
-    told: str
+    audited: str
     agrees: bool
 
 

@@ -32,7 +32,7 @@ class _Join:
     """A replica joined: the leader's line of the ISR before and of the one with it.
 
     Attributes:
-        told: the highest high watermark that an answer showed before the ISR before was committed.
+        answered: the highest high watermark that an answer showed before the ISR before was committed.
         low: the replica's lowest fetch surely after it joined, and what shows that it stayed.
         tries: fetches that were looked at.
     """
@@ -40,7 +40,7 @@ class _Join:
     replica: int
     before: Fact
     after: Fact
-    told: Fact | None = None
+    answered: Fact | None = None
     low: tuple[Fact, ...] = ()
     tries: int = 0
 
@@ -77,8 +77,8 @@ class _Checker(Checker):
         at = bisect_right(befores, fact.time_us) if befores else 0
         if befores and at < len(befores):
             join = self._joins[key][at]
-            if join.told is None or high_watermark_of(fact) > high_watermark_of(join.told):
-                join.told = fact
+            if join.answered is None or high_watermark_of(fact) > high_watermark_of(join.answered):
+                join.answered = fact
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
         """An upper bound of the log end offset with which the replica joined."""
@@ -104,10 +104,10 @@ class _Checker(Checker):
         for (leader, epoch), joins in sorted(self._joins.items()):
             highest: Fact | None = None
             for join in joins:
-                if join.told is not None and (
-                    highest is None or high_watermark_of(join.told) > high_watermark_of(highest)
+                if join.answered is not None and (
+                    highest is None or high_watermark_of(join.answered) > high_watermark_of(highest)
                 ):
-                    highest = join.told
+                    highest = join.answered
                 yield from self._judge(leader, epoch, join, highest)
 
     def _judge(self, leader: int, epoch: int, join: _Join, highest: Fact | None) -> Iterator[Case]:
