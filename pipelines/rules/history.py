@@ -18,6 +18,7 @@ from pipelines.rules.epoch_files import contradicting
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.fetch_samples import Stretches
+from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -212,6 +213,11 @@ class PartitionHistory:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
                 self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
+
+    @cached_property
+    def isr_known(self) -> IsrKnown:
+        """Where the ISR that a leader had is known."""
+        return IsrKnown(self)
 
     @cached_property
     def lives(self) -> Lives:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -20,7 +19,6 @@ LATE_LINE_US = 1_000_000
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._isr = IsrKnown(history)
         self._advanced: dict[int, list[Fact]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -40,7 +38,7 @@ class _Checker(Checker):
         required = self._settings.min_insync_replicas(fact.broker_id, handled_us)
         if required is None or required < 2:
             return
-        lines = _in_force(self._isr.through(fact.broker_id, read_us - LATE_LINE_US, handled_us))
+        lines = _in_force(self._history.isr_known.through(fact.broker_id, read_us - LATE_LINE_US, handled_us))
         sizes = {len(line.isr) for line in lines if line.isr is not None}
         if not sizes or max(sizes) >= required or any(line.isr is None for line in lines):
             return
@@ -66,7 +64,7 @@ class _Checker(Checker):
         required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)
         if required is None or required < 2:
             return
-        lines = _in_force(self._isr.through(fact.broker_id, fact.time_us, fact.time_us))
+        lines = _in_force(self._history.isr_known.through(fact.broker_id, fact.time_us, fact.time_us))
         if not lines or any(line.isr is None or len(line.isr) >= required for line in lines):
             return
         self.checked += 1

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.isr_known import IsrKnown
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -16,15 +14,11 @@ LATE = "late-completion"
 
 
 class _OfAnswers(Checker):
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._isr = IsrKnown(history)
-
     def _isr_known(self, fact: Fact) -> tuple[Fact, ...] | None:
         """The lines that tell the ISR while the produce waited, if none can be missing between them."""
         if fact.broker_id is None or fact.latest_us is None:
             return None
-        return self._isr.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
+        return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
 
 class _Early(_OfAnswers):

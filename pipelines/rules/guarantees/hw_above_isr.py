@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.repeated import Repeated
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -22,7 +21,6 @@ RULE_ID = "hw-above-isr"
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._isr = IsrKnown(history)
         self._cases = Repeated("{} times in this epoch")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -79,7 +77,7 @@ class _Checker(Checker):
     ) -> None:
         if fetch.broker_id is None or fetch.replica_id is None or fetch.offset is None:
             return
-        around = self._isr.held(fetch.broker_id, epoch, fetch.replica_id, *within)
+        around = self._history.isr_known.held(fetch.broker_id, epoch, fetch.replica_id, *within)
         if around is None:
             return
         before, states = around

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -48,7 +47,6 @@ class _Join:
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._isr = IsrKnown(history)
         self._starts = _epoch_starts(history, settings)
         self._joins = _joins(history)
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
@@ -96,7 +94,7 @@ class _Checker(Checker):
             join.low = (fact, before, since)
             return
         leader, epoch, replica = key
-        stayed = self._isr.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
+        stayed = self._history.isr_known.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
         if stayed is not None:
             join.low = (fact, before, *stayed)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.history import PartitionHistory
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
+
+if TYPE_CHECKING:
+    from pipelines.rules.history import PartitionHistory
 
 #: Partition epochs that a replica's stay goes over at most.
 STEPS_MAX: Final = 10_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.isr_known import IsrKnown
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.unit.rules.facts import fact
@@ -94,7 +93,7 @@ def test_the_epoch_that_a_broker_led_in(lines: tuple[Fact, ...], version: str, c
 
 def through(*lines: Fact, version: str = "3.9.1") -> list[int | None] | None:
     """Partition epochs of the lines that cover the time from 5 s to 6 s."""
-    covering = IsrKnown(history(*lines, version=version)).through(1, 5 * SECOND, 6 * SECOND)
+    covering = history(*lines, version=version).isr_known.through(1, 5 * SECOND, 6 * SECOND)
     return None if covering is None else [line.partition_epoch for line in covering]
 
 
