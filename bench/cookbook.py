@@ -46,13 +46,13 @@ class Question:
 
 def questions(document: str) -> list[Question]:
     """All questions of the document."""
-    found = []
+    questions = []
     for part in _parts(document):
         title = _QUESTION.match(part)
         if title is not None:
             blocks = {block["kind"]: block["text"].rstrip("\n") for block in _BLOCK.finditer(part)}
-            found.append(Question(title["title"], blocks["sql"], blocks.get("python"), blocks.get("text")))
-    return found
+            questions.append(Question(title["title"], blocks["sql"], blocks.get("python"), blocks.get("text")))
+    return questions
 
 
 def _parts(document: str) -> list[str]:

@@ -76,15 +76,15 @@ def figures(lake: Lake) -> dict[str, Figures]:
     """Print the figures of one lake, and give those of the tables, by kind of operation."""
     operations = lake.read(gold.DELAYED_OPERATIONS).cache()
     produces = operations.where("operation = 'produce' AND api = 'PRODUCE'")
-    made = _aggregates(produces, closeness()) | _ground_truth(produces)
+    of_produces = _aggregates(produces, closeness()) | _ground_truth(produces)
     phases = lake.read(gold.REQUEST_PHASES).agg(_share(F.abs("unaccounted_ms") <= 1).alias("phases")).first()
     understood = lake.read(gold.COVERAGE).agg(
         (F.sum(F.when(F.col("outcome") != "unparsed", F.col("line_count"))) / F.sum("line_count")).alias("understood")
     )
     for row in (phases, understood.first()):
-        made |= row.asDict() if row is not None else {}
+        of_produces |= row.asDict() if row is not None else {}
     by = ("succeeded", "class", "class_reason", "known_bug", "cause")
-    _print("clients' produces", made, produces, by)
+    _print("clients' produces", of_produces, produces, by)
     fetches = operations.where("operation = 'fetch'")
     of_fetches = _aggregates(fetches, fetch_closeness())
     _print("fetches", of_fetches, fetches, ("parked", *by))
@@ -92,12 +92,12 @@ def figures(lake: Lake) -> dict[str, Figures]:
     of_appends = _aggregates(appends, closeness()) | _ground_truth(appends)
     _print("requests to coordinators", of_appends, appends, ("api", *by))
     operations.unpersist()
-    return {"produce": made, "fetch": of_fetches, "coordinator": of_appends}
+    return {"produce": of_produces, "fetch": of_fetches, "coordinator": of_appends}
 
 
-def _print(kind: str, made: Figures, operations: DataFrame, by: Sequence[str]) -> None:
+def _print(kind: str, figures: Figures, operations: DataFrame, by: Sequence[str]) -> None:
     print(f"\n{kind}:")
-    for name, value in made.items():
+    for name, value in figures.items():
         print(f"{name:>28}  {value:.4%}" if name in SHARES and value is not None else f"{name:>28}  {value}")
     for row in operations.groupBy(*by).count().orderBy(F.desc("count"), *by).collect():
         print("  ", *[f"{name}={value}" for name, value in row.asDict().items() if value is not None])

@@ -57,9 +57,9 @@ def write_hour(logs: Path, target: Path, hour: int) -> int:
 def _moved(line: str, hour: int) -> str:
     if not hour:
         return line
-    line = _TIME.sub(lambda found: f"[{datetime.fromisoformat(found[1]) + timedelta(hours=hour)},", line)
-    line = _OFFSET.sub(lambda found: f"{found[1]}{int(found[2]) + hour * OFFSETS}", line)
-    return _CONNECTION.sub(lambda found: f'{found[1]}{hour:03}"', line)
+    line = _TIME.sub(lambda match: f"[{datetime.fromisoformat(match[1]) + timedelta(hours=hour)},", line)
+    line = _OFFSET.sub(lambda match: f"{match[1]}{int(match[2]) + hour * OFFSETS}", line)
+    return _CONNECTION.sub(lambda match: f'{match[1]}{hour:03}"', line)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,11 @@ def main(logs: Path) -> None:
             seconds = _run(lake, config, folder, history)
             first = first or sum(seconds)
             parts = "  ".join(f"{label} {spent[name]:.1f}s" for name, label in _PARTS.items())
-            print(f"{history:>6} h", *(f"{one:>7.1f}s" for one in seconds), f"  {parts}  {sum(seconds) / first:.2f}")
+            print(
+                f"{history:>6} h",
+                *(f"{taken_s:>7.1f}s" for taken_s in seconds),
+                f"  {parts}  {sum(seconds) / first:.2f}",
+            )
     finally:
         spark.stop()
         shutil.rmtree(work)

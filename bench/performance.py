@@ -179,15 +179,15 @@ def _tree(root: int) -> list[tuple[int, str, float, int]]:
         below[int(values[1])].append(int(entry.name))
         core_s = (int(values[11]) + int(values[12])) / _TICKS
         stats[int(entry.name)] = name, core_s, int(values[21]) * _PAGE
-    found, waiting = [], [root]
+    processes, waiting = [], [root]
     while waiting:
         pid = waiting.pop()
         waiting += below[pid]
         if pid in stats:
             name, core_s, resident = stats[pid]
             kind = "jvm" if name == "java" else "python driver" if pid == root else "python worker"
-            found.append((pid, kind, core_s, resident))
-    return found
+            processes.append((pid, kind, core_s, resident))
+    return processes
 
 
 def _timed(work: Callable[[], int]) -> tuple[float, int]:

@@ -87,12 +87,12 @@ def main(arguments: list[str]) -> int:
                 flush=True,
             )
             results += done
-    results.sort(key=lambda one: _release(one.versions))
+    results.sort(key=lambda result: _release(result.versions))
     lines = markdown(HEADS, map(_cells, results))
     print("\n".join([*lines, "", *_complaints(results)]))
     if given.markdown:
         insert(given.markdown, lines)
-    return 0 if all(one.agrees for one in results) else 1
+    return 0 if all(result.agrees for result in results) else 1
 
 
 def lakes(corpora: Iterable[Path], bytes_max: int = LAKE_BYTES_MAX) -> list[list[Path]]:
@@ -218,37 +218,39 @@ def verdict_of(severities: Sequence[str], doubted: bool) -> str:
     return "inconclusive" if doubted or "open" in severities else "clean"
 
 
-def _cells(one: Result) -> tuple[str, ...]:
-    made = one.figures
-    gone, alone = len(one.truth.broken), len(one.truth.leader_only)
+def _cells(result: Result) -> tuple[str, ...]:
+    figures = result.figures
+    gone, alone = len(result.truth.broken), len(result.truth.leader_only)
     return (
-        one.corpus,
-        one.versions,
-        one.mode,
-        f"{one.records:,}",
-        percent(one.typed),
-        f"{made.get('succeeded') or 0:,}",
-        percent(made.get("within_1_ms")),
-        percent(made.get("within_5_ms")),
-        f"{made.get('parked') or 0:,}",
-        percent(made.get("parked_within_1_ms")),
-        percent(made.get("parked_within_5_ms")),
-        one.verdict,
-        str(one.violations),
-        str(one.open_cases),
-        ", ".join([str(gone), *(bug for _, bug in sorted(one.truth.bugs))]) if gone or one.truth.bugs else "nothing",
-        f"{alone}, {one.judgement.leader_only_found}" if alone else "-",
-        "no" if one.differs else "yes",
-        "yes" if one.agrees else "no",
+        result.corpus,
+        result.versions,
+        result.mode,
+        f"{result.records:,}",
+        percent(result.typed),
+        f"{figures.get('succeeded') or 0:,}",
+        percent(figures.get("within_1_ms")),
+        percent(figures.get("within_5_ms")),
+        f"{figures.get('parked') or 0:,}",
+        percent(figures.get("parked_within_1_ms")),
+        percent(figures.get("parked_within_5_ms")),
+        result.verdict,
+        str(result.violations),
+        str(result.open_cases),
+        ", ".join([str(gone), *(bug for _, bug in sorted(result.truth.bugs))])
+        if gone or result.truth.bugs
+        else "nothing",
+        f"{alone}, {result.judgement.leader_only_found}" if alone else "-",
+        "no" if result.differs else "yes",
+        "yes" if result.agrees else "no",
     )
 
 
 def _complaints(results: Iterable[Result]) -> list[str]:
     lines = []
-    for one in results:
-        lines += [f"{one.corpus}: not confirmed: {text}" for text in one.judgement.accused]
-        lines += [f"{one.corpus}: not found: {text}" for text in one.judgement.missed]
-        lines += [f"{one.corpus}: {text}" for text in one.differs]
+    for result in results:
+        lines += [f"{result.corpus}: not confirmed: {text}" for text in result.judgement.accused]
+        lines += [f"{result.corpus}: not found: {text}" for text in result.judgement.missed]
+        lines += [f"{result.corpus}: {text}" for text in result.differs]
     return lines
 
 

@@ -22,15 +22,17 @@ SEVERITIES = (("violation", "violations"), ("observation", "observations"))
 
 def main(paths: Sequence[str]) -> None:
     """Write the examples."""
-    found: dict[str, dict[str, Any]] = {}
+    examples: dict[str, dict[str, Any]] = {}
     for severity, key in SEVERITIES:
         for path in map(Path, paths):
             report = orjson.loads(path.read_bytes())
-            for finding in sorted(_all(report[key]), key=lambda one: (len(one["evidence"]), one["message"])):
+            for finding in sorted(
+                _all(report[key]), key=lambda finding: (len(finding["evidence"]), finding["message"])
+            ):
                 if finding["evidence"]:
-                    found.setdefault(finding["rule_id"], _example(severity, finding))
-    TARGET.write_bytes(orjson.dumps(dict(sorted(found.items())), option=orjson.OPT_INDENT_2) + b"\n")
-    print(f"{len(found)} examples: {', '.join(sorted(found))}")
+                    examples.setdefault(finding["rule_id"], _example(severity, finding))
+    TARGET.write_bytes(orjson.dumps(dict(sorted(examples.items())), option=orjson.OPT_INDENT_2) + b"\n")
+    print(f"{len(examples)} examples: {', '.join(sorted(examples))}")
 
 
 def _all(findings: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

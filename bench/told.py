@@ -78,7 +78,7 @@ def collect(lake: Lake) -> dict[str, Seen]:
     for row in ended.where("s IS NOT NULL").collect():
         parts[row[0]][2].append(Ended(*tuple(row)[1:]))
     return {
-        name: Seen(tuple(sorted(lives)), tuple(sorted(elected)), tuple(sorted(ended, key=lambda one: one[:4])))
+        name: Seen(tuple(sorted(lives)), tuple(sorted(elected)), tuple(sorted(ended, key=lambda row: row[:4])))
         for name, (lives, elected, ended) in parts.items()
     }
 
@@ -92,8 +92,8 @@ def differences(corpus: Path, files: Iterable[Mapping[str, Any]], seen: Seen) ->
     """
     faults = [json.loads(line) for line in (corpus / "faults.jsonl").read_text(encoding="utf-8").splitlines()]
     rows = list(files)
-    found = [*_identities(corpus, faults, rows), *_restarts(faults, seen), *_controllers(faults, seen)]
-    return (*found, *_elections(faults, seen))
+    differences = [*_identities(corpus, faults, rows), *_restarts(faults, seen), *_controllers(faults, seen)]
+    return (*differences, *_elections(faults, seen))
 
 
 def _identities(corpus: Path, faults: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -131,9 +131,9 @@ def _restarts(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]:
             asked[fault["what"], fault["broker"]].append(fault["t"])
     for what, events in (("start", _STARTS), ("term", _SHUTDOWNS)):
         for (_, broker), times in ((key, times) for key, times in asked.items() if key[0] == what):
-            logged = [time for one, event, time in seen.lives if one == broker and event in events]
+            logged = [time for node, event, time in seen.lives if node == broker and event in events]
             for time in times:
-                if not any(time - 1 <= one <= time + _PROMPT_S for one in logged):
+                if not any(time - 1 <= instant <= time + _PROMPT_S for instant in logged):
                     yield f"{what} of broker {broker} at {_clock(time)} is not told"
     begun, ended = faults[0]["t"], faults[-1]["t"]
     for broker, event, time in seen.lives:
@@ -143,7 +143,7 @@ def _restarts(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]:
 
 
 def _near(time: float, times: Iterable[float]) -> bool:
-    return any(one - 1 <= time <= one + _PROMPT_S for one in times)
+    return any(other - 1 <= time <= other + _PROMPT_S for other in times)
 
 
 def _controllers(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]:
@@ -157,10 +157,11 @@ def _controllers(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[st
 
 
 def _elections(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]:
-    leaders = {one.broker for one in seen.failovers}
+    leaders = {failover.broker for failover in seen.failovers}
     away = {broker: list(_away(faults, broker)) for broker in leaders}
     shutdowns = {
-        broker: [one["t"] for one in faults if one["what"] == "term" and one["broker"] == broker] for broker in leaders
+        broker: [fault["t"] for fault in faults if fault["what"] == "term" and fault["broker"] == broker]
+        for broker in leaders
     }
     for broker, reason, time, *_ in seen.failovers:
         inside = faults[0]["t"] < time < faults[-1]["t"]
@@ -170,7 +171,7 @@ def _elections(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]
             yield f"a controlled shutdown of broker {broker} at {_clock(time)} is told, and was none"
     for fault in faults:
         if fault["what"] in ("kill", "term") and _led(fault["broker"], fault["t"], seen):
-            times = [one.time for one in seen.failovers if one.broker == fault["broker"]]
+            times = [failover.time for failover in seen.failovers if failover.broker == fault["broker"]]
             if not any(fault["t"] - 1 <= time <= fault["t"] + _ELECTED_S for time in times):
                 yield f"{fault['what']} of broker {fault['broker']} at {_clock(fault['t'])}: no leadership of it ended"
 
@@ -178,11 +179,11 @@ def _elections(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]
 def _led(broker: int, time: float, seen: Seen) -> bool:
     """Whether a broker led anything at an instant, of what changed leaders before or after it."""
     leaders: dict[str, int | None] = {}
-    for one in sorted(seen.failovers, key=lambda one: one.time):
-        if one.time < time - 1:
-            leaders[one.partition] = one.new_leader
+    for failover in sorted(seen.failovers, key=lambda failover: failover.time):
+        if failover.time < time - 1:
+            leaders[failover.partition] = failover.new_leader
         else:
-            leaders.setdefault(one.partition, one.broker)
+            leaders.setdefault(failover.partition, failover.broker)
     return broker in leaders.values()
 
 
@@ -192,7 +193,7 @@ def _away(faults: Sequence[Mapping[str, Any]], broker: int) -> Iterator[tuple[fl
         if fault.get("broker") != broker or fault["what"] not in (*_ENDS, "term"):
             continue
         over = _ENDS.get(fault["what"], "start")
-        ends = [one["t"] for one in faults[at:] if one["what"] == over and one.get("broker", broker) == broker]
+        ends = [fault["t"] for fault in faults[at:] if fault["what"] == over and fault.get("broker", broker) == broker]
         yield fault["t"], ends[0] if ends else faults[-1]["t"]
 
 

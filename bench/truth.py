@@ -76,7 +76,7 @@ def truth_of(corpus: Path) -> Truth:
     """
     listed = corpus / "lost.json"
     lost = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else _replaced(corpus)
-    broken = [_lost(one, LOSS) for one in lost if one["acks"] == "all"]
+    broken = [_lost(record, LOSS) for record in lost if record["acks"] == "all"]
     bugs: set[tuple[str, str]] = set()
     said = _said().get(corpus.name, {})
     for rule, places in said.items():
@@ -87,7 +87,7 @@ def truth_of(corpus: Path) -> Truth:
                 bugs.add((rule, place))
             else:
                 broken.append(_place(rule, place))
-    leader_only = tuple(_lost(one, (LEADER_ONLY,)) for one in lost if one["acks"] == "1")
+    leader_only = tuple(_lost(record, (LEADER_ONLY,)) for record in lost if record["acks"] == "1")
     return Truth(tuple(broken), frozenset(bugs), leader_only, UNCLEAN in said)
 
 
@@ -104,7 +104,7 @@ def _replaced(corpus: Path) -> list[dict[str, Any]]:
                 keys_read[record["topic"], record["partition"], record["offset"]].add(record["key"])
             elif record["kind"] == "produce" and record.get("acks") == "1" and record["error"] is None:
                 alone.append(record)
-    read = ((one, keys_read.get((one["topic"], one["partition"], one["offset"]))) for one in alone)
+    read = ((record, keys_read.get((record["topic"], record["partition"], record["offset"]))) for record in alone)
     return [record for record, keys in read if keys and record["key"] not in keys]
 
 
@@ -133,8 +133,8 @@ def judged(truth: Truth, findings: Iterable[Mapping[str, Any]]) -> Judgement:
     missed = _together(place for place in truth.broken if not any(_overlap(place, row) for row in violations))
     missed += [f"{rule} {bug}" for rule, bug in sorted(truth.bugs) if not _bug_named(rule, bug, violations)]
     observed = [row for row in rows if row["severity"] == "observation"]
-    found = sum(any(_overlap(place, row) for row in observed) for place in truth.leader_only)
-    return Judgement(tuple(accused), tuple(missed), found)
+    confirmed = sum(any(_overlap(place, row) for row in observed) for place in truth.leader_only)
+    return Judgement(tuple(accused), tuple(missed), confirmed)
 
 
 def _together(places: Iterable[Place]) -> list[str]:

@@ -71,8 +71,9 @@ def _check(given: argparse.Namespace) -> int:
 
     differ = 0
     for corpus, checks in check(given.corpora, given.folder).items():
-        differ += sum(not one.agrees for one in checks)
-        print(f"{corpus.name}: {sum(one.agrees for one in checks)} of {len(checks)} agree\n{table(checks)}\n")
+        agree = sum(comparison.agrees for comparison in checks)
+        differ += len(checks) - agree
+        print(f"{corpus.name}: {agree} of {len(checks)} agree\n{table(checks)}\n")
     return 1 if differ else 0
 
 

@@ -50,4 +50,4 @@ def table(checks: Sequence[Check]) -> str:
 
 
 def _cells(check: Check) -> tuple[str, str, str, str]:
-    return check.what, check.true, check.told, "" if check.agrees else "DIFFERS"
+    return check.what, check.true, check.audited, "" if check.agrees else "DIFFERS"

@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
     what: str
     true: str
-    told: str
+    audited: str
     agrees: bool
 
 
@@ -83,8 +83,8 @@ def _records(history: History, audited: Audited) -> Iterator[Check]:
             broken = bool(truth(history).broken) or bool(_slow(history, audited))
             yield Check("records of acks=all", true, verdict, broken == (verdict == "violated"))
         else:
-            found = judged(truth(history), audited.findings).leader_only_found
-            yield Check("records of acks=1", true, f"{found} observed as lost", found == len(sums.lost))
+            observed = judged(truth(history), audited.findings).leader_only_found
+            yield Check("records of acks=1", true, f"{observed} observed as lost", observed == len(sums.lost))
 
 
 def _findings(history: History, audited: Audited) -> Iterator[Check]:
@@ -334,8 +334,8 @@ def _shares(history: History, audited: Audited) -> Iterator[Check]:
         _share_close(fetches),
     )
     for (name, least), share in zip(SHARES, shares, strict=True):
-        told = "nothing to count" if share is None else f"{share:.2%}"
-        yield Check(name, f"at least {least:.1%}", told, share is not None and share >= least)
+        measured = "nothing to count" if share is None else f"{share:.2%}"
+        yield Check(name, f"at least {least:.1%}", measured, share is not None and share >= least)
 
 
 def _held_up(row: Row, pause: Fault) -> bool:

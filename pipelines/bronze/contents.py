@@ -19,7 +19,7 @@ from pipelines.bronze.bundles import entries, is_bundle
 from pipelines.bronze.discover import is_log
 from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
-from pipelines.bronze.rows import FileChangedError, Reading, rows, stream_rows
+from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
 from pipelines.errors import InputError
 
 #: With less of the records than this Kafka's, the input is something else.
@@ -93,7 +93,7 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
 
-def batches(readings: Sequence[Reading], how: HowRead) -> Iterator[pa.RecordBatch]:
+def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
     """Rows of a file, or of several members of one bundle.
 
     Raises:

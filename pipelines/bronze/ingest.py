@@ -49,7 +49,7 @@ from pipelines.bronze.contents import (
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
 from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.rows import CHANGED, FileChangedError, Reading
+from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -283,8 +283,8 @@ def _changes(files: Sequence[Evidence], register: Sequence[Row]) -> list[tuple[s
     ]
 
 
-def _reading(item: Profile, identity: Identity) -> Reading:
-    return Reading(
+def _reading(item: Profile, identity: Identity) -> FileSpan:
+    return FileSpan(
         path=item.path,
         file_id=item.content_id,
         content_bytes=item.content_bytes,
@@ -302,20 +302,20 @@ def _how(config: IngestConfig) -> HowRead:
     return HowRead(config.timezone, config.record_bytes_max, tuple(config.include), tuple(config.exclude))
 
 
-def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[Reading], config: IngestConfig) -> None:
+def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[FileSpan], config: IngestConfig) -> None:
     """Append the lines of the files that have none yet, in one commit."""
     present = _with_lines(spark, lake, [item.file_id for item in readings])
     todo = [item for item in readings if item.file_id not in present]
     if not todo:
         return
     how = _how(config)
-    units: dict[str, list[Reading]] = defaultdict(list)
+    units: dict[str, list[FileSpan]] = defaultdict(list)
     for item in todo:
         units[item.bundle or item.path].append(item)
     sized = [(unit, sum(item.content_bytes - item.start_offset for item in unit)) for unit in units.values()]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
-    def work(unit: list[Reading]) -> Batches:
+    def work(unit: list[FileSpan]) -> Batches:
         return batches(unit, how)
 
     contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()

@@ -23,7 +23,7 @@ CHANGED = "changed while it was read"
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileSpan:
     """What to read, and what its lines are told: one line of the plan.
 
     Attributes:
@@ -58,7 +58,7 @@ class FileChangedError(Exception):
         super().__init__(f"{CHANGED}: {path}")
 
 
-def rows(reading: Reading, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
+def rows(reading: FileSpan, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
     """Rows of one file.
 
     Raises:
@@ -71,7 +71,7 @@ def rows(reading: Reading, zone: str, record_bytes_max: int) -> Iterator[pa.Reco
         yield from stream_rows(reading, file, zone, record_bytes_max)
 
 
-def stream_rows(reading: Reading, file: Readable, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
+def stream_rows(reading: FileSpan, file: Readable, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
     """`rows` of an open file."""
     layout = layout_named(reading.layout) if reading.layout else None
     batch = _Batch(reading, layout.parser(ZoneInfo(zone)) if layout else None)
@@ -100,7 +100,7 @@ def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
 class _Batch:
     """Columns being filled."""
 
-    def __init__(self, reading: Reading, parse: Parser | None) -> None:
+    def __init__(self, reading: FileSpan, parse: Parser | None) -> None:
         self._reading = reading
         self._parse = parse
         self._clear()

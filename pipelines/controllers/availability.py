@@ -117,10 +117,10 @@ def _states(
         key = (incarnation, row.partition_epoch)
         state = by_epoch.setdefault(key, _State(*key, row.time_us, row.broker_id))
         state.take(row)
-    found: dict[int, list[_State]] = {}
+    by_incarnation: dict[int, list[_State]] = {}
     for key in sorted(by_epoch):
-        found.setdefault(key[0], []).append(by_epoch[key])
-    return found
+        by_incarnation.setdefault(key[0], []).append(by_epoch[key])
+    return by_incarnation
 
 
 class _Open(NamedTuple):
@@ -205,7 +205,7 @@ def _machine_windows(states: Iterable[StateRow], rows: Sequence[LeadershipRow]) 
 
 def _taken_up(rows: Iterable[LeadershipRow], opened: StateRow, last: StateRow) -> tuple[int, int] | None:
     """A leader that begins, or that a later controller tells to lead."""
-    found = [
+    begun = [
         (row.time_us, row.broker_id)
         for row in rows
         if row.time_us > last.time_us
@@ -214,11 +214,11 @@ def _taken_up(rows: Iterable[LeadershipRow], opened: StateRow, last: StateRow) -
             or (row.role == "request" and row.leader == row.broker_id and _later(row, opened, last))
         )
     ]
-    return min(found, default=None)
+    return min(begun, default=None)
 
 
 def _later(row: LeadershipRow, opened: StateRow, last: StateRow) -> bool:
-    epochs = [one.controller_epoch for one in (opened, last) if one.controller_epoch is not None]
+    epochs = [state.controller_epoch for state in (opened, last) if state.controller_epoch is not None]
     return row.controller_epoch is not None and all(row.controller_epoch > epoch for epoch in epochs)
 
 
@@ -231,21 +231,21 @@ def _offline(row: StateRow, up: tuple[int, int] | None, online: StateRow | None)
 def _joined(windows: Iterable[Window]) -> list[Window]:
     """Overlapping windows of one kind are one: it begins with the first and ends with the first line of its end."""
     joined: list[Window] = []
-    for one in sorted(windows, key=lambda one: (one.started_time_us, one.leader_epoch is None)):
+    for window in sorted(windows, key=lambda window: (window.started_time_us, window.leader_epoch is None)):
         last = joined[-1] if joined else None
         until = None if last is None else last.ended_time_us
-        if last is None or (until is not None and one.started_time_us > until + _ONE_WINDOW_US):
-            joined.append(one)
+        if last is None or (until is not None and window.started_time_us > until + _ONE_WINDOW_US):
+            joined.append(window)
             continue
-        ends = [(w.ended_time_us, w.ended_clock) for w in (last, one) if w.ended_time_us is not None]
+        ends = [(w.ended_time_us, w.ended_clock) for w in (last, window) if w.ended_time_us is not None]
         ended_us, clock = min(ends, default=(None, None), key=lambda end: end[0])
         joined[-1] = last._replace(
             ended_time_us=ended_us,
             ended_clock=clock,
-            leader_epoch=one.leader_epoch if last.leader_epoch is None else last.leader_epoch,
-            isr=one.isr if last.isr is None else last.isr,
-            min_insync_replicas=one.min_insync_replicas if last.isr is None else last.min_insync_replicas,
-            states_missing=last.states_missing + one.states_missing,
+            leader_epoch=window.leader_epoch if last.leader_epoch is None else last.leader_epoch,
+            isr=window.isr if last.isr is None else last.isr,
+            min_insync_replicas=window.min_insync_replicas if last.isr is None else last.min_insync_replicas,
+            states_missing=last.states_missing + window.states_missing,
         )
     return joined
 
@@ -273,22 +273,24 @@ def availability(
         return []
     starts = incarnations(states, rows, records)
     by_incarnation = _states([*rows, *states, *records], starts, kraft)
-    firsts = [min(state.time_us for state in found) for found in by_incarnation.values()]
+    firsts = [min(state.time_us for state in shown) for shown in by_incarnation.values()]
     windows: list[Window] = []
-    for at, found in enumerate(by_incarnation.values()):
+    for at, shown in enumerate(by_incarnation.values()):
         until_us = firsts[at + 1] if at + 1 < len(firsts) else None
-        of_incarnation = _of_incarnation(named.topic, named.partition, found, min_isr_of)
+        of_incarnation = _of_incarnation(named.topic, named.partition, shown, min_isr_of)
         windows += [_ended(window, until_us, deleted_us) for window in of_incarnation]
-    offline = [one for one in windows if one.state == WITHOUT_LEADER]
+    offline = [window for window in windows if window.state == WITHOUT_LEADER]
     if not kraft:
-        offline += [_ended(one, None, deleted_us) for one in _machine_windows(states, rows)]
-    offline = [one for one in _joined(offline) if kraft or not _at_once(one)]
-    under = [piece for one in windows if one.state != WITHOUT_LEADER for piece in _without(one, offline)]
-    under = [one._replace(produces_refused=_within(one, refused or {})) for one in under]
+        offline += [_ended(window, None, deleted_us) for window in _machine_windows(states, rows)]
+    offline = [window for window in _joined(offline) if kraft or not _at_once(window)]
+    under = [piece for window in windows if window.state != WITHOUT_LEADER for piece in _without(window, offline)]
+    under = [window._replace(produces_refused=_within(window, refused or {})) for window in under]
     lasting = [
-        one for one in (*offline, *under) if one.ended_time_us is None or one.ended_time_us > one.started_time_us
+        window
+        for window in (*offline, *under)
+        if window.ended_time_us is None or window.ended_time_us > window.started_time_us
     ]
-    return sorted(lasting, key=lambda one: (one.started_time_us, one.state))
+    return sorted(lasting, key=lambda window: (window.started_time_us, window.state))
 
 
 def _at_once(window: Window) -> bool:
@@ -300,18 +302,18 @@ def _without(window: Window, offline: Iterable[Window]) -> list[Window]:
     """A window outside those without leader."""
     pieces: list[Window] = []
     rest: Window | None = window
-    for one in offline:
+    for gap in offline:
         if rest is None:
             break
-        until, back = rest.ended_time_us, one.ended_time_us
-        if (until is not None and one.started_time_us >= until) or (back is not None and back <= rest.started_time_us):
+        until, back = rest.ended_time_us, gap.ended_time_us
+        if (until is not None and gap.started_time_us >= until) or (back is not None and back <= rest.started_time_us):
             continue
-        if one.started_time_us > rest.started_time_us:
-            pieces.append(rest._replace(ended_time_us=one.started_time_us, ended_clock=one.started_clock))
-        if back is None or one.ended_clock is None or (until is not None and back >= until):
+        if gap.started_time_us > rest.started_time_us:
+            pieces.append(rest._replace(ended_time_us=gap.started_time_us, ended_clock=gap.started_clock))
+        if back is None or gap.ended_clock is None or (until is not None and back >= until):
             rest = None
         else:
-            rest = rest._replace(started_time_us=back, started_clock=one.ended_clock)
+            rest = rest._replace(started_time_us=back, started_clock=gap.ended_clock)
     return pieces if rest is None else [*pieces, rest]
 
 

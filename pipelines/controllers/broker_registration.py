@@ -71,10 +71,10 @@ def _order(row: RegistrationRow) -> tuple[object, ...]:
     return (row.offset is None, row.offset or 0, row.time_us, row.ref)
 
 
-def _went_back(one: RegistrationRow, row: RegistrationRow) -> Finding | None:
-    if one.offset is None or row.offset is None or one.offset >= row.offset:
+def _went_back(before: RegistrationRow, row: RegistrationRow) -> Finding | None:
+    if before.offset is None or row.offset is None or before.offset >= row.offset:
         return None
-    if one.broker_epoch is None or row.broker_epoch is None or row.broker_epoch >= one.broker_epoch:
+    if before.broker_epoch is None or row.broker_epoch is None or row.broker_epoch >= before.broker_epoch:
         return None
     return Finding(
         rule_id=ILLEGAL_STATE_TRANSITION,
@@ -83,9 +83,9 @@ def _went_back(one: RegistrationRow, row: RegistrationRow) -> Finding | None:
         leader_epoch=None,
         time_us=row.time_us,
         brokers=(row.subject_broker_id,),
-        message=f"broker epoch of broker {row.subject_broker_id} went back from {one.broker_epoch} to "
+        message=f"broker epoch of broker {row.subject_broker_id} went back from {before.broker_epoch} to "
         f"{row.broker_epoch} at offset {row.offset}",
-        refs=(one.ref, row.ref),
+        refs=(before.ref, row.ref),
     )
 
 
@@ -102,15 +102,15 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
         for row in history:
             state = UNREGISTERED if before is None else AFTER[before.change]
             fits = before is None or state in BEFORE[row.change]
-            found = None if before is None else _went_back(before, row)
-            if found is not None:
-                findings.append(found)
+            finding = None if before is None else _went_back(before, row)
+            if finding is not None:
+                findings.append(finding)
             repeated = before is not None and not fits and state == AFTER[row.change]
             why = "first_of_controller" if before is None else "allowed" if fits else "after_gap"
-            why = "contradicts" if found is not None else "repeated" if repeated else why
-            transitions.append(_transition(row, state, found is None, why))
+            why = "contradicts" if finding is not None else "repeated" if repeated else why
+            transitions.append(_transition(row, state, finding is None, why))
             before = row
-    transitions.sort(key=lambda one: (one.time_us, one.ref))
+    transitions.sort(key=lambda transition: (transition.time_us, transition.ref))
     return Replayed(tuple(transitions), tuple(findings))
 
 

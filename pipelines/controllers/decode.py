@@ -79,7 +79,7 @@ def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
     alike: dict[_AnyRow, dict[str, list[_AnyRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         alike[row._replace(ref=NOWHERE)][row.ref.file_id].append(row)
-    kept = [
+    distinct = [
         row for by_file in alike.values() for row in min(by_file.items(), key=lambda item: (-len(item[1]), item[0]))[1]
     ]
-    return sorted(kept, key=lambda row: (row.time_us, row.broker_id, row.ref))
+    return sorted(distinct, key=lambda row: (row.time_us, row.broker_id, row.ref))

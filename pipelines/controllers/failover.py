@@ -119,14 +119,14 @@ def failovers(
         serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
         changes: `silver.isr_changes` of the partition: under ZooKeeper leaders change ISRs without the controller.
     """
-    chain = [one for one in leaderships(states, rows, records, changes) if one.leader is not None]
+    chain = [leadership for leadership in leaderships(states, rows, records, changes) if leadership.leader is not None]
     named: Sequence[LeadershipRow | StateRow | RecordRow] = rows or states or records
     result: list[Failover] = []
     for at, old in enumerate(chain):
         if old.leader is None or old.leader == NO_LEADER:
             continue
-        later = [one for one in chain[at + 1 :] if one.incarnation == old.incarnation]
-        new = next((one for one in later if one.leader != NO_LEADER), None)
+        later = [leadership for leadership in chain[at + 1 :] if leadership.incarnation == old.incarnation]
+        new = next((leadership for leadership in later if leadership.leader != NO_LEADER), None)
         between = later[: later.index(new)] if new is not None else later
         change = _Change(old, between, new, len(later) - len(between) > 1)
         begun_us = since_us(chain, at)

@@ -67,12 +67,12 @@ class Failure(NamedTuple):
 
 def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
     """In the order of time."""
-    found = [
+    failures = [
         Failure(mark_of(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
         for row in events
         if row.event in _FAILURES and broker_id in subjects(row)
     ]
-    return sorted(found, key=lambda one: one.mark)
+    return sorted(failures, key=lambda failure: failure.mark)
 
 
 def changed_at(new: Leadership | None) -> int:
@@ -96,23 +96,29 @@ def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: L
     until = changed_at(new)
     elected = None if new is None else new.elected
     slack = CLOCKS_AGREE_US if elected is None or new is None else 0 if new.offset is None else _BATCH_US
-    within = [one for one in failures_of(events, old.leader) if begun_us <= one.mark.time_us <= until + slack]
+    within = [
+        failure for failure in failures_of(events, old.leader) if begun_us <= failure.mark.time_us <= until + slack
+    ]
     # Only partitions in the directory are moved, and these at once: what comes later has another cause.
-    within = [one for one in within if one.reason != LOG_DIR_FAILED or until - one.mark.time_us <= CLOCKS_AGREE_US]
-    within = [one for one in within if one.decision] or within
+    within = [
+        failure
+        for failure in within
+        if failure.reason != LOG_DIR_FAILED or until - failure.mark.time_us <= CLOCKS_AGREE_US
+    ]
+    within = [failure for failure in within if failure.decision] or within
     if elected is not None:
-        within = [one for one in within if one.mark.broker_id == elected.broker_id] or within
+        within = [failure for failure in within if failure.mark.broker_id == elected.broker_id] or within
     if not within:
         recorded = new is not None and new.offset is not None
         # A new controller lives: it finds others dead, never itself.
         itself = elected is not None and elected.broker_id == old.leader
         return None if recorded or itself else _new_controller(events, begun_us, elected)
     first = within[-1]
-    for one in reversed(within[:-1]):
-        apart = first.mark.time_us - one.mark.time_us > _ONE_FAILURE_US
-        if one.reason != first.reason or apart or _came_back(events, old.leader, one.mark, first.mark):
+    for failure in reversed(within[:-1]):
+        apart = first.mark.time_us - failure.mark.time_us > _ONE_FAILURE_US
+        if failure.reason != first.reason or apart or _came_back(events, old.leader, failure.mark, first.mark):
             break
-        first = one
+        first = failure
     return first
 
 
@@ -172,7 +178,7 @@ def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[E
         return False
     if new.isr is None or set(new.isr) != {new.leader}:
         return False
-    last = next((one for one in reversed(before) if one.last_isr is not None), None)
+    last = next((leadership for leadership in reversed(before) if leadership.last_isr is not None), None)
     may_be_in_sync = last is None or new.leader in {*(last.last_isr or ()), *last.asked}
     if not may_be_in_sync and new.from_state != ONLINE:
         return True
@@ -187,7 +193,7 @@ def offline_marks(
     states: Iterable[StateRow], between: Sequence[Leadership], after_us: int, until_us: int
 ) -> list[Mark]:
     """Lines by which a controller says that the partition has no leader, or that it found none for it."""
-    marks = [one.elected or one.shown for one in between if one.leader == NO_LEADER]
+    marks = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
     for row in states:
         gone = row.to_state == OFFLINE and row.succeeded
         none_found = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
@@ -215,7 +221,7 @@ def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], aft
 def stepped_down(old: Leadership, later: Iterable[Leadership], events: Iterable[EventRow]) -> Mark | None:
     """The old leader's own first line of a later epoch, unless it was started anew before that: then it had ended."""
     assert old.leader is not None
-    marks = [one.heard[old.leader] for one in later if old.leader in one.heard]
+    marks = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
     if not marks:
         return None
     first, begun_us = min(marks), old.begun_us()

@@ -73,9 +73,9 @@ def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | Non
     """Of KRaft's records and lines: each illegal state once."""
     first: dict[tuple[object, ...], Finding] = {}
     for row in rows:
-        found = illegal_state(row, version)
-        if found is not None:
-            first.setdefault((row.topic_id, row.partition_epoch, found.message), found)
+        finding = illegal_state(row, version)
+        if finding is not None:
+            first.setdefault((row.topic_id, row.partition_epoch, finding.message), finding)
     return tuple(first.values())
 
 
@@ -86,21 +86,25 @@ def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
     return _Seen(row, row.topic_id, row.leader_epoch, row.partition_epoch, isr)
 
 
-def contradiction(one: _Seen, other: _Seen) -> Finding | None:
-    """What two states of one topic id cannot both be; `one` has no larger partition epoch than `other`."""
-    rows = (one.row, other.row)
-    if one.leader_epoch == other.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
-        return _finding(f"leader epoch {one.leader_epoch} has two leaders, {one.leader} and {other.leader}", *rows)
-    if one.partition_epoch == other.partition_epoch:
-        if one.leader_epoch != other.leader_epoch or (None not in (one.isr, other.isr) and one.isr != other.isr):
-            return _finding(f"partition epoch {one.partition_epoch} has two states", *rows)
+def contradiction(state: _Seen, other: _Seen) -> Finding | None:
+    """What two states of one topic id cannot both be; `state` has no larger partition epoch than `other`."""
+    rows = (state.row, other.row)
+    if (
+        state.leader_epoch == other.leader_epoch
+        and None not in (state.leader, other.leader)
+        and state.leader != other.leader
+    ):
+        return _finding(f"leader epoch {state.leader_epoch} has two leaders, {state.leader} and {other.leader}", *rows)
+    if state.partition_epoch == other.partition_epoch:
+        if state.leader_epoch != other.leader_epoch or (None not in (state.isr, other.isr) and state.isr != other.isr):
+            return _finding(f"partition epoch {state.partition_epoch} has two states", *rows)
         return None
-    steps = other.partition_epoch - one.partition_epoch
-    if other.leader_epoch < one.leader_epoch:
-        text = f"leader epoch went back from {one.leader_epoch} to {other.leader_epoch}"
+    steps = other.partition_epoch - state.partition_epoch
+    if other.leader_epoch < state.leader_epoch:
+        text = f"leader epoch went back from {state.leader_epoch} to {other.leader_epoch}"
         return _finding(f"{text} while the partition epoch grew to {other.partition_epoch}", *rows)
-    if other.leader_epoch - one.leader_epoch > steps:
-        text = f"leader epoch grew from {one.leader_epoch} to {other.leader_epoch}"
+    if other.leader_epoch - state.leader_epoch > steps:
+        text = f"leader epoch grew from {state.leader_epoch} to {other.leader_epoch}"
         return _finding(f"{text}, the partition epoch by {steps} only", *rows)
     return None
 
@@ -121,7 +125,7 @@ def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] =
 
 def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
     """By neighbours in partition epochs, and by what was first said of each epoch: that finds one of each kind."""
-    states.sort(key=lambda one: (one.partition_epoch, one.leader_epoch, one.row.time_us))
+    states.sort(key=lambda state: (state.partition_epoch, state.leader_epoch, state.row.time_us))
     leaders: dict[int, _Seen] = {}
     isrs: dict[int, _Seen] = {}
     said: set[str] = set()
@@ -131,11 +135,11 @@ def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
             others.append(leaders.setdefault(state.leader_epoch, state))
         if state.isr is not None:
             others.append(isrs.setdefault(state.partition_epoch, state))
-        for one in others:
-            found = contradiction(one, state) if one is not state else None
-            if found is not None and found.message not in said:
-                said.add(found.message)
-                yield found
+        for other in others:
+            finding = contradiction(other, state) if other is not state else None
+            if finding is not None and finding.message not in said:
+                said.add(finding.message)
+                yield finding
 
 
 def _name(leader: int) -> str:
@@ -144,15 +148,15 @@ def _name(leader: int) -> str:
 
 def _step(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
     """A later record of the same copy of the log: what is wrong with it, and how it relates to the one before."""
-    one, other = _seen(before), _seen(row)
-    assert one is not None
+    earlier, other = _seen(before), _seen(row)
+    assert earlier is not None
     assert other is not None
-    if other.partition_epoch < one.partition_epoch:
-        text = f"partition epoch went back from {one.partition_epoch} to {other.partition_epoch}"
+    if other.partition_epoch < earlier.partition_epoch:
+        text = f"partition epoch went back from {earlier.partition_epoch} to {other.partition_epoch}"
         return _finding(f"{text} at offset {row.offset}", before, row), "contradicts"
-    found = contradiction(one, other)
-    if found is not None:
-        return found, "contradicts"
+    finding = contradiction(earlier, other)
+    if finding is not None:
+        return finding, "contradicts"
     steps = row.partition_epoch - before.partition_epoch
     if steps == 0:
         return None, "repeated"
@@ -192,12 +196,12 @@ def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Rep
     last: dict[str, RecordRow] = {}
     for row in ordered:
         before = last.get(row.topic_id)
-        found, why = (None, "first_of_controller") if before is None else _step(before, row)
-        if found is not None:
-            findings.append(found)
+        finding, why = (None, "first_of_controller") if before is None else _step(before, row)
+        if finding is not None:
+            findings.append(finding)
         if why != "repeated":
             leader_before = None if before is None else before.leader
-            transitions.append(_transition(row, row.leader, leader_before, found is None, why))
+            transitions.append(_transition(row, row.leader, leader_before, finding is None, why))
         last[row.topic_id] = row
     return Replayed(tuple(transitions), tuple(findings))
 
@@ -219,12 +223,12 @@ def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
     transitions: list[Transition] = []
     before: dict[str, LeadershipRow] = {}
     for (topic_id, epoch), row in sorted(first.items()):
-        one = before.get(topic_id)
-        jumped = one is not None and epoch - (one.partition_epoch or 0) > 1
+        earlier = before.get(topic_id)
+        jumped = earlier is not None and epoch - (earlier.partition_epoch or 0) > 1
         assert row.leader is not None
-        created = one is None and epoch == 0
-        leader_before = None if created else one.leader if one and one.leader is not None else row.leader
-        why = "first_of_controller" if one is None else "after_gap" if jumped else "allowed"
+        created = earlier is None and epoch == 0
+        leader_before = None if created else earlier.leader if earlier and earlier.leader is not None else row.leader
+        why = "first_of_controller" if earlier is None else "after_gap" if jumped else "allowed"
         transitions.append(_transition(row, row.leader, leader_before, True, why))
         before[topic_id] = row
     return Replayed(tuple(transitions), applied_states(rows))

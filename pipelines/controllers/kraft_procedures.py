@@ -185,15 +185,19 @@ def _topic_deletions(events: Iterable[EventRow], leadership: Iterable[Leadership
     stopped = [row for row in leadership if row.role == "stopped"]
     rows: list[ProcedureStep] = []
     for topic_id in sorted(first.keys() | decided.keys()):
-        one = decided.get(topic_id, first.get(topic_id))
-        assert one is not None
+        decision = decided.get(topic_id, first.get(topic_id))
+        assert decision is not None
         steps = (
             step_of("deletion_decided", [decided[topic_id]] if topic_id in decided else [], counted=False),
             step_of("deletion_replayed", [first[topic_id]] if topic_id in first else [], counted=False),
             step_of(
                 "replicas_stopped",
-                [row for row in stopped if row.topic == one.topic and row.time_us >= one.time_us - _CLOCKS_US],
+                [
+                    row
+                    for row in stopped
+                    if row.topic == decision.topic and row.time_us >= decision.time_us - _CLOCKS_US
+                ],
             ),
         )
-        rows += procedure(TOPIC_DELETION, one.broker_id, steps, topic=one.topic)
+        rows += procedure(TOPIC_DELETION, decision.broker_id, steps, topic=decision.topic)
     return rows

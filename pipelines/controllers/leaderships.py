@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pipelines.controllers.partition_machine import NEW, NON_EXISTENT, OFFLINE, ONLINE
+from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rows import (
     COMMITTED,
     LEADER_DURING_DELETE,
@@ -22,6 +22,7 @@ from pipelines.controllers.rows import (
     Ref,
     StateRow,
 )
+from pipelines.rules.proofs.lives import births_us, first_signs_us
 
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
@@ -93,21 +94,17 @@ class Leadership:
         return min(marks, default=0)
 
 
-def _earlier(one: Mark | None, other: Mark) -> Mark:
-    return other if one is None or other.time_us < one.time_us else one
+def _earlier(mark: Mark | None, other: Mark) -> Mark:
+    return other if mark is None or other.time_us < mark.time_us else mark
 
 
 def incarnations(
     states: Iterable[StateRow], rows: Iterable[LeadershipRow], records: Iterable[RecordRow]
 ) -> tuple[int, ...]:
     """Times at which an incarnation of the topic begins: its topic id first shows, or its partition is made new."""
-    first: dict[str, int] = {}
-    named = [(row.topic_id, row.time_us) for row in rows if row.topic_id is not None]
-    named += [(record.topic_id, record.time_us) for record in records]
-    for topic_id, time_us in named:
-        first[topic_id] = min(first.get(topic_id, time_us), time_us)
-    made = {row.time_us for row in states if (row.from_state, row.to_state) == (NON_EXISTENT, NEW) and row.succeeded}
-    return tuple(sorted(first.values())) if first else tuple(sorted(made))
+    created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
+    named = [(row.topic_id, row.time_us) for row in rows] + [(record.topic_id, record.time_us) for record in records]
+    return births_us(first_signs_us(named), created_us)
 
 
 class _Builder:
@@ -123,114 +120,128 @@ class _Builder:
         key = (incarnation, leader_epoch)
         return self.by_epoch.setdefault(key, Leadership(incarnation, leader_epoch))
 
-    def isr(self, one: Leadership, isr: tuple[int, ...] | None, partition_epoch: int | None) -> None:
+    def isr(self, leadership: Leadership, isr: tuple[int, ...] | None, partition_epoch: int | None) -> None:
         if isr is None:
             return
-        if one.isr is None or (partition_epoch or 0) < (one.first_partition_epoch or 0):
-            one.isr, one.first_partition_epoch = isr, partition_epoch
-        if one.last_isr is None or (partition_epoch or 0) >= (one.last_partition_epoch or 0):
-            one.last_isr, one.last_partition_epoch = isr, partition_epoch
+        if leadership.isr is None or (partition_epoch or 0) < (leadership.first_partition_epoch or 0):
+            leadership.isr, leadership.first_partition_epoch = isr, partition_epoch
+        if leadership.last_isr is None or (partition_epoch or 0) >= (leadership.last_partition_epoch or 0):
+            leadership.last_isr, leadership.last_partition_epoch = isr, partition_epoch
 
-    def reassigning(self, one: Leadership, row: LeadershipRow | RecordRow) -> None:
+    def reassigning(self, leadership: Leadership, row: LeadershipRow | RecordRow) -> None:
         """Whether replicas are being added or removed at its start and at its end; rows come in their order."""
         moving = bool(row.adding_replicas or row.removing_replicas)
-        if one.replicas is None:
-            one.reassigning_first = moving
-        one.reassigning_last = moving
+        if leadership.replicas is None:
+            leadership.reassigning_first = moving
+        leadership.reassigning_last = moving
 
     def record(self, row: RecordRow) -> None:
         before = self.recorded.get(row.topic_id)
         self.recorded[row.topic_id] = row
-        one = self.of(row.time_us, row.leader_epoch)
+        leadership = self.of(row.time_us, row.leader_epoch)
         mark = Mark(row.time_us, row.broker_id if row.controller_id is None else row.controller_id, row.ref)
-        if one.offset is None or row.offset < one.offset:
-            one.offset, one.elected, one.elected_by_machine = row.offset, mark, True
-            one.recovering = row.recovering
+        if leadership.offset is None or row.offset < leadership.offset:
+            leadership.offset, leadership.elected, leadership.elected_by_machine = row.offset, mark, True
+            leadership.recovering = row.recovering
             if before is not None:
-                one.elr_before, one.last_known_before = before.elr, before.last_known_elr
-        one.leader, one.shown = row.leader, _earlier(one.shown, mark)
-        self.reassigning(one, row)
-        one.replicas = row.replicas
-        self.isr(one, row.isr, row.partition_epoch)
+                leadership.elr_before, leadership.last_known_before = before.elr, before.last_known_elr
+        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, mark)
+        self.reassigning(leadership, row)
+        leadership.replicas = row.replicas
+        self.isr(leadership, row.isr, row.partition_epoch)
 
     def state(self, row: StateRow) -> None:
         if not row.succeeded or row.to_state != ONLINE or row.leader is None:
             return
         epoch = row.leader_epoch
-        one = self._decided(row) if epoch is None else self.of(row.time_us, epoch)
-        if one is None:
+        leadership = self._decided(row) if epoch is None else self.of(row.time_us, epoch)
+        if leadership is None:
             return
         mark = mark_of(row)
-        if not one.elected_by_machine or (one.elected is not None and mark.time_us < one.elected.time_us):
-            one.from_state, one.elected, one.elected_by_machine = row.from_state, mark, True
-        one.leader, one.shown = row.leader, _earlier(one.shown, mark)
-        self.isr(one, row.isr, row.partition_epoch)
+        if not leadership.elected_by_machine or (
+            leadership.elected is not None and mark.time_us < leadership.elected.time_us
+        ):
+            leadership.from_state, leadership.elected, leadership.elected_by_machine = row.from_state, mark, True
+        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, mark)
+        self.isr(leadership, row.isr, row.partition_epoch)
 
     def _decided(self, row: StateRow) -> Leadership | None:
         """Up to 1.0 the machine's line names no epoch: it is the leadership that this controller showed nearest."""
         near = [
-            one
-            for one in self.by_epoch.values()
-            if one.leader == row.leader
-            and one.elected is not None
-            and one.elected.broker_id == row.broker_id
-            and abs(one.elected.time_us - row.time_us) < 1_000_000
-            and not one.elected_by_machine
+            leadership
+            for leadership in self.by_epoch.values()
+            if leadership.leader == row.leader
+            and leadership.elected is not None
+            and leadership.elected.broker_id == row.broker_id
+            and abs(leadership.elected.time_us - row.time_us) < 1_000_000
+            and not leadership.elected_by_machine
         ]
-        return min(near, key=lambda one: abs(one.begun_us() - row.time_us), default=None)
+        return min(near, key=lambda leadership: abs(leadership.begun_us() - row.time_us), default=None)
 
-    def _sends(self, one: Leadership, row: LeadershipRow) -> bool:
+    def _sends(self, leadership: Leadership, row: LeadershipRow) -> bool:
         """A line of the controller after the one that elects; only those of ZooKeeper name a controller epoch."""
-        if one.sent is not None or one.elected is None or row.controller_epoch is None:
+        if leadership.sent is not None or leadership.elected is None or row.controller_epoch is None:
             return False
-        return row.ref != one.elected.ref and row.broker_id == one.elected.broker_id
+        return row.ref != leadership.elected.ref and row.broker_id == leadership.elected.broker_id
 
     def leadership(self, row: LeadershipRow) -> None:
         epoch = row.leader_epoch
         if epoch is None or row.leader == LEADER_DURING_DELETE:
             return
-        one = self.of(row.time_us, epoch)
+        leadership = self.of(row.time_us, epoch)
         mark = mark_of(row)
-        one.shown = _earlier(one.shown, mark)
+        leadership.shown = _earlier(leadership.shown, mark)
         if row.leader is not None:
-            one.leader = row.leader
-        if row.replicas and one.offset is None:
-            self.reassigning(one, row)
-        one.replicas = row.replicas or one.replicas
-        self.isr(one, row.isr, row.partition_epoch)
+            leadership.leader = row.leader
+        if row.replicas and leadership.offset is None:
+            self.reassigning(leadership, row)
+        leadership.replicas = row.replicas or leadership.replicas
+        self.isr(leadership, row.isr, row.partition_epoch)
         if row.role in _HEARD:
-            one.heard[row.broker_id] = _earlier(one.heard.get(row.broker_id), mark)
+            leadership.heard[row.broker_id] = _earlier(leadership.heard.get(row.broker_id), mark)
         if row.role == "controller" and row.leader is not None:
-            if one.elected is None:
-                one.elected = mark
-            elif self._sends(one, row):
-                one.sent = mark
+            if leadership.elected is None:
+                leadership.elected = mark
+            elif self._sends(leadership, row):
+                leadership.sent = mark
         elif row.role == "request" and row.leader == row.broker_id:
-            one.received = _earlier(one.received, mark)
+            leadership.received = _earlier(leadership.received, mark)
         elif row.role == "leader_start":
-            one.taken_up = _earlier(one.taken_up, mark)
+            leadership.taken_up = _earlier(leadership.taken_up, mark)
 
     def changed(self, row: LeadershipRow) -> None:
         """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
         incarnation = max(bisect_right(self.starts, row.time_us) - 1, 0)
-        mine = [one for one in self.by_epoch.values() if one.incarnation == incarnation and one.leader == row.broker_id]
+        mine = [
+            leadership
+            for leadership in self.by_epoch.values()
+            if leadership.incarnation == incarnation and leadership.leader == row.broker_id
+        ]
         if row.leader_epoch is not None:
-            mine = [one for one in mine if one.leader_epoch == row.leader_epoch]
+            mine = [leadership for leadership in mine if leadership.leader_epoch == row.leader_epoch]
         elif row.partition_epoch is not None:
             # Each change of the partition's state counts one (zkVersion), whoever made it.
-            began = [one for one in self.by_epoch.values() if one.incarnation == incarnation and one.isr is not None]
-            began = [one for one in began if (one.first_partition_epoch or 0) <= row.partition_epoch]
-            last = max(began, key=lambda one: one.leader_epoch, default=None)
-            mine = [one for one in mine if one is last]
+            began = [
+                leadership
+                for leadership in self.by_epoch.values()
+                if leadership.incarnation == incarnation and leadership.isr is not None
+            ]
+            began = [
+                leadership for leadership in began if (leadership.first_partition_epoch or 0) <= row.partition_epoch
+            ]
+            last = max(began, key=lambda leadership: leadership.leader_epoch, default=None)
+            mine = [leadership for leadership in mine if leadership is last]
         else:
-            mine = [one for one in mine if one.heard.get(row.broker_id, NEVER).time_us <= row.time_us]
+            mine = [
+                leadership for leadership in mine if leadership.heard.get(row.broker_id, NEVER).time_us <= row.time_us
+            ]
         if not mine:
             return
-        one = max(mine, key=lambda one: one.leader_epoch)
+        leadership = max(mine, key=lambda leadership: leadership.leader_epoch)
         if row.role == COMMITTED:
-            self.isr(one, row.isr, row.partition_epoch)
+            self.isr(leadership, row.isr, row.partition_epoch)
         else:
-            one.asked |= frozenset(row.isr or ())
+            leadership.asked |= frozenset(row.isr or ())
 
 
 def leaderships(
@@ -262,8 +273,8 @@ def leaderships(
 def since_us(chain: Sequence[Leadership], at: int) -> int:
     """Since when the leader of ``chain[at]`` has led, over all epochs in a row in which the partition was online."""
     last = chain[at]
-    for one in reversed(chain[:at]):
-        if last.from_state == OFFLINE or one.leader != last.leader or one.incarnation != last.incarnation:
+    for leadership in reversed(chain[:at]):
+        if last.from_state == OFFLINE or leadership.leader != last.leader or leadership.incarnation != last.incarnation:
             break
-        last = one
+        last = leadership
     return last.begun_us()

@@ -75,13 +75,16 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
     answered = rows[d.ANSWERED]
     transitions, findings, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
     handled = plan.handled.get(cluster_id, ())
-    seen = [*controllers_sightings(leadership), *(one for copy in copies.values() for one in records_sightings(copy))]
+    seen = [
+        *controllers_sightings(leadership),
+        *(sighting for copy in copies.values() for sighting in records_sightings(copy)),
+    ]
     # Every copy of the metadata log shows the same record, at the same instant.
-    unhandled = sorted(unhandled_failures(handled, seen), key=lambda one: (one.time_us, one.brokers))
-    findings += {(one.leader_epoch, one.time_us): one for one in reversed(unhandled)}.values()
+    unhandled = sorted(unhandled_failures(handled, seen), key=lambda finding: (finding.time_us, finding.brokers))
+    findings += {(finding.leader_epoch, finding.time_us): finding for finding in reversed(unhandled)}.values()
     changes = d.once(rows[d.ISR_CHANGE])
     handovers = failovers(leadership, states, events, records, _serving(answered), changes)
-    chain = [_plausible(one) for one in handovers]
+    chain = [_plausible(handover) for handover in handovers]
     windows = availability(
         [*leadership, *(row for row in changes if row.role == COMMITTED)],
         states,
@@ -94,15 +97,15 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
     places: dict[Ref, tuple[int, int]] = {}
     if findings:
         of_copies = [record for copy in copies.values() for record in copy]
-        places = {ref: (one.time_us, one.by) for one in handled for ref in one.refs}
+        places = {ref: (failure.time_us, failure.by) for failure in handled for ref in failure.refs}
         for line in (*states, *replicas, *leadership, *events, *of_copies):
             places[line.ref] = (line.time_us, line.broker_id)
     gold = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
-        c.FAILOVERS.name: [_failover(cluster_id, at, one) for at, one in enumerate(chain)],
-        c.AVAILABILITY.name: [_window(cluster_id, at, one) for at, one in enumerate(windows)],
+        c.FAILOVERS.name: [_failover(cluster_id, at, failover) for at, failover in enumerate(chain)],
+        c.AVAILABILITY.name: [_window(cluster_id, at, window) for at, window in enumerate(windows)],
     }
-    failures = sum(one.reason in _FAILURES for one in chain)
+    failures = sum(failover.reason in _FAILURES for failover in chain)
     judged = {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures}
     return PartitionFound(gold, cases_of(cluster_id, findings, places), judged, chain)
 
@@ -118,7 +121,7 @@ def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
         for row in rows:
             counts[row.broker_id] += 1
         copy = min(counts, key=lambda broker_id: (-counts[broker_id], broker_id))
-        shown = tuple(one for one in shown if one.controller == copy)
+        shown = tuple(transition for transition in shown if transition.controller == copy)
     # Brokers of several clusters may go by one id there.
     findings = () if cluster_id == UNKNOWN_CLUSTER else replayed.findings
     cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
@@ -145,13 +148,13 @@ def _replayed(
     """Transitions in the order of each machine, what is illegal, and how much was looked at."""
     version = plan.version(cluster_id)
     replays = [replay_partition_states(states), replay_replica_states(replicas, version)]
-    transitions = [one for replay in replays for one in replay.transitions]
-    findings = [one for replay in replays for one in replay.findings]
+    transitions = [transition for replay in replays for transition in replay.transitions]
+    findings = [finding for replay in replays for finding in replay.findings]
     checked = len(transitions)
     if plan.kraft.get(cluster_id):
         applied = replay_applied(leadership)
         of_copies = {broker_id: replay_records(copy, version) for broker_id, copy in copies.items()}
-        findings += [one for replay in of_copies.values() for one in replay.findings]
+        findings += [finding for replay in of_copies.values() for finding in replay.findings]
         findings += illegal_states(leadership, version)
         findings += applied_states(leadership, [record for copy in copies.values() for record in copy])
         shown = of_copies[records[0].broker_id] if records else applied
@@ -167,83 +170,92 @@ def _replayed(
 def _by_incarnation(transitions: Iterable[Transition]) -> list[Transition]:
     """Incarnations of a topic in the order of time; within one, epochs or offsets are the order."""
     parts: list[list[Transition]] = []
-    for one in transitions:
-        if not parts or one.why == "first_of_controller":
+    for transition in transitions:
+        if not parts or transition.why == "first_of_controller":
             parts.append([])
-        parts[-1].append(one)
-    return [one for part in sorted(parts, key=lambda part: part[0].time_us) for one in part]
+        parts[-1].append(transition)
+    return [transition for part in sorted(parts, key=lambda part: part[0].time_us) for transition in part]
 
 
 def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:
     first: dict[tuple[int, int], int] = {}
-    for one in answered:
-        if one.error_code == 0 and one.leader_epoch is not None:
-            key = (one.broker_id, one.leader_epoch)
-            first[key] = min(first.get(key, one.time_us), one.time_us)
+    for answer in answered:
+        if answer.error_code == 0 and answer.leader_epoch is not None:
+            key = (answer.broker_id, answer.leader_epoch)
+            first[key] = min(first.get(key, answer.time_us), answer.time_us)
     return first
 
 
 def _refused(answered: Iterable[d.Answered]) -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
-    for one in answered:
-        if one.error_code in REFUSED and one.second is not None:
-            counts[one.second] += one.requests
+    for answer in answered:
+        if answer.error_code in REFUSED and answer.second is not None:
+            counts[answer.second] += answer.requests
     return counts
 
 
-def _plausible(one: Failover) -> Failover:
+def _plausible(failover: Failover) -> Failover:
     """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew."""
-    if one.serving is None or one.taken_up is None or one.serving.time_us >= one.taken_up.time_us - _TICK_US:
-        return one
-    return one._replace(serving=None)
+    if (
+        failover.serving is None
+        or failover.taken_up is None
+        or failover.serving.time_us >= failover.taken_up.time_us - _TICK_US
+    ):
+        return failover
+    return failover._replace(serving=None)
 
 
 def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tuple[int, int]]) -> list[dict[str, Any]]:
     """Cases as rows (`pipelines.rules.cases`): each finding once, whichever copy or line shows it again."""
-    made: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in findings:
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for finding in findings:
         evidence = []
-        for ref in one.refs:
-            time_us, broker_id = places.get(ref, (one.time_us, None))
+        for ref in finding.refs:
+            time_us, broker_id = places.get(ref, (finding.time_us, None))
             evidence.append(Evidence(time_us, broker_id, ref.file_id, ref.byte_offset, None, None, ref.file_id))
         case = Case(
-            one.rule_id,
+            finding.rule_id,
             VIOLATION,
-            one.message[:1].upper() + one.message[1:] + ".",
+            finding.message[:1].upper() + finding.message[1:] + ".",
             tuple(evidence),
-            leader_epoch=one.leader_epoch,
-            time_us=one.time_us,
-            brokers=one.brokers,
+            leader_epoch=finding.leader_epoch,
+            time_us=finding.time_us,
+            brokers=finding.brokers,
         ).settled()
-        about = (one.topic, one.partition) if one.topic else (None, None)
-        made.setdefault((one.rule_id, one.message), case_row(case, cluster_id, *about))
-    return list(made.values())
+        about = (finding.topic, finding.partition) if finding.topic else (None, None)
+        rows.setdefault((finding.rule_id, finding.message), case_row(case, cluster_id, *about))
+    return list(rows.values())
 
 
 def transition_rows(cluster_id: str, transitions: Iterable[Transition]) -> list[dict[str, Any]]:
     """Rows of gold `controller_transitions` of one partition, numbered by machine as they come."""
     counts: dict[str, int] = defaultdict(int)
     rows = []
-    for one in transitions:
-        values = one._asdict()
+    for transition in transitions:
+        values = transition._asdict()
         del values["ref"]
-        values |= {"cluster_id": cluster_id, "sequence": counts[one.machine], "time": values.pop("time_us")}
-        counts[one.machine] += 1
+        values |= {"cluster_id": cluster_id, "sequence": counts[transition.machine], "time": values.pop("time_us")}
+        counts[transition.machine] += 1
         rows.append(values)
     return rows
 
 
-def _failover(cluster_id: str, sequence: int, one: Failover) -> dict[str, Any]:
-    values = {**one._asdict(), "cluster_id": cluster_id, "sequence": sequence, "failed_broker_id": one.old_leader}
+def _failover(cluster_id: str, sequence: int, failover: Failover) -> dict[str, Any]:
+    values = {
+        **failover._asdict(),
+        "cluster_id": cluster_id,
+        "sequence": sequence,
+        "failed_broker_id": failover.old_leader,
+    }
     for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
         mark = values.pop(name)
         values |= {f"{name}_time": mark and mark.time_us, f"{name}_clock": mark and mark.broker_id}
-    return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in one.spans_us().items()}
+    return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in failover.spans_us().items()}
 
 
-def _window(cluster_id: str, sequence: int, one: Window) -> dict[str, Any]:
+def _window(cluster_id: str, sequence: int, window: Window) -> dict[str, Any]:
     values = {"cluster_id": cluster_id, "sequence": sequence}
-    values |= {name.removesuffix("_us"): value for name, value in one._asdict().items()}
-    ended = one.ended_time_us
-    values["duration_ms"] = None if ended is None else (ended - one.started_time_us) / 1000
+    values |= {name.removesuffix("_us"): value for name, value in window._asdict().items()}
+    ended = window.ended_time_us
+    values["duration_ms"] = None if ended is None else (ended - window.started_time_us) / 1000
     return values

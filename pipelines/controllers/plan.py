@@ -56,16 +56,17 @@ class Plan:
 
     def version(self, cluster_id: str) -> str | None:
         """The newest that a broker of the cluster logged: what any of them may do is legal for all."""
-        told = [text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id]
-        known = [(version, text) for text in told if (version := parse_version(text)) is not None]
+        texts = [text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id]
+        known = [(version, text) for text in texts if (version := parse_version(text)) is not None]
         return max(known)[1] if known else None
 
     def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
-        """min.insync.replicas as a broker knew it, capped at the replicas where its version does so."""
+        """min.insync.replicas as a broker knew it, capped at the replicas where the version that it ran does so."""
         value = value_at(self.contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
         if value is None or not value.isdigit():
             return None
-        caps = rules_for(self.contexts.versions.get((cluster_id, broker_id))).caps_min_isr_at_replicas
+        version = value_at(self.contexts.eras.get((cluster_id, broker_id), ()), time_us)
+        caps = rules_for(version).caps_min_isr_at_replicas
         return min(int(value), replicas) if caps and replicas else int(value)
 
 
@@ -108,7 +109,7 @@ def plan_of(
     said: dict[str, set[str]] = defaultdict(set)
     for cluster_id, mode in modes:
         said[cluster_id].add(mode)
-    kraft = {cluster_id: told == {_KRAFT} for cluster_id, told in said.items()}
+    kraft = {cluster_id: names == {_KRAFT} for cluster_id, names in said.items()}
     for cluster_id, row in events:
         if row.topic is None:
             cluster_wide[cluster_id].append(row)
@@ -123,8 +124,8 @@ def plan_of(
     for cluster_id in by_cluster.keys() | registrations.keys():
         if cluster_id == UNKNOWN_CLUSTER:
             continue
-        told = [] if kraft.get(cluster_id) else failures_handled(by_cluster.get(cluster_id, ()))
-        handled[cluster_id] = [*told, *fences_handled(registrations.get(cluster_id, ()))]
+        failures = [] if kraft.get(cluster_id) else failures_handled(by_cluster.get(cluster_id, ()))
+        handled[cluster_id] = [*failures, *fences_handled(registrations.get(cluster_id, ()))]
     topics = {key: once(rows) for key, rows in of_topics.items()}
     return Plan(contexts, by_cluster, topics, kraft, handled, dict(registrations))
 
@@ -138,7 +139,7 @@ def registration_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Regis
     copies: dict[tuple[str, int, int], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for row in rows:
         copies[row["cluster_id"], row["broker_id"], row["node_id"]].setdefault(row["offset"], row)
-    found: dict[str, list[RegistrationRow]] = defaultdict(list)
+    steps: dict[str, list[RegistrationRow]] = defaultdict(list)
     for (cluster_id, broker_id, node_id), by_offset in sorted(copies.items()):
         before: Mapping[str, Any] | None = None
         for offset in sorted(by_offset):
@@ -149,8 +150,8 @@ def registration_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Regis
                 continue
             ref = Ref(row["file_id"], row["byte_offset"], row["record_no"])
             step = RegistrationRow(row["time_us"], broker_id, ref, node_id, change, row["node_epoch"], offset)
-            found[cluster_id].append(step)
-    return dict(found)
+            steps[cluster_id].append(step)
+    return dict(steps)
 
 
 def _change(before: Mapping[str, Any] | None, row: Mapping[str, Any]) -> str | None:

@@ -55,8 +55,8 @@ def step_of(
     name: str, rows: Iterable[EventRow | StateRow | LeadershipRow], counted: bool = True, answer: bool = False
 ) -> Step:
     """A step that these rows show; events count nothing."""
-    found = sorted(mark_of(row) for row in rows)
-    return Step(name, found[0] if found else None, len(found) if counted else None, answer)
+    marks = sorted(mark_of(row) for row in rows)
+    return Step(name, marks[0] if marks else None, len(marks) if counted else None, answer)
 
 
 def procedure(

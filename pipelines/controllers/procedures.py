@@ -131,8 +131,8 @@ class _Cluster:
         """The change of the live brokers that led to the event."""
         which = added_brokers if came else deleted_brokers
         rows = self.events.between(event.broker_id, event.time_us - _WITHIN_US, event.time_us + 1)
-        found = [row for row in rows if row.event == "brokers_changed" and broker_id in which(row)]
-        return Step("change_noticed", mark_of(found[-1]) if found else None)
+        changes = [row for row in rows if row.event == "brokers_changed" and broker_id in which(row)]
+        return Step("change_noticed", mark_of(changes[-1]) if changes else None)
 
     def requested(self, event: EventRow, broker_id: int) -> list[LeadershipRow]:
         """States that the broker got from this controller after the event."""
@@ -280,11 +280,11 @@ def topic_deletions(
 
 def _by_topic(rows: Iterable[StateRow]) -> dict[tuple[int, str], list[StateRow]]:
     """Transitions that were made, by controller and topic."""
-    made: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
+    by_topic: dict[tuple[int, str], list[StateRow]] = defaultdict(list)
     for row in rows:
         if row.succeeded:
-            made[row.broker_id, row.topic].append(row)
-    return made
+            by_topic[row.broker_id, row.topic].append(row)
+    return by_topic
 
 
 def _whole_deletions(rows: Iterable[StateRow]) -> list[int]:

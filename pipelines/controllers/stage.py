@@ -74,10 +74,10 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controller
         checked[row["rule_id"]] += row["checked"]
     of_driver: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for cluster_id in sorted(plan.events.keys() | plan.registrations.keys()):
-        found = of_registrations(plan, cluster_id)
-        of_driver[c.CONTROLLER_TRANSITIONS.name] += found.rows[c.CONTROLLER_TRANSITIONS.name]
-        cases += found.cases
-        for rule_id, count in found.checked.items():
+        of_cluster = of_registrations(plan, cluster_id)
+        of_driver[c.CONTROLLER_TRANSITIONS.name] += of_cluster.rows[c.CONTROLLER_TRANSITIONS.name]
+        cases += of_cluster.cases
+        for rule_id, count in of_cluster.checked.items():
             checked[rule_id] += count
     of_driver[c.CONTROLLER_PROCEDURES.name] += _procedures(small_rows[w.PROCEDURES], small_rows[w.ELECTIONS])
     for spec in c.TABLES:
@@ -90,16 +90,24 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controller
     return Controllers(cases, checked, errors)
 
 
-def _procedures(told: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _procedures(
+    of_partitions: Iterable[Mapping[str, Any]], elected: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Rows of ``gold.controller_procedures``, numbered by cluster in the order in which procedures began."""
-    steps = [dict(step) for step in told]
+    steps = [dict(step) for step in of_partitions]
     merged: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for one in elected:
-        key = (one["cluster_id"], one["controller"], one["strategy"], one["broker_id"], one["cause"])
-        merged[key] = w.merged_steps(merged[key], one["steps"]) if key in merged else one["steps"]
+    for election in elected:
+        key = (
+            election["cluster_id"],
+            election["controller"],
+            election["strategy"],
+            election["broker_id"],
+            election["cause"],
+        )
+        merged[key] = w.merged_steps(merged[key], election["steps"]) if key in merged else election["steps"]
     for (cluster_id, controller, strategy, broker_id, _), parts in sorted(merged.items()):
-        made = procedure(f"election_{strategy}", controller, [_step(part) for part in parts], broker_id)
-        steps += [{"cluster_id": cluster_id, **one._asdict()} for one in made]
+        of_election = procedure(f"election_{strategy}", controller, [_step(part) for part in parts], broker_id)
+        steps += [{"cluster_id": cluster_id, **step._asdict()} for step in of_election]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for step in steps:
         subject = -1 if step["subject_broker_id"] is None else step["subject_broker_id"]

@@ -116,7 +116,7 @@ def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Ro
     """Rows of one topic id, if there are any with one, from before a failure and from after it was handled."""
     before: dict[str | None, _Row] = {}
     after: dict[str | None, _Row] = {}
-    for order, row in sorted(seen, key=lambda one: one[0]):
+    for order, row in sorted(seen, key=lambda sighting: sighting[0]):
         if order < failure.begun:
             before[row.topic_id] = row
         elif order > failure.done:

@@ -64,24 +64,24 @@ class _Output:
         self._checked: dict[str, int] = defaultdict(int)
         self._elections: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
-    def take(self, cluster_id: str, found: PartitionFound) -> None:
-        for name, rows in found.rows.items():
+    def take(self, cluster_id: str, partition: PartitionFound) -> None:
+        for name, rows in partition.rows.items():
             for row in rows:
                 self.tables.add_named(name, row)
-        for case in found.cases:
+        for case in partition.cases:
             self.tables.add_named(CASES, case)
-        for rule_id, checked in found.checked.items():
+        for rule_id, checked in partition.checked.items():
             self._checked[rule_id] += checked
-        for one in found.failovers:
-            self._election(cluster_id, one)
+        for failover in partition.failovers:
+            self._election(cluster_id, failover)
 
-    def _election(self, cluster_id: str, one: Failover) -> None:
+    def _election(self, cluster_id: str, failover: Failover) -> None:
         """Partitions whose leaders one controller elected out of one cause are one procedure: only counts are kept."""
-        if one.strategy is None or one.elected is None:
+        if failover.strategy is None or failover.elected is None:
             return
-        cause = one.elected.time_us // 1_000_000 if one.detected is None else one.detected.time_us
-        key = (cluster_id, one.elected.broker_id, one.strategy, one.old_leader, cause)
-        known, steps = self._elections.get(key), election_steps(one, one.elected.broker_id)
+        cause = failover.elected.time_us // 1_000_000 if failover.detected is None else failover.detected.time_us
+        key = (cluster_id, failover.elected.broker_id, failover.strategy, failover.old_leader, cause)
+        known, steps = self._elections.get(key), election_steps(failover, failover.elected.broker_id)
         self._elections[key] = steps if known is None else merged_steps(known, steps)
 
     def rest(self) -> Batches:
@@ -93,22 +93,22 @@ class _Output:
         yield from self.tables.rest()
 
 
-def election_steps(one: Failover, controller: int) -> list[dict[str, Any]]:
+def election_steps(failover: Failover, controller: int) -> list[dict[str, Any]]:
     """Steps of the election that a handover shows, in order; what the new leader does is on its own clock."""
     steps = []
     for name in ("elected", "sent", "received", "taken_up", "serving"):
-        mark = getattr(one, name)
-        clock = controller if name in CONTROLLERS_STEPS else one.new_leader
-        known = mark is not None and clock is not None and bool(one.refs)
+        mark = getattr(failover, name)
+        clock = controller if name in CONTROLLERS_STEPS else failover.new_leader
+        known = mark is not None and clock is not None and bool(failover.refs)
         place = (mark.time_us, clock) if known else (None, None)
         steps.append({"step": name, "time_us": place[0], "clock": place[1], "partitions": int(known)})
     return steps
 
 
-def merged_steps(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def merged_steps(steps: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The steps of one election, of which each knows some partitions: the first instants, and all partitions."""
     merged = []
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(steps, other, strict=True):
         known = [(x["time_us"], x["clock"]) for x in (a, b) if x["time_us"] is not None]
         time_us, clock = min(known, default=(None, None))
         partitions = (a["partitions"] or 0) + (b["partitions"] or 0)

@@ -33,37 +33,37 @@ from pipelines.controllers.rows import (
 )
 
 
-def same_incarnation(one: LeadershipRow, other: LeadershipRow) -> bool:
+def same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:
     """Two rows certainly speak of the same incarnation of the topic."""
-    if one.topic_id is not None and other.topic_id is not None:
-        return one.topic_id == other.topic_id
-    return one.broker_id == other.broker_id and abs(one.time_us - other.time_us) <= ONE_INCARNATION_US
+    if row.topic_id is not None and other.topic_id is not None:
+        return row.topic_id == other.topic_id
+    return row.broker_id == other.broker_id and abs(row.time_us - other.time_us) <= ONE_INCARNATION_US
 
 
 def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] | None]:
     return row.leader, row.leader_epoch, None if row.isr is None else frozenset(row.isr)
 
 
-def contradiction(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
+def contradiction(row: LeadershipRow, other: LeadershipRow) -> Finding | None:
     """What two rows of the same controller cannot both say, within one incarnation."""
     name = f"{other.topic}-{other.partition}"
-    if other.leader_epoch == one.leader_epoch and None not in (one.leader, other.leader) and one.leader != other.leader:
-        text = f"{name} has two leaders in epoch {other.leader_epoch}: {one.leader} and {other.leader}"
-        return illegal(f"controller {other.broker_id}: {text}", one, other)
-    known = None not in (one.partition_epoch, *_state(one), *_state(other))
-    if other.partition_epoch == one.partition_epoch and known and _state(one) != _state(other):
+    if other.leader_epoch == row.leader_epoch and None not in (row.leader, other.leader) and row.leader != other.leader:
+        text = f"{name} has two leaders in epoch {other.leader_epoch}: {row.leader} and {other.leader}"
+        return illegal(f"controller {other.broker_id}: {text}", row, other)
+    known = None not in (row.partition_epoch, *_state(row), *_state(other))
+    if other.partition_epoch == row.partition_epoch and known and _state(row) != _state(other):
         text = f"zkVersion {other.partition_epoch} of {name} holds two states"
-        return illegal(f"controller {other.broker_id}: {text}", one, other)
+        return illegal(f"controller {other.broker_id}: {text}", row, other)
     return None
 
 
-def went_back(one: LeadershipRow, other: LeadershipRow) -> Finding | None:
+def went_back(row: LeadershipRow, other: LeadershipRow) -> Finding | None:
     """What a controller cannot have decided after an earlier decision, within one incarnation."""
-    epochs = (("leader epoch", one.leader_epoch, other.leader_epoch),)
-    for what, before, after in (*epochs, ("zkVersion", one.partition_epoch, other.partition_epoch)):
+    epochs = (("leader epoch", row.leader_epoch, other.leader_epoch),)
+    for what, before, after in (*epochs, ("zkVersion", row.partition_epoch, other.partition_epoch)):
         if before is not None and after is not None and after < before:
             text = f"{what} of {other.topic}-{other.partition} went back from {before} to {after}"
-            return illegal(f"controller {other.broker_id}: {text}", one, other)
+            return illegal(f"controller {other.broker_id}: {text}", row, other)
     return None
 
 
@@ -85,12 +85,12 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> t
     for session in sessions.values():
         session.sort(key=lambda row: row.ref)
         decided = [row for row in session if row.ref in decisions]
-        pairs = [(one, other, contradiction) for one, other in pairwise(session)]
-        pairs += [(one, other, went_back) for one, other in pairwise(decided)]
-        for one, other, compare in pairs:
-            if one.ref.file_id != other.ref.file_id:
+        pairs = [(row, other, contradiction) for row, other in pairwise(session)]
+        pairs += [(row, other, went_back) for row, other in pairwise(decided)]
+        for row, other, compare in pairs:
+            if row.ref.file_id != other.ref.file_id:
                 continue
-            finding = compare(one, other) if same_incarnation(one, other) else None
+            finding = compare(row, other) if same_incarnation(row, other) else None
             if finding is not None:
                 findings.append(finding)
     return tuple(findings)
@@ -109,9 +109,9 @@ def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
         epoch = row.controller_epoch
         if not row.succeeded or row.to_state != "OnlinePartition" or epoch is None or epoch <= 0:
             continue
-        one = first.setdefault(epoch, row)
-        if one.broker_id != row.broker_id and (epoch, row.broker_id) not in said:
+        earlier = first.setdefault(epoch, row)
+        if earlier.broker_id != row.broker_id and (epoch, row.broker_id) not in said:
             said.add((epoch, row.broker_id))
-            both = f"brokers {one.broker_id} and {row.broker_id} both elected leaders"
-            findings.append(illegal(f"{both} as the controller of epoch {epoch}", one, row))
+            both = f"brokers {earlier.broker_id} and {row.broker_id} both elected leaders"
+            findings.append(illegal(f"{both} as the controller of epoch {epoch}", earlier, row))
     return tuple(findings)

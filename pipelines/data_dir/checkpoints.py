@@ -51,7 +51,7 @@ class _Checkpoint:
     def read(self, blocks: Iterable[bytes]) -> Iterator[Entry]:
         header: list[int | None] = []
         seen: dict[Hashable, int] = {}
-        found = last_line = end = 0
+        count = last_line = end = 0
         torn = False
         for line in lines(blocks):
             last_line, torn = line.line_no, not line.whole
@@ -64,7 +64,7 @@ class _Checkpoint:
                     yield Entry(line.line_no, line.byte_offset, line.text, problem=joined([problem, cut]))
                 continue
             entry, identity = self.parse(line)
-            found += 1
+            count += 1
             twice = None
             if identity in seen:
                 twice = f"is there twice, first in line {seen[identity]}"
@@ -73,9 +73,9 @@ class _Checkpoint:
             yield entry._replace(problem=joined([line.problem or entry.problem, twice, cut]))
         if len(header) == 1:
             yield Entry(last_line + 1, end, "", problem="the number of entries is missing: the file is cut")
-        elif header and header[1] is not None and header[1] != found:
-            why = "the file is cut" if found < header[1] or torn else "lines were added"
-            problem = f"{header[1]} entries expected and {found} found: {why}"
+        elif header and header[1] is not None and header[1] != count:
+            why = "the file is cut" if count < header[1] or torn else "lines were added"
+            problem = f"{header[1]} entries expected and {count} found: {why}"
             yield Entry(last_line + 1, end, "", problem=problem)
 
 

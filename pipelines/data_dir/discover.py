@@ -64,14 +64,14 @@ class DataFile(NamedTuple):
 
 def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
     """Files of data directories in files and folders, sorted by path, each once. What is not there is not found."""
-    found: dict[str, DataFile] = {}
+    by_path: dict[str, DataFile] = {}
     for given in inputs:
         path = os.path.abspath(given)
         for name in _walk(path) if os.path.isdir(path) else [path]:
             file = recognise(name)
             if file is not None and os.path.isfile(name):
-                found[name] = file
-    return [found[path] for path in sorted(found)]
+                by_path[name] = file
+    return [by_path[path] for path in sorted(by_path)]
 
 
 def recognise(path: str) -> DataFile | None:

@@ -108,12 +108,14 @@ def ingest_data(spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLi
 
 def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str]) -> dict[str, Owner]:
     """Owners of data directories. The register of logs is asked only if a directory does not say."""
-    told = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
+    by_data_dir = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
     logs: list[LogFile] = []
-    if any(broker is None or cluster is None for broker, cluster, _ in told.values()) and lake.has_rows(LOG_FILES):
-        found = lake.read(LOG_FILES).select("path", "cluster_id", "broker_id").collect()
-        logs = [LogFile(row["path"], row["cluster_id"], row["broker_id"]) for row in found]
-    return {data_dir: owner(data_dir, inputs, *meta, logs) for data_dir, meta in told.items()}
+    if any(broker is None or cluster is None for broker, cluster, _ in by_data_dir.values()) and lake.has_rows(
+        LOG_FILES
+    ):
+        registered = lake.read(LOG_FILES).select("path", "cluster_id", "broker_id").collect()
+        logs = [LogFile(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
+    return {data_dir: owner(data_dir, inputs, *meta, logs) for data_dir, meta in by_data_dir.items()}
 
 
 def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:
@@ -161,8 +163,8 @@ class _InTasks:
         self._blobs = read.persist(StorageLevel.MEMORY_AND_DISK)
 
     def heads(self) -> list[dict[str, Any]]:
-        told = F.when(F.col("table").isin(*_TOLD), F.col("rows"))
-        return [row.asDict() for row in self._blobs.select("table", "row_count", told.alias("rows")).collect()]
+        rows = F.when(F.col("table").isin(*_TOLD), F.col("rows"))
+        return [row.asDict() for row in self._blobs.select("table", "row_count", rows.alias("rows")).collect()]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
         blobs = self._blobs.coalesce(1) if count <= _SMALL_ROWS else self._blobs
@@ -183,8 +185,8 @@ class _Here:
         self._blobs = [blob for unit, _ in sized for blob in reader.read(unit)] + list(reader.rest())
 
     def heads(self) -> list[dict[str, Any]]:
-        found = [blob.to_pylist()[0] for blob in self._blobs]
-        return [head if head["table"] in _TOLD else {**head, "rows": None} for head in found]
+        heads = [blob.to_pylist()[0] for blob in self._blobs]
+        return [head if head["table"] in _TOLD else {**head, "rows": None} for head in heads]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
         blobs = [blob for blob in self._blobs if blob.column("table")[0].as_py() == spec.name]

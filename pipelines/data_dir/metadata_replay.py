@@ -136,7 +136,7 @@ class Replay:
 
     def begin(self) -> None:
         """A metadata transaction begins."""
-        partitions = {topic_id: dict(found) for topic_id, found in self.partitions.items()}
+        partitions = {topic_id: dict(states) for topic_id, states in self.partitions.items()}
         self._before = (partitions, dict(self.topics), dict(self.nodes))
 
     def end(self, aborted: bool) -> None:

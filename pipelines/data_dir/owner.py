@@ -54,9 +54,9 @@ def owner(
         return Owner(cluster_id, broker_id, directory)
     for folder in _around(data_dir, inputs):
         near = [log for log in logs if PurePath(log.path).is_relative_to(folder) and log.broker_id is not None]
-        told = {(log.cluster_id, log.broker_id) for log in near if broker_id in (None, log.broker_id)}
-        told = {pair for pair in told if cluster_id in (None, pair[0])}
-        sure = {pair for pair in told if pair[0] != UNKNOWN} or told
+        nodes = {(log.cluster_id, log.broker_id) for log in near if broker_id in (None, log.broker_id)}
+        nodes = {pair for pair in nodes if cluster_id in (None, pair[0])}
+        sure = {pair for pair in nodes if pair[0] != UNKNOWN} or nodes
         if len(sure) == 1:
             found_cluster, found_broker = next(iter(sure))
             return Owner(found_cluster, found_broker, directory)
@@ -77,5 +77,5 @@ def _around(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:
     return [folder for folder in (here, *here.parents) if len(folder.parts) >= limit]
 
 
-def _in_line(one: PurePath, other: PurePath) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)
+def _in_line(path: PurePath, other: PurePath) -> bool:
+    return path.is_relative_to(other) or other.is_relative_to(path)

@@ -92,9 +92,9 @@ def _plain(text: str) -> str:
 
 def identity(entries: Iterable[Entry]) -> tuple[int | None, str | None]:
     """Broker (node) id and cluster id that the properties tell."""
-    told = {entry.key: entry.value or "" for entry in entries if entry.key and not entry.problem}
-    number = whole_number(told.get("node.id", told.get("broker.id", "")), INT_MAX)
-    return number, told.get("cluster.id")
+    values = {entry.key: entry.value or "" for entry in entries if entry.key and not entry.problem}
+    number = whole_number(values.get("node.id", values.get("broker.id", "")), INT_MAX)
+    return number, values.get("cluster.id")
 
 
 def partition_metadata(blocks: Iterable[bytes]) -> Iterator[Entry]:

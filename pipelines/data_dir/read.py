@@ -102,16 +102,16 @@ class FileReader:
     def read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Read what is new of a unit."""
         for log in unit:
-            found, unreadable = self._look(log)
+            files, unreadable = self._look(log)
             yield from unreadable
-            new = {item.file_id for item in found} - self._known
+            new = {item.file_id for item in files} - self._known
             if not new:
                 continue
             self._known |= new
             if log[0].file.is_metadata:
-                yield from self._metadata_log(found, new)
+                yield from self._metadata_log(files, new)
             else:
-                yield from self._file(found[0])
+                yield from self._file(files[0])
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """What did not fill a blob."""
@@ -119,17 +119,17 @@ class FileReader:
             yield from self._flush(table)
 
     def _look(self, log: Sequence[Owned]) -> tuple[list[_Found], list[pa.RecordBatch]]:
-        found, unreadable = [], []
+        files, unreadable = [], []
         for owned in log:
             try:
                 stored = stored_sha256(owned.file.path)
-                found.append(_Found(owned, owned.file_id(stored), stored))
+                files.append(_Found(owned, owned.file_id(stored), stored))
             except OSError as error:
                 unreadable.append(_unreadable(owned.file.path, error))
-        return found, unreadable
+        return files, unreadable
 
-    def _file(self, found: _Found) -> Iterator[pa.RecordBatch]:
-        file, count = found.owned.file, 0
+    def _file(self, item: _Found) -> Iterator[pa.RecordBatch]:
+        file, count = item.owned.file, 0
         problems: list[str] = []
         source, reader = None, None
         try:
@@ -140,13 +140,13 @@ class FileReader:
                     for batch in reader.batches():
                         if batch.problem:
                             problems.append(f"batch at byte {batch.byte_offset}: {batch.problem}")
-                        yield from self._add(LOG_BATCHES.name, batch_row(file, found.owned.owner, found.file_id, batch))
+                        yield from self._add(LOG_BATCHES.name, batch_row(file, item.owned.owner, item.file_id, batch))
                         count += 1
                 else:
                     for entry in entries(file.kind, source.blocks()):
                         if entry.problem:
                             problems.append(entry.place())
-                        row = checkpoint_row(file, found.owned.owner, found.file_id, count, entry)
+                        row = checkpoint_row(file, item.owned.owner, item.file_id, count, entry)
                         yield from self._add(CHECKPOINTS.name, row)
                         count += 1
         except OSError as error:
@@ -156,10 +156,10 @@ class FileReader:
             problems.append(_reason(error))
         if file.kind.endswith(_LEFTOVER):
             problems.append("left over by a write that was interrupted")
-        yield from self._done(found, source, reader, count, problems)
+        yield from self._done(item, source, reader, count, problems)
 
-    def _metadata_log(self, found: Sequence[_Found], new: Collection[str]) -> Iterator[pa.RecordBatch]:
-        by_file = {item.owned.file: item for item in found}
+    def _metadata_log(self, files: Sequence[_Found], new: Collection[str]) -> Iterator[pa.RecordBatch]:
+        by_file = {item.owned.file: item for item in files}
         log = MetadataLog(list(by_file))
         for file in MetadataLog.ordered(by_file):
             item, count = by_file[file], 0
@@ -183,22 +183,22 @@ class FileReader:
                 yield from self._done(item, source, reader, count, [*log.problems, *problems])
 
     def _done(
-        self, found: _Found, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
+        self, item: _Found, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """The file's own row."""
-        file, owner = found.owned.file, found.owned.owner
+        file, owner = item.owned.file, item.owned.owner
         said = [*problems, *filter(None, [reader.problem if reader else None])]
         more = len(said) - _PROBLEMS_SAID
         what = [*said[:_PROBLEMS_SAID], *([f"{more} more"] if more > 0 else []), *([_REMEDY] if said else [])]
         what += filter(None, [source.problem, owner.problem])
-        if source.stored_sha256 != found.stored:
+        if source.stored_sha256 != item.stored:
             what.append(_CHANGED)
         yield from self._add(
             DATA_FILES.name,
             {
-                "file_id": found.file_id,
+                "file_id": item.file_id,
                 "path": file.path,
-                "sha256": found.stored,
+                "sha256": item.stored,
                 "size_bytes": source.stored_bytes,
                 "content_bytes": source.content_bytes,
                 "kind": file.kind,

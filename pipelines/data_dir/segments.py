@@ -146,15 +146,15 @@ class SegmentReader:
         compressed = magic < 2 and head[17] & 0x07 if len(head) > 17 else False
         keep = size <= PAYLOAD_BYTES_MAX and bool(compressed or (magic == 2 and self._with_records))
         self._stream.read(from_byte)
-        found, crc = from_byte, 0
+        size_read, crc = from_byte, 0
         payload: list[bytes] = []
         for piece in self._stream.pieces(size - from_byte):
-            found += len(piece)
+            size_read += len(piece)
             crc = crc32c(piece, crc) if magic == 2 else zlib.crc32(piece, crc)
             if keep:
                 payload.append(piece)
-        if found < size:
-            self.problem = f"partial batch at byte {start}: {found} of {size} bytes"
+        if size_read < size:
+            self.problem = f"partial batch at byte {start}: {size_read} of {size} bytes"
             return None
         body = b"".join(payload) if keep else None
         batch = _modern(head, start, size, crc) if magic == 2 else _legacy(head, start, size, crc, body)

@@ -69,11 +69,11 @@ class GreatExpectations:
             expectation_id = result.expectation_config.meta["expectation_id"]
             if result.exception_info and result.exception_info.get("raised_exception"):
                 raise HighwaterError(f"{expectation_id} could not be asked: {result.exception_info}")
-            told = result.result
+            counts = result.result
             answers[expectation_id] = Answer(
                 bool(result.success),
-                int(told.get("element_count") or 0),
-                int(told.get("unexpected_count") or 0),
+                int(counts.get("element_count") or 0),
+                int(counts.get("unexpected_count") or 0),
             )
         return answers
 

@@ -68,16 +68,16 @@ def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:
     steps: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         steps[row["file_id"]].append(row)
-    kept: dict[str, Mapping[str, Any]] = {}
+    in_quarantine: dict[str, Mapping[str, Any]] = {}
     released: dict[str, str] = {}
-    for file_id, own in steps.items():
-        latest = max(row["batch_id"] for row in own)
-        for row in own:
+    for file_id, of_file in steps.items():
+        latest = max(row["batch_id"] for row in of_file)
+        for row in of_file:
             if row["action"] == RELEASED:
                 released[file_id] = max(row["batch_id"], released.get(file_id, row["batch_id"]))
             elif row["batch_id"] == latest:
-                kept[file_id] = row
-    return Custody(kept, released)
+                in_quarantine[file_id] = row
+    return Custody(in_quarantine, released)
 
 
 def quarantined(lake: Lake) -> tuple[Quarantined, ...]:
@@ -97,8 +97,8 @@ def put(lake: Lake, batch_id: str, files: Sequence[tuple[str, str, Sequence[str]
     """Quarantine files of a batch: id, path, expectations that failed, the first of them in words. Safe to repeat."""
     known: set[str] = set()
     if lake.has_rows(QUARANTINED_FILES):
-        told = lake.read(QUARANTINED_FILES).where((F.col("batch_id") == batch_id) & (F.col("action") == QUARANTINED))
-        known = {row["file_id"] for row in told.select("file_id").collect()}
+        steps = lake.read(QUARANTINED_FILES).where((F.col("batch_id") == batch_id) & (F.col("action") == QUARANTINED))
+        known = {row["file_id"] for row in steps.select("file_id").collect()}
     rows = [_step(QUARANTINED, batch_id, *file) for file in files if file[0] not in known]
     if rows:
         lake.append_once(QUARANTINED_FILES, _rows(rows), f"{QUARANTINED} {batch_id}")
@@ -122,19 +122,19 @@ def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
     Raises:
         InputError: a file is not in quarantine.
     """
-    kept = custody(lake).quarantined
-    chosen = sorted(kept) if ALL in which else sorted(set(which))
-    unknown = [file_id for file_id in chosen if file_id not in kept]
+    in_quarantine = custody(lake).quarantined
+    chosen = sorted(in_quarantine) if ALL in which else sorted(set(which))
+    unknown = [file_id for file_id in chosen if file_id not in in_quarantine]
     if unknown:
-        held = ", ".join(sorted(kept)) or "none is"
+        held = ", ".join(sorted(in_quarantine)) or "none is"
         raise InputError(unknown[0], "is no file in quarantine", f"choose {ALL}, or one of those that are: {held}")
     if not chosen:
         return ()
     remove_rows(lake, chosen)  # the run that quarantined them may have been killed
     lake.remove(DATA_FILES, f"file_id IN ({', '.join(map(repr, chosen))})")
-    rows = [_step(RELEASED, batch_id, file_id, kept[file_id]["path"], (), None) for file_id in chosen]
+    rows = [_step(RELEASED, batch_id, file_id, in_quarantine[file_id]["path"], (), None) for file_id in chosen]
     lake.append_once(QUARANTINED_FILES, _rows(rows), batch_id)
-    return tuple(kept[file_id]["path"] for file_id in chosen)
+    return tuple(in_quarantine[file_id]["path"] for file_id in chosen)
 
 
 def _step(

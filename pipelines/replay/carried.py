@@ -74,17 +74,17 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
     if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
         # An older state is asked for: only those that maintenance has left can be gone back to.
         stamps[1:] = takewhile(lambda stamp: lake.keeps(CARRIED, stamp.carried_version), stamps[1:])
-    found = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us)
-    for broker in _named_since(lake, premises, stamps, found):
-        found[broker] = Start(None, None, CONFIGURATION)
-    seals = {broker: start.seal for broker, start in found.items() if start.seal is not None}
+    begins = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us)
+    for broker in _named_since(lake, premises, stamps, begins):
+        begins[broker] = Start(None, None, CONFIGURATION)
+    seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}
     until = {}
     for broker, last_us in last.items():
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
     logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
-    window = Window(seals, until, logs_end, _carried(lake, found))
-    return Plan(window, found, new_files, last)
+    window = Window(seals, until, logs_end, _carried(lake, begins))
+    return Plan(window, begins, new_files, last)
 
 
 def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
@@ -169,9 +169,9 @@ def silent_since(fetches: DataFrame, sealed: SparkBounds) -> DataFrame:
     return silent.where(sealed.before(F.col("silent_us")))
 
 
-def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], found: Mapping[Broker, Start]) -> set[Broker]:
+def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], begins: Mapping[Broker, Start]) -> set[Broker]:
     """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
-    if not stamps or not premises.topic_names or not any(start.seal for start in found.values()):
+    if not stamps or not premises.topic_names or not any(start.seal for start in begins.values()):
         return set()
     rows = lake.read(CARRIED, stamps[0].carried_version).where("kind = 'partition' AND name LIKE 'id:%'")
     topic_id = F.regexp_extract("name", r"^id:(.*)-\d+$", 1).alias("topic_id")
@@ -182,10 +182,10 @@ def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], found: Map
     }
 
 
-def _carried(lake: Lake, found: Mapping[Broker, Start]) -> DataFrame | None:
+def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> DataFrame | None:
     """Rows of ``state.carried``, for each broker those of the seal that it goes on from."""
     versions: dict[int, list[Broker]] = defaultdict(list)
-    for broker, start in found.items():
+    for broker, start in begins.items():
         if start.seal is not None and start.carried_version is not None:
             versions[start.carried_version].append(broker)
     parts = [lake.read(CARRIED, version).where(_among(brokers)) for version, brokers in sorted(versions.items())]
@@ -197,7 +197,7 @@ def _among(brokers: list[Broker]) -> Column:
     return F.concat_ws("|", "cluster_id", F.col("broker_id").cast("string")).isin(names)
 
 
-def write_carried(lake: Lake, window: Window, made: Replayed, stamp: str) -> int:
+def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) -> int:
     """Replace ``state.carried`` by what the next run goes on from; gives its Delta version.
 
     No run reads it before its version stands in ``state.replays`` (`note_replays`).
@@ -205,24 +205,24 @@ def write_carried(lake: Lake, window: Window, made: Replayed, stamp: str) -> int
     sealed = window.ends.of_row().isNotNull()
     # Partitions of brokers without a seal are never final.
     partition = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    parts = [_folds(made.partitions.rows(partition_worker.FOLDS), state.PARTITION, partition)]
-    if made.sessions is not None:
-        parts.append(_folds(made.sessions.rows(session_worker.FOLDS), state.SESSION, F.col("connection")))
-        connections = made.ground.connections
+    parts = [_folds(replayed.partitions.rows(partition_worker.FOLDS), state.PARTITION, partition)]
+    if replayed.sessions is not None:
+        parts.append(_folds(replayed.sessions.rows(session_worker.FOLDS), state.SESSION, F.col("connection")))
+        connections = replayed.ground.connections
         parts.append(_rows(connections.rows(LAST_FETCHES), state.CONNECTION, F.col("connection")))
         watches = connections.rows(WATCHES).where(~window.ends.before(F.col("went_us") + GONE_US))
         parts.append(_rows(watches.drop("until_us").where(sealed), state.WATCH, F.col("connection")))
-        sessions = SparkBounds({broker: seal.sessions_us for broker, seal in made.seals.items()})
-        wakes = wakes_of(made.partitions, window).where("final").where(sealed)
+        sessions = SparkBounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})
+        wakes = wakes_of(replayed.partitions, window).where("final").where(sealed)
         awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
         parts.append(_rows(wakes_to_carry(wakes, awaited).drop("final"), state.WAKE, partition))
-    waiting = SparkBounds({broker: seal.waiting_us for broker, seal in made.seals.items()})
-    outcomes = outcomes_of(made.partitions, window, only_final=True).where(sealed)
+    waiting = SparkBounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
+    outcomes = outcomes_of(replayed.partitions, window, only_final=True).where(sealed)
     parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
     frozen = [
-        (state.EVIDENCE, *broker, None, 0, None, None, made.ground.evidence[broker].freeze())
+        (state.EVIDENCE, *broker, None, 0, None, None, replayed.ground.evidence[broker].freeze())
         for broker in sorted(window.until)
-        if broker in made.ground.evidence
+        if broker in replayed.ground.evidence
     ]
     parts.append(lake.spark.createDataFrame(frozen, CARRIED.worker_schema))
     return lake.replace(CARRIED, reduce(DataFrame.unionByName, parts).coalesce(2), stamp=stamp)
@@ -269,12 +269,12 @@ def _rows(rows: DataFrame, kind: str, name: Column) -> DataFrame:
 
 
 def note_replays(
-    lake: Lake, made: Plan, seals: Mapping[Broker, Seal], carried_version: int, run_id: str, fingerprint: str
+    lake: Lake, plan: Plan, seals: Mapping[Broker, Seal], carried_version: int, run_id: str, fingerprint: str
 ) -> None:
     """Add this run to the ledger: the last commit of a run, and the one that the next run goes on from."""
     now = datetime.now(UTC)
     rows = []
-    for broker, start in sorted(made.starts.items()):
+    for broker, start in sorted(plan.starts.items()):
         seal = seals.get(broker)
         rows.append(
             (
@@ -282,11 +282,11 @@ def note_replays(
                 now,
                 *broker,
                 _time(start.seal.sealed_us if start.seal else None),
-                _time(made.last_us.get(broker)),
+                _time(plan.last_us.get(broker)),
                 _time(seal.sealed_us if seal else None),
                 start.reason,
                 _time(start.late_us),
-                sorted(made.new_files.get(broker, [])),
+                sorted(plan.new_files.get(broker, [])),
             )
         )
     stamp = Stamp(run_id, fingerprint, carried_version, seals).to_json()

@@ -31,10 +31,11 @@ from pipelines.folds import fold
 from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.replay.context import Contexts
+from pipelines.replay.context import Contexts, History, value_at
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
 from pipelines.replay.purgatory.checks import Checker
+from pipelines.replay.versions import rules_for
 from pipelines.rows import Rows
 from pipelines.shapes import Value, look_up, shaped
 from schemas import bronze, silver
@@ -246,11 +247,9 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
     def check(batches: Batches) -> Batches:
         tables = Tables({PURGATORY_CHECKS.name: PURGATORY_CHECKS.schema})
         for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), _log_rows):
-            # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells
-            # may be wrong; without it, either error of a committed produce agrees.
-            checker = Checker(contexts.of(cluster_id, broker_id, topic).rules, broker_id)
+            eras = contexts.eras.get((cluster_id, broker_id), ())
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
-            for produce in _checked(checker, rows):
+            for produce in checked(broker_id, eras, log_order(rows)):
                 tables.add_named(PURGATORY_CHECKS.name, key | _columns(produce))
                 yield from tables.take()
         yield from tables.rest()
@@ -258,8 +257,16 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
     return check
 
 
-def _checked(checker: Checker, rows: Iterable[LogRow]) -> Iterator[CheckedProduce]:
-    for line in log_order(rows):
+def checked(broker_id: int, eras: History, lines: Iterable[CheckLine]) -> Iterator[CheckedProduce]:
+    """Produces as lines in the order of the log show them; none of them has waited through an upgrade of its broker."""
+    later = deque(era for era in eras if era[0] > 0)
+    # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells may be
+    # wrong; without it, either error of a committed produce agrees.
+    checker = Checker(rules_for(value_at(eras, 0)), broker_id)
+    for line in lines:
+        while later and line.time_us >= later[0][0]:
+            yield from checker.finish()
+            checker = Checker(rules_for(later.popleft()[1]), broker_id)
         yield from checker.observe(line)
     yield from checker.finish()
 

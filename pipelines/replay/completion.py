@@ -24,12 +24,12 @@ CLOCK_TICK_US = 1_000
 
 
 def advance(
-    state: State, event: Event, own: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
+    state: State, event: Event, brought: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
 ) -> None:
     """See how far the high watermark can have moved, and complete what waited for it.
 
     Args:
-        own: the operation that the event itself, a produce, brought.
+        brought: the operation that the event itself, a produce, brought.
         removed: replicas that leave the ISR with this event.
     """
     leadership = state.leadership
@@ -48,7 +48,7 @@ def advance(
             )
     state.wakes += state.log.committed(certain, event.time_us)
     if state.waiting:
-        _complete_waiting(state, leadership, event, own, removed, (definite, possible), (allowed, certain))
+        _complete_waiting(state, leadership, event, brought, removed, (definite, possible), (allowed, certain))
     oldest = leadership.high_watermark
     if state.waiting and state.waiting[0].base_offset is not None:
         oldest = min(oldest, state.waiting[0].base_offset)
@@ -61,7 +61,7 @@ def _complete_waiting(
     state: State,
     leadership: Leadership,
     event: Event,
-    own: PartitionOutcome | None,
+    brought: PartitionOutcome | None,
     removed: frozenset[int],
     counted: tuple[list[int], list[int]],
     bounds: tuple[int, int],
@@ -80,7 +80,7 @@ def _complete_waiting(
         if base >= certain:
             still.append(operation)
             continue
-        _satisfy(state, leadership, operation, event, definite + possible, removed, operation is own)
+        _satisfy(state, leadership, operation, event, definite + possible, removed, operation is brought)
     state.waiting = still
 
 

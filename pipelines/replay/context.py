@@ -120,8 +120,8 @@ class Contexts:
 
     def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
         """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""
-        told = self.starts.get(broker)
-        return value_at(told, time_us) if told else self.versions.get(broker)
+        begun = self.starts.get(broker)
+        return value_at(begun, time_us) if begun else self.versions.get(broker)
 
     def of(self, cluster_id: str, broker_id: int, topic: str, version: str | None = None) -> Context:
         """Context of a topic's partitions on a broker.
@@ -145,8 +145,8 @@ class Contexts:
         protocols = self.setting(cluster_id, broker_id, GROUP_PROTOCOLS) or ""
         if not rules.group_coordinator_has_threads and "consumer" not in protocols:
             return None
-        told = self.setting(cluster_id, broker_id, APPEND_LINGER)
-        return int(told) if told is not None else rules.append_linger_ms
+        text = self.setting(cluster_id, broker_id, APPEND_LINGER)
+        return int(text) if text is not None else rules.append_linger_ms
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:
@@ -155,7 +155,7 @@ class Contexts:
         Up to 0.10 only loggers of ``kafka`` go to server.log, which do not tell it. inter.broker.protocol.version is
         that of the release unless it is being upgraded.
         """
-        spoken = {broker: told[0][1] for broker, told in self.settings(PROTOCOL_VERSION).items() if told}
+        spoken = {broker: history[0][1] for broker, history in self.settings(PROTOCOL_VERSION).items() if history}
         return spoken | dict(self.versions)
 
     @cached_property
@@ -190,24 +190,24 @@ class Contexts:
         """
         broker = self.broker_configs.get((cluster_id, broker_id, TOPIC_KEYS.get(key, key)), ())
         topic_own = self.topic_configs.get((cluster_id, broker_id, topic, key), ())
-        found: list[tuple[int, str]] = []
+        values: list[tuple[int, str]] = []
         for time_us in sorted({at for at, _ in broker} | {at for at, _ in topic_own}):
             value = value_at(topic_own, time_us)
             if value is None:
                 value = value_at(broker, time_us)
-            if value is not None and (not found or found[-1][1] != value):
-                found.append((time_us, value))
-        return tuple(found)
+            if value is not None and (not values or values[-1][1] != value):
+                values.append((time_us, value))
+        return tuple(values)
 
     def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
         """replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
-        told = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
-        return tuple((since_us, value * 1000) for since_us, value in _integers(told))
+        values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
+        return tuple((since_us, value * 1000) for since_us, value in _integers(values))
 
     def setting(self, cluster_id: str, broker_id: int, key: str) -> str | None:
         """The last value that a broker logged of one of `KEYS`; None where it logged none."""
-        told = self.broker_configs.get((cluster_id, broker_id, key), ())
-        return told[-1][1] if told else None
+        values = self.broker_configs.get((cluster_id, broker_id, key), ())
+        return values[-1][1] if values else None
 
     def first_counts(self, key: str) -> dict[str, int]:
         """By cluster, the first number that a broker logged of one of `KEYS`; the largest where brokers differ."""
@@ -219,7 +219,11 @@ class Contexts:
 
     def settings(self, key: str) -> dict[tuple[str, int], History]:
         """Histories of one of `KEYS`, by (cluster, broker)."""
-        return {(cluster, broker): told for (cluster, broker, name), told in self.broker_configs.items() if name == key}
+        return {
+            (cluster, broker): history
+            for (cluster, broker, name), history in self.broker_configs.items()
+            if name == key
+        }
 
 
 def value_at(history: History | Overrides, time_us: int) -> str | None:
@@ -243,9 +247,9 @@ def contexts_of(
     broker_configs: dict[tuple[str, int, str], History] = {}
     topic_configs: dict[tuple[str, int, str, str], Overrides] = {}
     releases: dict[tuple[str, int], str] = {}
-    for (cluster_id, broker_id), told in lines.items():
+    for (cluster_id, broker_id), config_lines in lines.items():
         book = _Book(str(broker_id))
-        for line in told:
+        for line in config_lines:
             book.take(line)
             release = _release(line)
             if release is not None:
@@ -254,7 +258,7 @@ def contexts_of(
             broker_configs[cluster_id, broker_id, key] = tuple(history)
         for (topic, key), overrides in book.topics.items():
             topic_configs[cluster_id, broker_id, topic, key] = tuple(overrides)
-    versions = {broker: told[-1][1] for broker, told in starts.items()}
+    versions = {broker: begun[-1][1] for broker, begun in starts.items()}
     return Contexts(releases | versions, broker_configs, topic_configs, settle_us, starts)
 
 
@@ -306,13 +310,13 @@ class _Book:
             self._override(line.time_us, line.entity, _of_topics(line.values))
         elif line.scope == LOG_ALL:
             # Every property, so what is as at the broker is taken for the broker's, unless it was seen to be set.
-            kept = dict(self._overrides.get(line.entity, {}))
+            overrides = dict(self._overrides.get(line.entity, {}))
             for key, value in _of_topics(line.values).items():
-                if kept.get(key) != value:
-                    kept.pop(key, None)
+                if overrides.get(key) != value:
+                    overrides.pop(key, None)
                     if self._last(TOPIC_KEYS[key]) != value:
-                        kept[key] = value
-            self._override(line.time_us, line.entity, kept)
+                        overrides[key] = value
+            self._override(line.time_us, line.entity, overrides)
 
     def _dynamic(self, line: ConfigLine) -> None:
         before = {**self._all_brokers, **self._own}
@@ -333,8 +337,8 @@ class _Book:
             self.broker[key].append((time_us, value))
 
     def _last(self, key: str) -> str | None:
-        told = self.broker.get(key)
-        return told[-1][1] if told else None
+        values = self.broker.get(key)
+        return values[-1][1] if values else None
 
     def _override(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
         before = self._overrides.get(topic, {})

@@ -28,8 +28,6 @@ from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 _PARTITIONS: Final = 50
 _GROUP_APIS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "SYNC_GROUP")
 _TRANSACTION_APIS = ("INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_TO_TXN", "END_TXN")
-#: Requests whose answer waits for an append that they caused.
-APIS = (*_GROUP_APIS, *_TRANSACTION_APIS, "WRITE_TXN_MARKERS")
 
 
 _PART = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("error_code", pa.int32())])

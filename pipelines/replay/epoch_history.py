@@ -117,7 +117,7 @@ def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, f
 
 
 def truncation_for(
-    rules: Rules, reply: EpochEnd, own: EpochHistory, log_end_offset: int, initial_offset: int
+    rules: Rules, reply: EpochEnd, follower: EpochHistory, log_end_offset: int, initial_offset: int
 ) -> Truncation:
     """What a follower makes of an answer; see `truncation_for_reply`.
 
@@ -125,6 +125,6 @@ def truncation_for(
         MissingEvidence: the answer names an epoch before those of the follower's log that are known.
     """
     decided = reply.end_offset == UNDEFINED_OFFSET or reply.leader_epoch == UNDEFINED_EPOCH
-    if not decided and not own.known_from(reply.leader_epoch):
+    if not decided and not follower.known_from(reply.leader_epoch):
         raise MissingEvidence("own_epochs")
-    return truncation_for_reply(rules, reply, own.entries, log_end_offset, initial_offset)
+    return truncation_for_reply(rules, reply, follower.entries, log_end_offset, initial_offset)

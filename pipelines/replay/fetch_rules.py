@@ -71,7 +71,7 @@ class Asked:
 
     Attributes:
         active: what the session asks for with it.
-        told: why the response itself shows that it could not wait; None if it may have waited.
+        answered_at_once: why the response itself shows that it could not wait; None if it may have waited.
         entries: bytes beyond its offsets: (entry, partition, the partition's limit).
         moved: offsets that it asked from, of partitions that a later fetch has moved on.
         ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
@@ -82,7 +82,7 @@ class Asked:
     fetch: SessionEvent
     active: set[Key]
     partial: bool
-    told: str | None = None
+    answered_at_once: str | None = None
     entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
     moved: dict[Key, int] = field(default_factory=dict)
     ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
@@ -105,8 +105,8 @@ def judged(asked: Asked) -> FetchOutcome:
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     parked = completed_us - handled_us > AT_ONCE_US
-    if asked.told is not None:
-        return FetchOutcome(fetch, dequeued_us, handled_us, asked.told, _first_filled(fetch))
+    if asked.answered_at_once is not None:
+        return FetchOutcome(fetch, dequeued_us, handled_us, asked.answered_at_once, _first_filled(fetch))
     expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
     best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
     for lowest_us, latest_us, key, cause in asked.ends:

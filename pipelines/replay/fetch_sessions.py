@@ -207,15 +207,15 @@ class FetchSession:
             self._active.add(key)
             (self._behind.add if offset < self._segments.get(key, 0) else self._behind.discard)(key)
         asked = Asked(event, self._active, partial=not self._known)
-        asked.told = reason_told(event, self.rules)
+        asked.answered_at_once = reason_told(event, self.rules)
         self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
-        if asked.told is None and (event.min_bytes or 0) > 1:
+        if asked.answered_at_once is None and (event.min_bytes or 0) > 1:
             asked.entries += self._before_leadership(event)
         for key in self._filled:
-            if asked.told is None and key in self._active:
+            if asked.answered_at_once is None and key in self._active:
                 position = self._positions[key]
                 asked.entries += [(entry, key, position.max_bytes) for entry in position.entries]
-        if asked.told is None:
+        if asked.answered_at_once is None:
             asked.ends += [
                 (event.time_us, event.time_us, key, o.OLDER_SEGMENT) for key in sorted(self._behind & self._active)
             ]
@@ -254,13 +254,13 @@ class FetchSession:
         It matters where a transaction was opened under another leader: this one's log does not show its start.
         """
         fetch = asked.fetch
-        told = dict(zip(zip(fetch.told_topics, fetch.told_partitions, strict=True), fetch.told_stable, strict=True))
+        stable = dict(zip(zip(fetch.told_topics, fetch.told_partitions, strict=True), fetch.told_stable, strict=True))
         full = fetch.session_epoch is None or fetch.session_epoch < 0
-        for key in asked.active if full else told:
+        for key in asked.active if full else stable:
             position = self._positions.get(key)
             if position is None:
                 continue
-            position.stable_offset = told.get(key)
+            position.stable_offset = stable.get(key)
             if position.stable_offset is not None:
                 held = [
                     entry
@@ -321,7 +321,7 @@ class FetchSession:
             fetch = asked.fetch
             in_session = fetch.session_epoch is not None and fetch.session_epoch > 0
             forgotten = in_session and not self.rules.sessions_keep_leader_epochs
-            if asked.told is None and asked.fenced is None and key in asked.active and not forgotten:
+            if asked.answered_at_once is None and asked.fenced is None and key in asked.active and not forgotten:
                 asked.fenced = key, event.time_us
 
     def _check_fenced(self, key: Key, event: SessionEvent) -> None:
@@ -351,7 +351,7 @@ class FetchSession:
             self._behind.add(key)
         for asked in reversed(self._asked):
             offset = asked.moved.get(key, offset)
-            if asked.told is None and key in asked.active and offset < first:
+            if asked.answered_at_once is None and key in asked.active and offset < first:
                 asked.ends.append((event.time_us, event.latest_us or event.time_us, key, o.OLDER_SEGMENT))
 
     def _end(self, key: Key, event: SessionEvent, cause: str) -> None:
@@ -370,7 +370,11 @@ class FetchSession:
         offset = position.offset
         for asked in reversed(self._asked):
             offset = asked.moved.get(key, offset)
-            if asked.told is None and key in asked.active and (entry.estimated or entry.base_offset >= offset):
+            if (
+                asked.answered_at_once is None
+                and key in asked.active
+                and (entry.estimated or entry.base_offset >= offset)
+            ):
                 asked.entries.append((entry, key, position.max_bytes))
 
 

@@ -78,10 +78,10 @@ def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
     Args:
         events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
     """
-    found: list[Stay] = []
+    in_order: list[Stay] = []
     epoch: int | None = None
     for event in events:
-        last = found[-1] if found else None
+        last = in_order[-1] if in_order else None
         match event.kind:
             case r.STARTING | r.STOPPED:
                 if last is not None and last.open:
@@ -97,17 +97,17 @@ def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
                 added = Stay(event.time_us, event.leader, event.leader_epoch, event.offset, event.fetcher_id)
                 if last is not None:
                     _follow(last, added)
-                found.append(added)
+                in_order.append(added)
             case r.REMOVED | r.FAILED:
                 if last is not None and last.open:
                     _leave(last, event, epoch)
             case r.ERROR | r.DELAYED | r.FENCED:
                 if last is not None and last.open and event.leader in (None, last.leader):
                     _count(last, event)
-    for stay in found:
+    for stay in in_order:
         if stay.end_reason is None:
             stay.end_reason = LOG_ENDS if stay.ended_us is None else REMOVED
-    return found
+    return in_order
 
 
 def _observe_leadership(event: ReplicaEvent, last: Stay | None, epoch: int | None) -> int | None:
@@ -152,7 +152,7 @@ def _count(stay: Stay, event: ReplicaEvent) -> None:
 
 
 def fetcher_rows(
-    broker_id: int, found: list[Stay], topic: str, partition: int, fetchers: History, threads: dict[int, int]
+    broker_id: int, timeline: list[Stay], topic: str, partition: int, fetchers: History, threads: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
     """Rows of ``gold.fetcher_timeline`` without cluster; instants are ``_us`` integers.
 
@@ -160,13 +160,13 @@ def fetcher_rows(
         fetchers: history of the broker's ``num.replica.fetchers``.
         threads: thread that fetches, by leader epoch, where the leader's request log names it.
     """
-    for sequence, stay in enumerate(found):
+    for sequence, stay in enumerate(timeline):
         idle_us = None
         if stay.ended_us is not None and stay.readded_us is not None and stay.readded_us >= stay.ended_us:
             idle_us = stay.readded_us - stay.ended_us
-        told = stay.fetcher_id
-        if told is None and stay.leader_epoch is not None:
-            told = threads.get(stay.leader_epoch)
+        thread = stay.fetcher_id
+        if thread is None and stay.leader_epoch is not None:
+            thread = threads.get(stay.leader_epoch)
         count = _value_at(fetchers, stay.added_us)
         yield {
             "broker_id": broker_id,
@@ -175,7 +175,7 @@ def fetcher_rows(
             "leader": stay.leader,
             "leader_epoch": stay.leader_epoch,
             "initial_offset": stay.initial_offset,
-            "fetcher_id": told,
+            "fetcher_id": thread,
             "predicted_fetcher_id": None if count is None else fetcher_id(topic, partition, count),
             "ended_us": stay.ended_us,
             "end_reason": stay.end_reason,

@@ -72,7 +72,7 @@ def row(
         predicted: where the rules let it truncate to, None where that is not known.
         end_offset: the follower's log end offset before, None where that is not known.
     """
-    found = verdict(tenure, prediction, trigger, action, predicted, end_offset)
+    judged = verdict(tenure, prediction, trigger, action, predicted, end_offset)
     logged = action.offset if action is not None else None
     before = _high_watermark_before(tenure, action)
     removed = None if logged is None or end_offset is None else max(0, end_offset - logged)
@@ -99,8 +99,8 @@ def row(
         "below_high_watermark": None if logged is None or before is None else bool(removed != 0 and logged < before),
         "high_watermark_after": tenure.high_watermark_after if opening else None,
         "next_fetch_offset": prediction.next_offset,
-        "class": found.name,
-        "reason": found.reason or prediction.reason,
+        "class": judged.name,
+        "reason": judged.reason or prediction.reason,
         "missing": prediction.missing,
         "known_bug": _known_bug(tenure, prediction, action, removed, rules),
     }
@@ -122,18 +122,18 @@ def verdict(
         return Verdict(NONE_NEEDED) if logged is None else Verdict(DIFFERS, "unexpected")
     spared = end_offset is not None and predicted >= end_offset
     if logged is None:
-        found = Verdict(NONE_NEEDED) if spared else _unlogged(tenure, prediction, end_offset)
+        judged = Verdict(NONE_NEEDED) if spared else _unlogged(tenure, prediction, end_offset)
     elif logged == predicted or (end_offset is not None and spared and logged >= end_offset):
-        found = Verdict(AGREES)
+        judged = Verdict(AGREES)
     else:
-        found = Verdict(DIFFERS, "unexpected" if spared else "elsewhere")
+        judged = Verdict(DIFFERS, "unexpected" if spared else "elsewhere")
     expected = prediction.offsets[-1] if prediction.offsets else predicted
     if end_offset is not None:
         expected = min(expected, end_offset)
     # It may well be further on, by a response of the same leader that was on its way when the epoch began, or by all
     # that it fetched before the leader's request log begins. Never behind.
     behind = prediction.next_offset is not None and prediction.next_offset < expected
-    return Verdict(DIFFERS, "fetched_elsewhere") if behind and found.name in (AGREES, NONE_NEEDED) else found
+    return Verdict(DIFFERS, "fetched_elsewhere") if behind and judged.name in (AGREES, NONE_NEEDED) else judged
 
 
 def _unlogged(tenure: Tenure, prediction: Prediction, end_offset: int | None) -> Verdict:
@@ -142,9 +142,9 @@ def _unlogged(tenure: Tenure, prediction: Prediction, end_offset: int | None) ->
         return Verdict(UNOBSERVABLE, "not_added")
     if tenure.ended is not None:
         return Verdict(UNOBSERVABLE, "broker_stopped")
-    told = prediction.reply is not None and prediction.reply.source == LOGGED
+    logged = prediction.reply is not None and prediction.reply.source == LOGGED
     grown = tenure.next_end_offset is not None and end_offset is not None and tenure.next_end_offset > end_offset
-    return Verdict(DIFFERS, "not_logged") if told or grown else Verdict(UNOBSERVABLE, "not_reached")
+    return Verdict(DIFFERS, "not_logged") if logged or grown else Verdict(UNOBSERVABLE, "not_reached")
 
 
 def _high_watermark_before(tenure: Tenure, action: Action | None) -> int | None:

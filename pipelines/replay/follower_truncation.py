@@ -75,11 +75,11 @@ def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> Ite
         rules_of: rules of a broker at an instant (`effective_rules`).
     """
     replay = _Replay(replicas, rules_of)
-    made: dict[int, list[dict[str, Any]]] = {broker: [] for broker in replicas}
+    rows: dict[int, list[dict[str, Any]]] = {broker: [] for broker in replicas}
     for tenure in replay.in_order():
-        made[tenure.broker_id] += replay.observe(tenure)
-    for broker in sorted(made):
-        for sequence, values in enumerate(sorted(made[broker], key=lambda values: values["started_us"])):
+        rows[tenure.broker_id] += replay.observe(tenure)
+    for broker in sorted(rows):
+        for sequence, values in enumerate(sorted(rows[broker], key=lambda values: values["started_us"])):
             yield {**values, "broker_id": broker, "sequence": sequence}
 
 
@@ -126,36 +126,36 @@ class _Replay:
         broker, rules = tenure.broker_id, self._rules_of(tenure.broker_id, tenure.started_us)
         if tenure.leader is None and tenure.leader_epoch is not None:
             tenure.leader = self._leader_of.get(tenure.leader_epoch)
-        own = self._own.get(broker, UNKNOWN)
+        history = self._own.get(broker, UNKNOWN)
         if tenure.end_offset == 0:
-            own = NEW
+            history = NEW
         elif tenure.end_offset is not None:
-            own = own.cut(tenure.end_offset)
+            history = history.cut(tenure.end_offset)
         if tenure.role == LEADING:
-            self._own[broker] = self._led_by(tenure, own, rules)
+            self._own[broker] = self._led_by(tenure, history, rules)
             return list(_actions_elsewhere(tenure, rules))
         if tenure.role != FOLLOWING:
-            self._own[broker] = own
+            self._own[broker] = history
             return list(_actions_elsewhere(tenure, rules))
-        prediction = self._predict(tenure, own, rules)
+        prediction = self._predict(tenure, history, rules)
         rows = list(_follower_rows(tenure, prediction, rules))
-        self._own[broker] = self._followed(tenure, own, prediction)
+        self._own[broker] = self._followed(tenure, history, prediction)
         return rows
 
-    def _led_by(self, tenure: Tenure, own: EpochHistory, rules: Rules) -> EpochHistory:
+    def _led_by(self, tenure: Tenure, before: EpochHistory, rules: Rules) -> EpochHistory:
         epoch, start = tenure.leader_epoch, tenure.end_offset
         if epoch is None or start is None:
             return UNKNOWN
         first = self._replicas[tenure.broker_id][0] is tenure
         if first and start > 0 and tenure.previous_leader_epoch in (None, -1):
             return UNKNOWN  # it may have led this epoch before it was restarted, from an earlier offset on
-        history = own.led(epoch, start)
+        history = before.led(epoch, start)
         self._led.setdefault((tenure.broker_id, epoch), history)
         # Before KAFKA-7415 an epoch entered the history with its first record only.
         unwritten = not rules.answers_for_epochs_before_the_first and tenure.next_end_offset == start
-        return own if unwritten else history
+        return before if unwritten else history
 
-    def _followed(self, tenure: Tenure, own: EpochHistory, prediction: Prediction) -> EpochHistory:
+    def _followed(self, tenure: Tenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
         """The follower's epochs at the end of the tenure, before the log end offset of the next one cuts them."""
         moved = any(action.effective for action in tenure.actions)
         if tenure.next_end_offset is not None and tenure.end_offset is not None:
@@ -163,21 +163,21 @@ class _Replay:
         elif prediction.rule != NONE:
             moved = True
         if not moved or tenure.leader_epoch is None or tenure.leader is None:
-            return own
+            return history
         return self._led.get((tenure.leader, tenure.leader_epoch), UNKNOWN)
 
-    def _predict(self, tenure: Tenure, own: EpochHistory, rules: Rules) -> Prediction:
+    def _predict(self, tenure: Tenure, history: EpochHistory, rules: Rules) -> Prediction:
         end_offset = tenure.end_offset
-        kept = () if end_offset is None else (end_offset,)
+        unchanged = () if end_offset is None else (end_offset,)
         if tenure.leader == -1:
-            return Prediction(NONE, kept, reason="no_leader")
+            return Prediction(NONE, unchanged, reason="no_leader")
         if self._goes_on(tenure, rules):
-            return Prediction(NONE, kept, reason="fetcher_kept")
+            return Prediction(NONE, unchanged, reason="fetcher_kept")
         if rules.truncates_to_high_watermark:
             lacking = "checkpointed_high_watermark" if tenure.from_checkpoint else "own_high_watermark"
             offsets = () if tenure.high_watermark is None else (tenure.high_watermark,)
             return Prediction(TO_HIGH_WATERMARK, offsets, None, "own_high_watermark", None if offsets else lacking)
-        if end_offset == 0 or own.empty:
+        if end_offset == 0 or history.empty:
             high_watermark = tenure.high_watermark if tenure.high_watermark is not None else end_offset
             offsets = () if high_watermark is None else (high_watermark,)
             missing = None if offsets else "own_high_watermark"
@@ -186,9 +186,9 @@ class _Replay:
         if rules.truncates_on_fetch:
             # The fetcher's initial offset is the log end; records can still arrive after the line of the start.
             start = max(end_offset or 0, tenure.added_offset or 0)
-            return self._dialogue(tenure, own, rules, ON_FETCH, start if end_offset is not None else None)
+            return self._dialogue(tenure, history, rules, ON_FETCH, start if end_offset is not None else None)
         return self._dialogue(
-            tenure, own, rules, KIP_279 if rules.epoch_replies_name_the_epoch else KIP_101, end_offset
+            tenure, history, rules, KIP_279 if rules.epoch_replies_name_the_epoch else KIP_101, end_offset
         )
 
     def _goes_on(self, tenure: Tenure, rules: Rules) -> bool:
@@ -201,7 +201,7 @@ class _Replay:
         return not restarts_fetcher(rules, before.leader, tenure.leader, before.leader_epoch, tenure.leader_epoch)
 
     def _dialogue(
-        self, tenure: Tenure, own: EpochHistory, rules: Rules, rule: str, end_offset: int | None
+        self, tenure: Tenure, history: EpochHistory, rules: Rules, rule: str, end_offset: int | None
     ) -> Prediction:
         """Ask, or fetch, until the follower's log is a prefix of its leader's."""
         contacts = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
@@ -210,7 +210,7 @@ class _Replay:
         missing: str | None = None
         if end_offset is None:
             return Prediction(rule, missing="own_log_end", next_offset=self._next_offset(tenure))
-        at, epochs = end_offset, own
+        at, epochs = end_offset, history
         try:
             for _ in range(_ROUNDS_MAX):
                 reply = self._reply(tenure, epochs, rules, rule, at, contacts)
@@ -228,12 +228,12 @@ class _Replay:
         if missing is not None and not offsets:
             return Prediction(rule, (), first, None, missing, next_offset)
         reason = "epochs_part" if offsets and offsets[-1] < end_offset else "epochs_agree"
-        correct = self._correct_offset(tenure, own, end_offset) if rule == KIP_101 else None
+        correct = self._correct_offset(tenure, history, end_offset) if rule == KIP_101 else None
         return Prediction(rule, tuple(offsets) or (end_offset,), first, reason, missing, next_offset, correct)
 
-    def _correct_offset(self, tenure: Tenure, own: EpochHistory, end_offset: int) -> int | None:
+    def _correct_offset(self, tenure: Tenure, history: EpochHistory, end_offset: int) -> int | None:
         """Where the follower's log parts from its leader's, as far as their epochs are known."""
-        at, epochs = end_offset, own
+        at, epochs = end_offset, history
         try:
             for _ in range(_ROUNDS_MAX):
                 if not epochs.entries:
@@ -249,14 +249,14 @@ class _Replay:
         return at
 
     def _reply(
-        self, tenure: Tenure, own: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
+        self, tenure: Tenure, history: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
     ) -> Reply:
         """The leader's answer: as its request log has it, else as its epochs let it answer.
 
         A contact is the one looked for if it is about the same offset (fetch) or epoch (question): within one leader
         epoch, and there may be several tenures in it, the answer to that is always the same.
         """
-        asked = own.entries[-1][0] if own.entries else None
+        asked = history.entries[-1][0] if history.entries else None
         for contact in contacts:
             if contact.epoch is None or contact.question is (rule == ON_FETCH):
                 continue
@@ -326,11 +326,11 @@ def _refused(tenure: Tenure, action: Action, rules: Rules) -> dict[str, Any]:
     if reset is not None:
         full = action.reason == FULL or reset > asked
         halts = action.reason == "not_allowed"
-        made = out_of_range(rules, asked, reset if full else 0, BEYOND if full else reset, not halts)
-        predicted = made.truncate_to if made.truncate_to is not None else asked
-        reason = "start_of_leader_log" if made.fully else "halted" if made.fatal else reason
-        rule = FULL if made.fully else rule
-        if made.fatal:
+        outcome = out_of_range(rules, asked, reset if full else 0, BEYOND if full else reset, not halts)
+        predicted = outcome.truncate_to if outcome.truncate_to is not None else asked
+        reason = "start_of_leader_log" if outcome.fully else "halted" if outcome.fatal else reason
+        rule = FULL if outcome.fully else rule
+        if outcome.fatal:
             predicted = asked
     prediction = Prediction(rule, () if predicted is None else (predicted,), None, reason)
     return row(tenure, prediction, "out_of_range", action, predicted, rules, asked)

@@ -184,17 +184,17 @@ class _Reader:
         if tag in (_LIST, _SET, _DICT, _DEQUE):
             return self._container(tag, part)
         items = self._all(part, 1 if tag != _RECORD else 2)
-        made: Any
+        value: Any
         if tag == _TUPLE:
-            made = tuple(items)
+            value = tuple(items)
         elif tag == _FROZENSET:
-            made = frozenset(items)
+            value = frozenset(items)
         elif tag == _RECORD:
-            made = self._record(part[1], items)
+            value = self._record(part[1], items)
         else:
             raise ValueError(f"tag {tag}")
-        self._items.append(made)
-        return made
+        self._items.append(value)
+        return value
 
     def _all(self, part: list[Any], first: int) -> list[Any]:
         decoded = self.decoded
@@ -222,8 +222,8 @@ class _Reader:
         cls, names = self._classes[part[1]]
         if issubclass(cls, tuple):
             raise ValueError(f"{_name(cls)} as an object")
-        made = object.__new__(cls)
-        self._items.append(made)
+        thawed = object.__new__(cls)
+        self._items.append(thawed)
         for name, value in zip(names, self._all(part, 2), strict=True):
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(thawed, name, value)
+        return thawed

@@ -154,7 +154,7 @@ class IsrWatch:
             return None
         if known is not None:
             self._land(replica_id, event.time_us)
-        together = [one for one in self._in_flight.values() if one.proposed_us == event.time_us]
+        together = [outcome for outcome in self._in_flight.values() if outcome.proposed_us == event.time_us]
         before = together[0].isr_before if together else tuple(self._rules.isr or ())
         if self._rules.isr is None:
             self._rules.isr = frozenset(event.isr) | {replica_id} if change == o.SHRINK else frozenset(event.isr)

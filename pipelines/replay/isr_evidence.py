@@ -153,32 +153,32 @@ class IsrEvidence:
 
     def standing_at(self, replica_id: int, time_us: int) -> str | None:
         """What the controller's last line before an instant, or the first one shortly after it, said of a broker."""
-        told = self.standing.get(replica_id, ())
-        at = bisect_right(told, (time_us + _STANDING_EARLY_US, "~")) - 1
-        return told[at][1] if at >= 0 else None
+        standings = self.standing.get(replica_id, ())
+        at = bisect_right(standings, (time_us + _STANDING_EARLY_US, "~")) - 1
+        return standings[at][1] if at >= 0 else None
 
     def may_join(self, replica_id: int, time_us: int) -> bool | None:
         """The leader may propose the replica at that instant; None where the log leaves that open."""
-        told = self.standing.get(replica_id, ())
-        at = bisect_right(told, (time_us - _STANDING_LATE_US, "~"))
-        states = {state == UNFENCED for _, state in told[max(at - 1, 0) : self._until(replica_id, time_us)]}
+        standings = self.standing.get(replica_id, ())
+        at = bisect_right(standings, (time_us - _STANDING_LATE_US, "~"))
+        states = {state == UNFENCED for _, state in standings[max(at - 1, 0) : self._until(replica_id, time_us)]}
         if at == 0:
             return None
         return states.pop() if len(states) == 1 else None
 
     def barred_between(self, replica_id: int, from_us: int, until_us: int) -> bool:
         """At some instant in between the replica certainly could not join."""
-        told = self.standing.get(replica_id, ())
-        for at, (since_us, state) in enumerate(told):
-            ends_us = told[at + 1][0] if at + 1 < len(told) else until_us
+        standings = self.standing.get(replica_id, ())
+        for at, (since_us, state) in enumerate(standings):
+            ends_us = standings[at + 1][0] if at + 1 < len(standings) else until_us
             if state != UNFENCED and max(since_us, from_us) + _STANDING_LATE_US < min(ends_us, until_us):
                 return True
         return False
 
     def joins_from(self, replica_id: int, time_us: int) -> Span | None:
         """(possibly, certainly) from when on a replica that cannot join at an instant can; None if never."""
-        told = self.standing.get(replica_id, ())
-        for since_us, state in told[bisect_left(told, (time_us - _STANDING_LATE_US, "")) :]:
+        standings = self.standing.get(replica_id, ())
+        for since_us, state in standings[bisect_left(standings, (time_us - _STANDING_LATE_US, "")) :]:
             if state == UNFENCED:
                 return max(time_us, since_us - _STANDING_EARLY_US), max(time_us, since_us + _STANDING_LATE_US)
         return None
@@ -209,14 +209,14 @@ def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us:
     """
     forgotten_us = sealed_us - _REMEMBERED_US
     gaps = dict(now.gaps)
-    for connection, told in before.gaps.items():
+    for connection, earlier in before.gaps.items():
         # What was handled from the seal on is in `now`; without a fetch before the seal, `now` has all of a connection.
         since_us = resumed_us.get(connection, NEVER_US)
-        folded = (gap for gap in told if gap.handled_us < sealed_us and gap.since_us < since_us)
-        kept = tuple(gap for gap in folded if gap.until_us > forgotten_us)
+        folded = (gap for gap in earlier if gap.handled_us < sealed_us and gap.since_us < since_us)
+        remembered = tuple(gap for gap in folded if gap.until_us > forgotten_us)
         # A connection without a later fetch is not in `now`: its last gap has no end still.
-        if kept and (kept[-1].until_us < NEVER_US or kept[-1].since_us > forgotten_us):
-            gaps[connection] = kept + gaps.get(connection, ())
+        if remembered and (remembered[-1].until_us < NEVER_US or remembered[-1].since_us > forgotten_us):
+            gaps[connection] = remembered + gaps.get(connection, ())
     spans = [*before.fetches_logged, *now.fetches_logged]
     logged = ((min(since for since, _ in spans), max(until for _, until in spans)),) if spans else ()
     silences = tuple(span for span in before.silences if forgotten_us < span[1] < sealed_us)

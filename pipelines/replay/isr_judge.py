@@ -74,4 +74,4 @@ class IsrJudge:
     def _blocked(self, from_us: int, until_us: int, under_way: Iterable[IsrOutcome]) -> int:
         """How often, within a span, another change was under way: an evaluation then passes the partition over."""
         ended = sum(since_us < until_us and from_us <= ended_us for since_us, ended_us in self._flights)
-        return ended + sum((one.proposed_us or until_us) < until_us for one in under_way)
+        return ended + sum((change.proposed_us or until_us) < until_us for change in under_way)

@@ -214,7 +214,7 @@ def _produce(state: State, event: Event) -> None:
     while at and (state.waiting[at - 1].base_offset or 0) > operation.base_offset:
         at -= 1
     state.waiting.insert(at, operation)
-    advance(state, event, own=operation)
+    advance(state, event, brought=operation)
 
 
 def _append(state: State, event: Event) -> Event:

@@ -33,6 +33,8 @@ from schemas.gold import DELAYED_OPERATIONS
 RESUME_US: Final = 100_000
 
 BROKER: Final = ("cluster_id", "broker_id")
+#: Stands in gold for the broker of what nothing assigns to one.
+UNKNOWN_BROKER: Final = -1
 #: Order of what one broker's log tells; the last column makes it total.
 ORDER: Final = ("at_us", "rank", "until_us", "operation_id")
 # Ranks. Of timers that are due at one instant none was due before the other.
@@ -83,18 +85,18 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Timers that ran late, of rows of ``silver.fetch_requests``: due, and run until."""
+    rows = _by_broker(rows)
     wait_us = pc.multiply(rows["max_wait_ms"].cast(pa.int64()), 1000)
     due_us = pc.add(micros(rows["handled_time"]), wait_us)
     late = pc.greater(pc.subtract(micros(rows["completed_time"]), due_us), HELD_UP_US)
-    late = both(late, pc.greater(wait_us, 0), rows["broker_id"].is_valid())
+    late = both(late, pc.greater(wait_us, 0))
     return _events_of(rows.filter(late), _TIMER, due_us.filter(late), "completed_time")
 
 
 def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
     """Requests that came in when something was late: arrived, and answered by the time of their line."""
-    broker_id = pc.fill_null(rows["broker_id"], -1)
-    rows = rows.set_column(rows.schema.get_field_index("broker_id"), "broker_id", broker_id)
-    brokers = pc.binary_join_element_wise(rows["cluster_id"], broker_id.cast(pa.string()), "|")
+    rows = _by_broker(rows)
+    brokers = pc.binary_join_element_wise(rows["cluster_id"], rows["broker_id"].cast(pa.string()), "|")
     arrived, answered = rows["arrival_time"], rows["time"]
     there = pa.repeat(False, len(rows))
     for broker, of_broker in spans.items():
@@ -104,6 +106,12 @@ def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
         end = ends.take(when(pc.greater_equal(at, 0), at))
         there = pc.or_(there, both(pc.equal(brokers, broker), pc.less(answered, end)))
     return _events_of(rows.filter(there), _ANSWER, micros(arrived.filter(there)), "time")
+
+
+def _by_broker(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows with the broker that their operations go by: what no known broker logged is taken for one broker's."""
+    broker_id = pc.fill_null(rows["broker_id"], UNKNOWN_BROKER)
+    return rows.set_column(rows.schema.get_field_index("broker_id"), "broker_id", broker_id)
 
 
 def _events_of(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> pa.RecordBatch:

@@ -169,15 +169,17 @@ def _rows(columns: Columns) -> Iterable[dict[str, Any]]:
     return (dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
 
 
-def _columns(made: dict[str, Any]) -> dict[str, Any]:
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
     """An operation's instants and durations as gold's columns."""
-    split, lowest, highest = made.pop("split"), made.pop("lowest_us"), made.pop("highest_us")
-    residual, without = made.pop("residual_us"), made.pop("without_closing_us")
-    made["lowest_time"], made["highest_time"] = lowest, highest
-    made["interval_width_ms"] = None if lowest is None else (highest - lowest) / 1000
-    made["residual_ms"] = None if residual is None else residual / 1000
-    made["wait_without_closing_ms"] = None if without is None else without / 1000
+    split, lowest, highest = values.pop("split"), values.pop("lowest_us"), values.pop("highest_us")
+    residual, without = values.pop("residual_us"), values.pop("without_closing_us")
+    values["lowest_time"], values["highest_time"] = lowest, highest
+    values["interval_width_ms"] = None if lowest is None else (highest - lowest) / 1000
+    values["residual_ms"] = None if residual is None else residual / 1000
+    values["wait_without_closing_ms"] = None if without is None else without / 1000
     if split is not None:
         for name, value in zip(split._fields, split, strict=True):
-            made[f"wait_{name.removeprefix('wait_').removesuffix('_us')}_ms"] = None if value is None else value / 1000
-    return made
+            values[f"wait_{name.removeprefix('wait_').removesuffix('_us')}_ms"] = (
+                None if value is None else value / 1000
+            )
+    return values

@@ -38,17 +38,17 @@ def partition_rows(
         yield TRUNCATION, values
     threads = _threads(brokers)
     for broker, held in brokers.items():
-        own = fetcher_rows(broker, stays(held), topic, partition, fetchers.get(broker, ()), threads.get(broker, {}))
-        for values in own:
+        rows = fetcher_rows(broker, stays(held), topic, partition, fetchers.get(broker, ()), threads.get(broker, {}))
+        for values in rows:
             yield STAY, values
 
 
 def _threads(brokers: Mapping[int, list[ReplicaEvent]]) -> dict[int, dict[int, int]]:
     """By follower and leader epoch, the fetcher thread that the leader's request log names."""
-    found: dict[int, dict[int, int]] = {}
+    threads: dict[int, dict[int, int]] = {}
     for held in brokers.values():
         for event in held:
             follower, epoch, thread = event.replica_id, event.leader_epoch, event.fetcher_id
             if event.kind == r.FETCHED and follower is not None and epoch is not None and thread is not None:
-                found.setdefault(follower, {})[epoch] = thread
-    return found
+                threads.setdefault(follower, {})[epoch] = thread
+    return threads

@@ -119,16 +119,16 @@ def starts(
         premises: hash of what lines tell by now of a broker and the time before an instant.
         lag_us: see `seal_us`.
     """
-    found: dict[Broker, Start] = {}
+    by_broker: dict[Broker, Start] = {}
     last = stamps[0] if stamps else None
     for broker in brokers:
         if last is None:
-            found[broker] = Start(None, None, FIRST)
+            by_broker[broker] = Start(None, None, FIRST)
         elif last.fingerprint != fingerprint:
-            found[broker] = Start(None, None, FINGERPRINT)
+            by_broker[broker] = Start(None, None, FINGERPRINT)
         else:
-            found[broker] = _start(broker, stamps, earliest_us.get(broker), premises, lag_us)
-    return found
+            by_broker[broker] = _start(broker, stamps, earliest_us.get(broker), premises, lag_us)
+    return by_broker
 
 
 def _start(

@@ -164,10 +164,10 @@ def _seals(partitions: Staged, window: Window, premises: Premises) -> dict[Broke
         return {}
     by_broker = partitions.rows(OPEN).groupBy(*_BROKER)
     rows = by_broker.agg(F.min("wakes_us").alias("wakes_us"), F.min("waiting_us").alias("waiting_us")).collect()
-    found = {(row["cluster_id"], row["broker_id"]): row for row in rows}
+    row_of = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
     for broker, sealed_us in window.until.items():
-        before, row = window.seals.get(broker), found.get(broker)
+        before, row = window.seals.get(broker), row_of.get(broker)
         wakes_us = (row["wakes_us"] if row else None) or sealed_us
         waiting_us = (row["waiting_us"] if row else None) or sealed_us
         sessions_us = min(sealed_us - _WAKE_SLACK_US, wakes_us)

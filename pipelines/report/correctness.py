@@ -23,6 +23,8 @@ from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
 
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
+#: Why a rule is inconclusive whose evidence is there, and has nothing in it that the rule is about.
+NOTHING_JUDGED = "nothing to judge: the logs that were read show nothing that it is about"
 _NOT_RUN = (
     "No results of correctness rules are in the lake: rules, violations and observations are empty. The verdict speaks "
     "of the replay of acks=all produces only."
@@ -139,7 +141,7 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None) -> RuleResult:
         observations=row["observations"],
         open_cases=row["open_cases"],
         left_out=row["left_out"],
-        reason=row["reason"] or (short.reason if short else None),
+        reason=row["reason"] or (short.reason if short else NOTHING_JUDGED if row["verdict"] == INCONCLUSIVE else None),
     )
 
 

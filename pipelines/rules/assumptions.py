@@ -95,10 +95,10 @@ def _missing_files(files: Iterable[File]) -> Iterator[str]:
         if match is not None:
             by_series[str(path.parent), match["series"]].append((file, match))
     gaps = []
-    for (folder, series), found in sorted(by_series.items()):
-        gaps += [f"{folder}/{series}.{number}" for number in _left_out(match["number"] for _, match in found)]
-        if found[0][0].kind in ("server", "kafka-request"):
-            gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(found, by_folder[folder])]
+    for (folder, series), matches in sorted(by_series.items()):
+        gaps += [f"{folder}/{series}.{number}" for number in _left_out(match["number"] for _, match in matches)]
+        if matches[0][0].kind in ("server", "kafka-request"):
+            gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(matches, by_folder[folder])]
     if gaps:
         yield f"rotated files are missing: {_listed(gaps)}"
 
@@ -113,21 +113,21 @@ def _left_out(numbers: Iterable[str | None]) -> list[int]:
     return sorted(set(range(1, max(there) + 1)) - there) if there else []
 
 
-def _silent_hours(found: Iterable[tuple[File, re.Match[str]]], neighbours: Iterable[File]) -> list[str]:
+def _silent_hours(matches: Iterable[tuple[File, re.Match[str]]], neighbours: Iterable[File]) -> list[str]:
     """Hours without a file of an hourly series, between two that have one, in which another log of the broker goes
     on."""
     hours = {
         file.first_us // HOUR_US: f"{match['day']}-{match['hour']}"
-        for file, match in found
+        for file, match in matches
         if match["hour"] is not None and file.first_us is not None
     }
     if not hours:
         return []
-    own = {file.path for file, _ in found}
+    series = {file.path for file, _ in matches}
     spans = [
         (file.first_us // HOUR_US, file.last_us // HOUR_US)
         for file in neighbours
-        if file.path not in own and file.first_us is not None and file.last_us is not None
+        if file.path not in series and file.first_us is not None and file.last_us is not None
     ]
     missing = [hour for hour in range(min(hours), max(hours)) if hour not in hours]
     # A log that was not rotated at all says nothing of a single hour.

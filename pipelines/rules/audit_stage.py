@@ -26,16 +26,16 @@ from schemas.table import TableSpec
 def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> None:
     """Ask all rules and write what they found."""
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
-    controllers, found = concurrently(
+    controllers, of_partitions = concurrently(
         [lambda: replay_controllers(lake, premises, stamp), lambda: find_cases(lake, premises, config, rules)]
     )
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
-    findings = findings_of([*found.cases, *of_controllers], config.severity, rules)
-    checked = found.checked | controllers.checked
-    errors = found.errors | controllers.errors
-    left_out = counted(found.left_out, config.severity)
-    results = results_of(rules, findings, checked, errors, _doubts(lake, premises, found.named), left_out)
+    findings = findings_of([*of_partitions.cases, *of_controllers], config.severity, rules)
+    checked = of_partitions.checked | controllers.checked
+    errors = of_partitions.errors | controllers.errors
+    left_out = counted(of_partitions.left_out, config.severity)
+    results = results_of(rules, findings, checked, errors, _doubts(lake, premises, of_partitions.named), left_out)
     lines = lines_of(lake, findings)
 
     def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -43,9 +43,9 @@ def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> No
 
     concurrently(
         [
-            lambda: write(VIOLATIONS, [_violation(one) for one in findings]),
+            lambda: write(VIOLATIONS, [_violation(finding) for finding in findings]),
             lambda: write(EVIDENCE, _evidence(findings, lines)),
-            lambda: write(RULE_RESULTS, [_result(one) for one in results]),
+            lambda: write(RULE_RESULTS, [_result(result) for result in results]),
         ]
     )
 
@@ -70,26 +70,26 @@ def _time(time_us: int | None) -> datetime | None:
     return datetime.fromtimestamp(time_us // 1_000_000, UTC).replace(microsecond=time_us % 1_000_000)
 
 
-def _violation(one: Found) -> tuple[Any, ...]:
-    values = {name: getattr(one, name, None) for name in VIOLATIONS.column_names}
-    values |= {"time": _time(one.time_us), "brokers": list(one.brokers)}
+def _violation(finding: Found) -> tuple[Any, ...]:
+    values = {name: getattr(finding, name, None) for name in VIOLATIONS.column_names}
+    values |= {"time": _time(finding.time_us), "brokers": list(finding.brokers)}
     return tuple(values[name] for name in VIOLATIONS.column_names)
 
 
-def _result(one: Result) -> tuple[Any, ...]:
-    return tuple(getattr(one, name) for name in RULE_RESULTS.column_names)
+def _result(result: Result) -> tuple[Any, ...]:
+    return tuple(getattr(result, name) for name in RULE_RESULTS.column_names)
 
 
 def _evidence(findings: Sequence[Found], lines: Lines) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
-    for one in findings:
+    for finding in findings:
         # A request can be evidence by its line and by what gold says of it.
-        unique = {(line.file_id, line.byte_offset): (ref, line) for ref, line in reversed(lines.of(one))}
+        unique = {(line.file_id, line.byte_offset): (ref, line) for ref, line in reversed(lines.of(finding))}
         ordered = sorted(unique.values(), key=lambda item: (item[0].time_us, item[1].file, item[1].byte_offset))
         for position, (ref, line) in enumerate(ordered):
             values = {
-                "cluster_id": one.cluster_id,
-                "finding_id": one.finding_id,
+                "cluster_id": finding.cluster_id,
+                "finding_id": finding.finding_id,
                 "position": position,
                 "time": _time(ref.time_us),
                 "broker_id": ref.broker_id,

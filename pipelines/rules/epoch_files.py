@@ -33,11 +33,11 @@ def in_one_file(entries: Iterable[Fact], starts: Iterable[Fact], first: int, las
     Args:
         starts: lines by which leaders began epochs, of all times.
     """
-    told: dict[int | None, set[int | None]] = defaultdict(set)
+    offsets: dict[int | None, set[int | None]] = defaultdict(set)
     for line in starts:
-        told[line.leader_epoch].add(line.offset)
+        offsets[line.leader_epoch].add(line.offset)
     agreeing: dict[str | None, list[int]] = defaultdict(list)
     for entry in entries:
-        if entry.leader_epoch is not None and told[entry.leader_epoch] == {entry.offset}:
+        if entry.leader_epoch is not None and offsets[entry.leader_epoch] == {entry.offset}:
             agreeing[entry.file_id].append(entry.leader_epoch)
     return any(min(numbers) <= first < last <= max(numbers) for numbers in agreeing.values())

@@ -118,26 +118,28 @@ def _identity(values: Mapping[str, Any]) -> str:
     return md5("|".join(map(str, values.values())).encode(), usedforsecurity=False).hexdigest()
 
 
-def _nested(found: list[Found]) -> list[Found]:
+def _nested(findings: list[Found]) -> list[Found]:
     by_place: dict[tuple[str, str | None, int | None], list[Found]] = defaultdict(list)
-    for one in found:
-        by_place[one.cluster_id, one.topic, one.partition].append(one)
+    for finding in findings:
+        by_place[finding.cluster_id, finding.topic, finding.partition].append(finding)
     nested = []
-    for one in found:
+    for finding in findings:
         parents = [
             other
-            for other in by_place[one.cluster_id, one.topic, one.partition]
-            if one.rule_id in IMPLIED.get(other.rule_id, ()) and other.severity == VIOLATION and _overlap(other, one)
+            for other in by_place[finding.cluster_id, finding.topic, finding.partition]
+            if finding.rule_id in IMPLIED.get(other.rule_id, ())
+            and other.severity == VIOLATION
+            and _overlap(other, finding)
         ]
-        nested.append(replace(one, implied_by=parents[0].finding_id) if parents else one)
+        nested.append(replace(finding, implied_by=parents[0].finding_id) if parents else finding)
     return nested
 
 
-def _overlap(one: Found, other: Found) -> bool:
-    if one.offset_start is None or one.offset_end is None or other.offset_start is None:
+def _overlap(finding: Found, other: Found) -> bool:
+    if finding.offset_start is None or finding.offset_end is None or other.offset_start is None:
         return other.offset_start is None
     end = other.offset_end if other.offset_end is not None else other.offset_start + 1
-    return one.offset_start < end and other.offset_start < one.offset_end
+    return finding.offset_start < end and other.offset_start < finding.offset_end
 
 
 def counted(left_out: Mapping[tuple[str, str], int], severities: Mapping[str, str]) -> dict[tuple[str, str], int]:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from pipelines.replay.versions import parse_version, rules_for
 from pipelines.rules.epoch_files import contradicting
+from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import FetchChain
 from pipelines.rules.proofs.fetch_samples import Stretches
+from pipelines.rules.proofs.isr_known import IsrKnown
+from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -23,7 +27,10 @@ from schemas.audit_facts import Fact
 ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
 #: Roles under which a broker says what it is itself.
 OWN_ROLES: Final = ROLES | {"request", "stopped"}
-NO_LEADER: Final = -1
+#: Kinds of lines of a log; all others stand in files that a broker keeps, or are computed.
+_LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION})
+#: The fields of a fact from here on say where it stands; those before, what it says.
+PLACE: Final = Fact._fields.index("file_id")
 NON_EXISTENT: Final = "NonExistentPartition"
 
 
@@ -34,81 +41,18 @@ class Tenure(NamedTuple):
         epoch: leader epoch.
         latest: the last epoch in which it can have led then, by its lines before and after; None if they do not tell.
         fact: the line that began it.
+        begun: that line is of an earlier instant. Of lines of one instant none is known to be the first.
     """
 
     epoch: int
     latest: int | None
     fact: Fact
+    begun: bool
 
     @property
     def certain(self) -> bool:
         """The broker's lines before and after the instant leave no room for another epoch of its own."""
-        return self.latest == self.epoch
-
-
-@dataclass
-class Epoch:
-    """What is known of one leader epoch.
-
-    Attributes:
-        number: leader epoch.
-        leaders: brokers that said they lead in it, with their first line.
-        named: brokers that any line names as its leader, with the first such line.
-        start: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several.
-        rewritten: an offset at or past its start, known from what was written in it, with the fact.
-        high_watermark: the highest that its leader told, with the fact.
-        first_us: the first sign of it that is left, on whatever clock.
-        topic_ids: ids of the topic that its lines name.
-    """
-
-    number: int
-    leaders: dict[int, Fact] = field(default_factory=dict)
-    named: dict[int, Fact] = field(default_factory=dict)
-    start: tuple[int, Fact] | None = None
-    rewritten: tuple[int, Fact] | None = None
-    high_watermark: tuple[int, Fact] | None = None
-    first_us: int | None = None
-    topic_ids: set[str] = field(default_factory=set)
-
-    def see(self, fact: Fact) -> None:
-        """Take a line that names this epoch."""
-        self.first_us = fact.time_us if self.first_us is None else min(self.first_us, fact.time_us)
-        if fact.leader is not None:
-            self.named.setdefault(fact.leader, fact)
-        if fact.topic_id is not None:
-            self.topic_ids.add(fact.topic_id)
-
-    def starts(self, offset: int, fact: Fact) -> None:
-        """The leader's log ended at an offset."""
-        if self.start is None or offset < self.start[0]:
-            self.start = (offset, fact)
-
-    def wrote(self, offset: int, fact: Fact) -> None:
-        """A record of this epoch, or of a later one, was written at an offset."""
-        if self.rewritten is None or offset < self.rewritten[0]:
-            self.rewritten = (offset, fact)
-
-    def committed(self, high_watermark: int, fact: Fact) -> None:
-        """The leader told its high watermark."""
-        if self.high_watermark is None or high_watermark > self.high_watermark[0]:
-            self.high_watermark = (high_watermark, fact)
-
-    @property
-    def bound(self) -> tuple[int, Fact] | None:
-        """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
-        known = [bound for bound in (self.start, self.rewritten) if bound is not None]
-        return min(known, key=lambda bound: bound[0], default=None)
-
-    def is_anothers(self, broker_id: int) -> bool:
-        """It is known who led, and it was not this broker; or that nobody did."""
-        sayers = set(self.leaders) | set(self.named)
-        return bool(sayers) and broker_id not in sayers
-
-    @property
-    def leader(self) -> int | None:
-        """Who led, if one broker is known."""
-        sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
-        return next(iter(sayers)) if len(sayers) == 1 else None
+        return self.begun and self.latest == self.epoch
 
 
 class State(NamedTuple):
@@ -126,26 +70,32 @@ class PartitionHistory:
     """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times.
 
     Attributes:
-        cluster_id, topic, partition: which one.
+        version: Kafka version by (broker, instant), None where unknown.
+        skew_max_us: clocks of two brokers are taken to differ by no more.
         facts: by kind.
     """
 
-    cluster_id: str
-    topic: str
-    partition: int
+    version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
+    skew_max_us: int = 1_000_000
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
     #: Followers' fetches as they stream by, for all rules; the one that was taken last is `chain.fact`.
     chain: FetchChain = field(default_factory=FetchChain)
     stretches: Stretches = field(default_factory=Stretches)
-    #: Of `pipelines.rules.proofs.completeness`: a broker's lines that name a partition epoch, with their times.
-    own_versions: dict[int, tuple[list[int], list[Fact]]] = field(default_factory=dict)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
     #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.
     _answered_us: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _last_fetch: Fact | None = None
+    #: By what it says, the first file of each line of the instant that was taken last.
+    _copies: dict[tuple[object, ...], str | None] = field(default_factory=dict)
+    _copies_us: int | None = None
 
     def add(self, fact: Fact) -> None:
-        """Take a fact of the history."""
+        """Take a fact of the history; of a line that stands in several files, only as often as in one of them."""
+        if fact.kind in _LINES:
+            if fact.time_us != self._copies_us:
+                self._copies_us, self._copies = fact.time_us, {}
+            if self._copies.setdefault(fact[:PLACE], fact.file_id) != fact.file_id:
+                return
         self.facts[fact.kind].append(fact)
 
     @property
@@ -162,11 +112,9 @@ class PartitionHistory:
     @cached_property
     def _topic_ids(self) -> dict[str, int]:
         """Ids of the topic that lines name, with the first sign of each."""
-        first_of: dict[str, int] = {}
-        for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]:
-            if fact.topic_id is not None:
-                first_of[fact.topic_id] = min(fact.time_us, first_of.get(fact.topic_id, fact.time_us))
-        return first_of
+        return first_signs_us(
+            (fact.topic_id, fact.time_us) for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]
+        )
 
     @cached_property
     def births_us(self) -> tuple[int, ...]:
@@ -174,10 +122,9 @@ class PartitionHistory:
 
         Seen as another topic id, or as the controller's partition coming from nothing.
         """
-        if self._topic_ids:
-            return tuple(sorted(self._topic_ids.values()))[1:]
-        born = sorted(fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
-        return tuple(sorted({*born[1:], *self._epochs_begun_again()}))
+        created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
+        later_us = births_us(self._topic_ids, created_us)[1:]
+        return later_us if self._topic_ids else tuple(sorted({*later_us, *self._epochs_begun_again()}))
 
     def _epochs_begun_again(self) -> Iterator[int]:
         """Where a broker's own role falls back to an earlier epoch: within one life of a topic it never does."""
@@ -260,10 +207,23 @@ class PartitionHistory:
             self._last_fetch = fact
             if self.chain.follow(fact):
                 self.stretches.add(self.chain)
+                if self.chain.answered:
+                    self.lives.fetched(fact, self.chain.before)
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
                 self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
+
+    @cached_property
+    def isr_known(self) -> IsrKnown:
+        """Where the ISR that a leader had is known."""
+        return IsrKnown(self)
+
+    @cached_property
+    def lives(self) -> Lives:
+        """Topic ids that brokers knew, those of fetches as they stream by."""
+        roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
+        return Lives(roles, self.births_us, self.skew_max_us)
 
     def _answers(self, fact: Fact) -> None:
         """A fetch was read only after the line of the one before it on its connection had been written."""
@@ -274,7 +234,7 @@ class PartitionHistory:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
             self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
 
-    def one_life(self, number: int, later: int, time_us: int) -> bool | None:
+    def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
         """Whether two epochs are of one life of the topic; None if these lines leave it open.
 
         Shown by the topic's id; or by states with every partition epoch (zkVersion) from one to the other: a topic
@@ -284,8 +244,8 @@ class PartitionHistory:
         if ids and later_ids:
             return ids == later_ids if len(ids | later_ids) == 1 or not ids & later_ids else None
         known = self.states.get(self.incarnation(time_us), {})
-        first = [version for version, states in known.items() if any(one.leader_epoch == number for one in states)]
-        last = [version for version, states in known.items() if any(one.leader_epoch == later for one in states)]
+        first = [version for version, states in known.items() if any(state.leader_epoch == number for state in states)]
+        last = [version for version, states in known.items() if any(state.leader_epoch == later for state in states)]
         if not first or not last or max(first) >= min(last):
             return None
         return True if all(len(known.get(v, ())) == 1 for v in range(max(first), min(last) + 1)) else None
@@ -317,7 +277,8 @@ class PartitionHistory:
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
         """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not.
 
-        It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch.
+        It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch: a
+        broker's epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
         times, facts = self._own.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
@@ -327,9 +288,9 @@ class PartitionHistory:
         if not _leads(before) or before.leader_epoch is None:
             return None
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
-        if time_us <= answered_us:
-            return Tenure(before.leader_epoch, before.leader_epoch, before)
-        return Tenure(before.leader_epoch, self._latest(before.leader_epoch, before, facts[at:], broker_id), before)
+        epoch = before.leader_epoch
+        latest = epoch if time_us <= answered_us else self._latest(epoch, before, facts[at:], broker_id)
+        return Tenure(epoch, latest, before, before.time_us < time_us)
 
     def started_us(self, broker_id: int, time_us: int) -> int:
         """When a broker's last line before an instant said that it starts to lead; -1 without one."""
@@ -344,11 +305,23 @@ class PartitionHistory:
         same_life = self.incarnation(before.time_us) == self.incarnation(following.time_us)
         if following is before or following.leader_epoch is None or not same_life:
             return None
-        # A start line is the first that a broker writes in an epoch that it leads, and never one that it follows in.
-        last = following.leader_epoch - (following.name in ("leader_start", "follower_start"))
+        last = following.leader_epoch
+        if last < epoch:
+            return None  # A request that came late: it tells nothing of what the broker was by then.
+        if following.name == "follower_start" or (following.name == "leader_start" and self.starts_once(following)):
+            last -= 1
         while last > epoch and self.epoch(last, before.time_us).is_anothers(broker_id):
             last -= 1
         return max(epoch, last)
+
+    def starts_once(self, line: Fact) -> bool:
+        """Whether a leader's line of an epoch's start is surely its first of it; KRaft before 3.3 may print it again.
+
+        Source: ``Partition.makeLeader``, which `Rules.partition_epoch_gates_state` is about.
+        """
+        version = self.version(line.broker_id, line.time_us) if line.broker_id is not None else None
+        number = parse_version(version)
+        return number is not None and (number < (3, 0, 0) or rules_for(version).partition_epoch_gates_state)
 
     # ------------------------------------------------------------------ states
 

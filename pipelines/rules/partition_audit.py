@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pipelines.replay.versions import parse_version
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import PLACE, PartitionHistory
 from pipelines.rules.rule import Case, Checker, Rule, Settings
 from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
@@ -19,8 +19,6 @@ from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
 #: Brokers of this version and later compare the leader epoch of every fetch with their own.
 EPOCHS_COMPARED: Final = (2, 5, 0)
-#: The fields from here on say where a fact stands; those before, what it says.
-_PLACE = Fact._fields.index("file_id")
 
 
 @dataclass
@@ -44,8 +42,8 @@ class RuleOutcome:
 class PartitionAudit:
     """Feeds one partition's facts to the rules; facts come in the order of their ranks."""
 
-    def __init__(self, history: PartitionHistory, settings: Settings, rules: Sequence[Rule]) -> None:
-        self.history = history
+    def __init__(self, settings: Settings, rules: Sequence[Rule]) -> None:
+        self.history = PartitionHistory(settings.version, settings.skew_max_us)
         self._settings = settings
         self._rules = rules
         self._one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
@@ -69,7 +67,7 @@ class PartitionAudit:
             self.history.add(fact)
             return
         self._begin()
-        if self._last is not None and fact[:_PLACE] == self._last[:_PLACE]:
+        if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
         self._last = fact
         fact = self._trusted(fact)
@@ -113,8 +111,8 @@ class PartitionAudit:
             return
         outcome = self._outcomes[rule_id]
         try:
-            found: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
-            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in found]
+            cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
+            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in cases]
             outcome.checked = checker.checked
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))

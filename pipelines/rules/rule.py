@@ -113,8 +113,8 @@ class Case:
     def settled(self, one_suffices: str | None = None) -> Case:
         """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
         first are kept. A violation without enough witnesses is open."""
-        kept = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
-        order = sorted(kept, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
+        refs = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
+        order = sorted(refs, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
         witnesses = self.witnesses or witnesses_of(self.evidence)
         severity, message = weighed(self.severity, self.message, witnesses, one_suffices)
         return replace(
@@ -159,6 +159,20 @@ class Checker:
     def finish(self) -> Iterable[Case]:
         """The facts of the partition are over."""
         return ()
+
+    def _severity(self, *facts: Fact, one_run: bool = False) -> Severity | None:
+        """Of a case that facts prove together if they are of one life of the topic; None if they surely are not.
+
+        Args:
+            one_run: as of `pipelines.rules.proofs.lives.Lives.one_life`.
+        """
+        shown = self._history.lives.one_life(*facts, one_run=one_run)
+        return OPEN if shown is None else VIOLATION if shown else None
+
+
+def unless_anew(severity: Severity) -> str:
+    """What a case's message says beside, where no id shows one life."""
+    return "; open, as no topic id shows that the topic was not created anew between" if severity == OPEN else ""
 
 
 @dataclass(frozen=True)

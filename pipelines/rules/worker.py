@@ -13,7 +13,6 @@ from pipelines.groups import Columns, groups
 from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
 from pipelines.rules.cases import CASE, case_row
 from pipelines.rules.facts.selection import selected
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.rule import Rule, Settings
 from pipelines.rules.worst import WorstCases
@@ -49,11 +48,10 @@ def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Call
         errors: dict[str, str] = {}
         named: set[tuple[str, int]] = set()
         for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _facts):
-            history = PartitionHistory(cluster_id, topic, partition)
-            partition_audit = PartitionAudit(history, settings_of(contexts, cluster_id, topic, skew_max_us), rules)
+            partition_audit = PartitionAudit(settings_of(contexts, cluster_id, topic, skew_max_us), rules)
             for fact in selected(facts):
                 partition_audit.add(fact)
-            named |= {(cluster_id, broker_id) for broker_id in history.brokers}
+            named |= {(cluster_id, broker_id) for broker_id in partition_audit.history.brokers}
             for outcome in partition_audit.finish():
                 checked[outcome.rule_id] += outcome.checked
                 if outcome.error is not None:
@@ -98,13 +96,13 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
 
 def is_deletable(contexts: Contexts, cluster_id: str) -> bool:
     """Whether topics of a cluster can be deleted: not if every broker of it, at every start, says that they cannot."""
-    told = [
+    values = [
         value
         for (cluster, broker_id), history in contexts.settings(DELETE_TOPIC).items()
         if cluster == cluster_id
         for _, value in history
     ]
-    return not told or any(value != "false" for value in told)
+    return not values or any(value != "false" for value in values)
 
 
 def is_compacted(contexts: Contexts, cluster_id: str, topic: str) -> bool | None:

@@ -223,11 +223,11 @@ def _parse(text: str, at: int, version: int) -> tuple[_Shape, int]:
     known: set[str] = set()
     inner: list[tuple[str, _Shape]] = []
     while at < len(text) and text[at] != "}":
-        found = _FIELD.match(text, at)
-        if found is None:
+        match = _FIELD.match(text, at)
+        if match is None:
             raise AssertionError(f"a shape that cannot be read: {text[at : at + 40]}")
-        names, tagged, first, last, onwards, has_inner = found.groups()
-        at = found.end()
+        names, tagged, first, last, onwards, has_inner = match.groups()
+        at = match.end()
         elements = None
         if has_inner:
             elements, at = _parse(text, at, version)

@@ -79,8 +79,8 @@ def _transactions(request: Json) -> list[Json]:
         return transactions
     prefix = "v3AndBelow" if "v3AndBelowTransactionalId" in request else ""
     names = ("transactionalId", "producerId", "producerEpoch", "topics")
-    own = {name: request[prefix + name[0].upper() + name[1:] if prefix else name] for name in names}
-    return [{**own, "verifyOnly": False}]
+    transaction = {name: request[prefix + name[0].upper() + name[1:] if prefix else name] for name in names}
+    return [{**transaction, "verifyOnly": False}]
 
 
 def _add_partitions_to_txn(request: Json, response: Json | None) -> Json:
@@ -108,8 +108,8 @@ def added_partitions(request: Json, response: Json) -> Iterable[Json]:
     ]
     transactions = _transactions(request)
     if "transactions" not in request:
-        own = response.get("resultsByTopicV3AndBelow") or response.get("results") or []
-        results = [(transactions[0]["transactionalId"], own)]
+        answers = response.get("resultsByTopicV3AndBelow") or response.get("results") or []
+        results = [(transactions[0]["transactionalId"], answers)]
     errors = {
         (transactional_id, topic["name"], entry["partitionIndex"]): entry.get(
             "partitionErrorCode", entry.get("errorCode")

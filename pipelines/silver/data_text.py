@@ -126,17 +126,17 @@ def read_fetch(text: str, version: int) -> Json:
         BadStruct: if the text is not exactly one body of a known version.
     """
     patterns = _fetch(version)
-    found = patterns.request.match(text)
-    if found is None or not text.startswith(_TOPICS, found.end()):
+    match = patterns.request.match(text)
+    if match is None or not text.startswith(_TOPICS, match.end()):
         raise BadStruct("not a fetch request")
-    replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, epoch = found.groups()
-    topics, at = _topics(text, found.end() + len(_TOPICS), _FETCH_KEYS, (_ASKED_TOPIC, patterns.asked), _asked)
+    replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, epoch = match.groups()
+    topics, at = _topics(text, match.end() + len(_TOPICS), _FETCH_KEYS, (_ASKED_TOPIC, patterns.asked), _asked)
     forgotten: list[Json] = []
     if patterns.forgotten is not None:
-        found = _FORGOTTEN.match(text, at)
-        if found is None:
+        match = _FORGOTTEN.match(text, at)
+        if match is None:
             raise BadStruct(f"no forgotten topics at {at}")
-        forgotten, at = _forgotten_topics(text, found.end(), patterns.forgotten)
+        forgotten, at = _forgotten_topics(text, match.end(), patterns.forgotten)
     if patterns.request_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch request at {at}")
     return {
@@ -211,12 +211,12 @@ def _forgotten_topics(text: str, at: int, topic: re.Pattern[str]) -> tuple[list[
     if text.startswith("]", at):
         return topics, at + 1
     while True:
-        found = topic.match(text, at)
-        if found is None:
+        match = topic.match(text, at)
+        if match is None:
             raise BadStruct(f"not a forgotten topic at {at}")
-        topics.append({"topic": found[1], "partitions": [int(index) for index in found[2].split(",") if index]})
-        at = found.end()
-        if found[3] == "]":
+        topics.append({"topic": match[1], "partitions": [int(index) for index in match[2].split(",") if index]})
+        at = match.end()
+        if match[3] == "]":
             return topics, at
 
 
@@ -227,11 +227,11 @@ def read_fetched(text: str, version: int) -> Json:
         BadStruct: if the text is not exactly one body of a known version.
     """
     patterns = _fetch(version)
-    found = patterns.response.match(text)
-    if found is None:
+    match = patterns.response.match(text)
+    if match is None:
         raise BadStruct("not a fetch response")
-    error_code, session_id = found.groups()
-    topics, at = _topics(text, found.end(), _FETCH_KEYS, (_ANSWERED_TOPIC, patterns.answered), _fetched)
+    error_code, session_id = match.groups()
+    topics, at = _topics(text, match.end(), _FETCH_KEYS, (_ANSWERED_TOPIC, patterns.answered), _fetched)
     if patterns.response_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch response at {at}")
     return {"errorCode": _integer(error_code), "sessionId": _integer(session_id), "responses": topics}
@@ -257,8 +257,8 @@ def _size(records: str | None, printed: str | None) -> int | None:
     """Bytes of records that do not say their size: up to 2.3 a slice of a file says its ends, none at all say so."""
     if printed == "[]":
         return 0
-    found = None if records is None else _SLICE.fullmatch(records)
-    return None if found is None else int(found[2]) - int(found[1])
+    bounds = None if records is None else _SLICE.fullmatch(records)
+    return None if bounds is None else int(bounds[2]) - int(bounds[1])
 
 
 def read_produce(text: str, version: int, response: Json | None) -> Json:
@@ -274,10 +274,10 @@ def read_produce(text: str, version: int, response: Json | None) -> Json:
     Raises:
         BadStruct: if the text is not exactly one body of a known version.
     """
-    found = _PRODUCE.match(text)
-    if found is None:
+    match = _PRODUCE.match(text)
+    if match is None:
         return _old_produce(text, version)
-    acks, timeout, sizes, number = found.groups()
+    acks, timeout, sizes, number = match.groups()
     topics: list[Json] = []
     if sizes is None:
         for topic in (response or {}).get("responses", ()):
@@ -288,12 +288,12 @@ def read_produce(text: str, version: int, response: Json | None) -> Json:
     else:
         at = 0
         while at < len(sizes):
-            found = _SIZE.match(sizes, at)
-            if found is None:
+            match = _SIZE.match(sizes, at)
+            if match is None:
                 raise BadStruct(f"not a partition's size: {sizes[at : at + 40]}")
-            data = {"index": int(found[2]), "recordsSizeInBytes": int(found[3])}
-            topics.append({"name": found[1], "partitionData": [data]})
-            at = found.end()
+            data = {"index": int(match[2]), "recordsSizeInBytes": int(match[3])}
+            topics.append({"name": match[1], "partitionData": [data]})
+            at = match.end()
         if sizes.endswith(","):
             raise BadStruct("a partition's size is missing")
     return {"acks": int(acks), "timeoutMs": int(timeout), "topicData": topics}

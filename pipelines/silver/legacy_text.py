@@ -51,14 +51,14 @@ def read_described(text: str) -> tuple[Json, Json]:
     Raises:
         BadStruct: if the class is unknown, or the text is not what that class prints.
     """
-    found = _HEADER.match(text)
-    if found is None:
+    match = _HEADER.match(text)
+    if match is None:
         raise BadStruct("not a description of a request")
-    name, version, correlation_id = found.groups()
+    name, version, correlation_id = match.groups()
     if name not in _CLASSES:
         raise BadStruct(f"unknown class {name}")
     api, follows = _CLASSES[name]
-    client_id, at = _client_id(text, found.end(), follows)
+    client_id, at = _client_id(text, match.end(), follows)
     header = {
         "requestApiKeyName": api,
         "requestApiVersion": int(version),
@@ -71,18 +71,18 @@ def read_described(text: str) -> tuple[Json, Json]:
 
 def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
     """The client id and where it ends. ControlledShutdown's is an option, or not there (0.8.2)."""
-    found = _CLIENT.match(text, at)
-    if found is None:
+    match = _CLIENT.match(text, at)
+    if match is None:
         if not text.startswith(follows, at):
             raise BadStruct("no client id")
         return None, at
-    end = text.find(follows, found.end())
+    end = text.find(follows, match.end())
     if text.find(follows, end + 1) > end >= 0:
         raise BadStruct("a client id that cannot be told from what follows")
     if end < 0 and follows != "; Topics: ":  # the topics of a metadata request are there at TRACE only
         raise BadStruct(f"no{follows}after the client id")
     end = len(text) if end < 0 else end
-    client_id = text[found.end() : end]
+    client_id = text[match.end() : end]
     if follows == "; BrokerId: ":
         option = _OPTION.fullmatch(client_id)
         if option is None:
@@ -96,47 +96,47 @@ def _items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
     items: list[tuple[str, ...]] = []
     at = 0
     while at < len(text or ""):
-        found = pattern.match(text or "", at)
-        if found is None or (found.end() == len(text or "") and found[0].endswith(",")):
+        match = pattern.match(text or "", at)
+        if match is None or (match.end() == len(text or "") and match[0].endswith(",")):
             raise BadStruct(f"not a partition: {(text or '')[at : at + 40]}")
-        items.append(found.groups())
-        at = found.end()
+        items.append(match.groups())
+        at = match.end()
     return items
 
 
 def _produce(text: str) -> Json:
-    found = _PRODUCE.fullmatch(text)
-    if found is None:
+    match = _PRODUCE.fullmatch(text)
+    if match is None:
         raise BadStruct("not a produce request")
     topics = [
         {"name": topic, "partitionData": [{"index": int(index), "recordsSizeInBytes": int(size)}]}
-        for topic, index, size in _items(_SIZE, found[3])
+        for topic, index, size in _items(_SIZE, match[3])
     ]
-    return {"acks": int(found[1]), "timeoutMs": int(found[2]), "topicData": topics}
+    return {"acks": int(match[1]), "timeoutMs": int(match[2]), "topicData": topics}
 
 
 def _fetch(text: str) -> Json:
-    found = _FETCH.fullmatch(text)
-    if found is None:
+    match = _FETCH.fullmatch(text)
+    if match is None:
         raise BadStruct("not a fetch request")
     topics = [
         {
             "topic": topic,
             "partitions": [{"partition": int(index), "fetchOffset": int(offset), "partitionMaxBytes": int(size)}],
         }
-        for topic, index, offset, size in _items(_ASKED, found[5])
+        for topic, index, offset, size in _items(_ASKED, match[5])
     ]
     return {
-        "replicaId": int(found[1]),
-        "maxWaitMs": int(found[2]),
-        "minBytes": int(found[3]),
-        "maxBytes": None if found[4] is None else int(found[4]),
+        "replicaId": int(match[1]),
+        "maxWaitMs": int(match[2]),
+        "minBytes": int(match[3]),
+        "maxBytes": None if match[4] is None else int(match[4]),
         "topics": topics,
     }
 
 
 def _offset_commit(text: str) -> Json:
-    found = _COMMIT.match(text)
-    if found is None or text.count("; GroupGenerationId: ") != 1:
+    match = _COMMIT.match(text)
+    if match is None or text.count("; GroupGenerationId: ") != 1:
         raise BadStruct("not an offset commit")
-    return {"groupId": found[1]}
+    return {"groupId": match[1]}

@@ -116,23 +116,23 @@ def read_completed(text: str) -> Json:
 
 def _header(text: str) -> tuple[Json, int, bool]:
     """The header, where the body begins, and whether the line has a response."""
-    found = _CLASS_HEADER.match(text)
-    if found is not None:
-        api, version, client_id, correlation_id = found.groups()
+    match = _CLASS_HEADER.match(text)
+    if match is not None:
+        api, version, client_id, correlation_id = match.groups()
         api = _FORMER_NAMES.get(api, api)
         if api not in _KNOWN_NAMES:
             raise UnreadableText("unknown_api", api)
         mark = ") -- {"
     else:
-        found = _STRUCT_HEADER.match(text)
-        if found is None:
+        match = _STRUCT_HEADER.match(text)
+        if match is None:
             raise UnreadableText("bad_header", text[:80])
-        number, version, correlation_id, client_id = found.groups()
+        number, version, correlation_id, client_id = match.groups()
         if int(number) >= len(API_NAMES):
             raise UnreadableText("unknown_api", number)
         api = API_NAMES[int(number)]
         mark = "} -- {"
-    begin = found.end()
+    begin = match.end()
     if text.find(mark, begin) >= 0:
         raise UnreadableText("bad_header", "a client id that cannot be told from what follows")
     header = {
@@ -159,12 +159,12 @@ def _times(text: str) -> tuple[Json, int]:
     at = text.rfind(" from connection ")
     if at < 0:
         at = text.rfind(" from client ")
-    found = _TIMES.match(text, at) if at >= 0 else None
-    if found is None:
+    match = _TIMES.match(text, at) if at >= 0 else None
+    if match is None:
         raise UnreadableText("bad_times", text[-80:])
-    peer, connection, *printed, principal, listener, _ = found.groups()
+    peer, connection, *printed, principal, listener, _ = match.groups()
     if "," in printed[0]:
-        printed = [one and one.replace(",", ".") for one in printed]
+        printed = [number and number.replace(",", ".") for number in printed]
     total, queue, local, remote = float(printed[0]), float(printed[1]), float(printed[2]), float(printed[3])
     response_queue, send = float(printed[5]), float(printed[6])
     if printed[4] is not None:

@@ -77,16 +77,16 @@ def _struct(text: str, at: int, renames: Mapping[str, str], stop: Collection[str
     if text.startswith("}", at):
         return values, at + 1
     while True:
-        found = _KEY.match(text, at)
-        if found is None:
+        match = _KEY.match(text, at)
+        if match is None:
             raise BadStruct(f"no key at {at}")
-        key = found[1]
+        key = match[1]
         if key in stop:
-            return values, found.end()
+            return values, match.end()
         name = renames.get(key) or _camel(key)
         if name in values:
             raise BadStruct(f"{key} twice")
-        value, at = _value(text, found.end(), key, renames, depth)
+        value, at = _value(text, match.end(), key, renames, depth)
         values[name] = value
         if text.startswith("}", at):
             values.pop("TaggedFields", None)
@@ -106,10 +106,10 @@ def _value(text: str, at: int, key: str, renames: Mapping[str, str], depth: int)
     buffer = _BUFFER.match(text, at)
     if buffer is not None:
         return buffer[0], buffer.end()
-    found = (_MESSAGE if key in _MESSAGES else _TEXT).match(text, at)
-    if found is None:
+    match = (_MESSAGE if key in _MESSAGES else _TEXT).match(text, at)
+    if match is None:
         raise BadStruct(f"{key} does not end")
-    return _scalar(key, found[0]), found.end()
+    return _scalar(key, match[0]), match.end()
 
 
 def _scalar(key: str, raw: str) -> Any:
@@ -134,9 +134,9 @@ def _array(text: str, at: int, renames: Mapping[str, str], depth: int) -> tuple[
         if text.startswith("{", at):
             value, at = _struct(text, at, renames, (), depth + 1)
         else:
-            found = _BUFFER.match(text, at) or _ELEMENT.match(text, at)
-            assert found is not None  # an element may be empty
-            value, at = found[0], found.end()
+            match = _BUFFER.match(text, at) or _ELEMENT.match(text, at)
+            assert match is not None  # an element may be empty
+            value, at = match[0], match.end()
             value = int(value) if _INTEGER.fullmatch(value) else value
         values.append(value)
         if text.startswith("]", at):

@@ -100,10 +100,10 @@ def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
         grammar = Grammar((*_by_logger.get(name, ()), *known.SHARED), bare=name in _BARE_LOGGERS)
         _grammars[name] = grammar
     template = known.known_logger(logger)
-    found = grammar, None if template is None else Parsed(template, KNOWN)
+    resolved = grammar, None if template is None else Parsed(template, KNOWN)
     if len(_resolved) < _MAX_LOGGERS:
-        _resolved[logger] = found
-    return found
+        _resolved[logger] = resolved
+    return resolved
 
 
 def parse_text(record: Record) -> Parsed:

@@ -129,10 +129,10 @@ def read_bodies(api: str, version: int, request: str, response: str | None) -> t
 
 
 def _code_first(response: str, throttled: bool) -> Json:
-    found = _ERROR_CODE.match(response)
-    if found is None or (found[1] is not None) != throttled:
+    match = _ERROR_CODE.match(response)
+    if match is None or (match[1] is not None) != throttled:
         raise BadStruct("no error code")
-    return {"errorCode": int(found[2])}
+    return {"errorCode": int(match[2])}
 
 
 @lru_cache(maxsize=256)

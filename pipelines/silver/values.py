@@ -80,16 +80,16 @@ def optional_i32(text: str | None) -> int | None:
 
 def partition_of(text: str) -> tuple[str, int]:
     """Topic and index of ``t-0``, ``[t,0]`` or ``<topic id>:t-0``; split at the last dash."""
-    found = _partitions.get(text)
-    if found is not None:
-        return found
+    known = _partitions.get(text)
+    if known is not None:
+        return known
     match = _NAME.fullmatch(text)
     if match is None:
         raise ValueError(f"no partition: {text[:80]}")
-    found = match[1] or match[3], i32(match[2] or match[4])
+    partition = match[1] or match[3], i32(match[2] or match[4])
     if len(_partitions) < _MAX_CACHED:
-        _partitions[text] = found
-    return found
+        _partitions[text] = partition
+    return partition
 
 
 def flag(text: str) -> bool:

@@ -127,10 +127,10 @@ class Checker:
 
     def _find(self, line: CheckLine) -> TrackedProduce:
         assert line.required_offset is not None
-        found = self._produces.get(line.required_offset)
-        if found is None:
-            found = self._track(TrackedProduce(line, line.status or PENDING, self._moved_us >= 0))
-        return found
+        produce = self._produces.get(line.required_offset)
+        if produce is None:
+            produce = self._track(TrackedProduce(line, line.status or PENDING, self._moved_us >= 0))
+        return produce
 
     def _track(self, produce: TrackedProduce) -> TrackedProduce:
         self._produces[produce.required_offset] = produce
@@ -241,8 +241,8 @@ class Checker:
 
     def _may_have_expired(self, produce: TrackedProduce) -> bool:
         """Can its time have run out before the high watermark passed it, without a line that says so?"""
-        told = self._rules.logs_expired_produces and self._tells_statuses
-        return not told and produce.passed_us - produce.created_us >= self._timeout_us
+        tells_expiries = self._rules.logs_expired_produces and self._tells_statuses
+        return not tells_expiries and produce.passed_us - produce.created_us >= self._timeout_us
 
 
 def _when_done(produce: TrackedProduce, reason: str) -> str:

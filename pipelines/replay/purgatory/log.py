@@ -38,8 +38,8 @@ class LogOffset(NamedTuple):
     def on_same_segment(self, other: LogOffset, tolerant: bool = False) -> bool:
         if tolerant and (self.segment is None or other.segment is None):
             return False
-        own, others = self._segments(other, tolerant)
-        return own == others
+        segments, others = self._segments(other, tolerant)
+        return segments == others
 
     def position_diff(self, other: LogOffset) -> int:
         if not self.on_same_segment(other):
@@ -203,7 +203,7 @@ class ReplicaLog:
 
     def _batch_of(self, offset: int) -> _Batch | None:
         at = bisect_right(self._batches, offset, key=lambda batch: batch.base) - 1
-        found = self._batches[at] if at >= 0 else None
-        if found is not None and found.last >= offset:
-            return found
+        batch = self._batches[at] if at >= 0 else None
+        if batch is not None and batch.last >= offset:
+            return batch
         return self._batches[at + 1] if at + 1 < len(self._batches) else None  # a gap: the batch behind it

@@ -185,12 +185,12 @@ def truncation_for_reply(
         return Truncation(initial_offset, complete=True)
     if reply.leader_epoch == UNDEFINED_EPOCH:
         return Truncation(min(reply.end_offset, log_end_offset), complete=True)
-    own = end_offset_for(rules, epochs, log_end_offset, reply.leader_epoch)
-    if own.end_offset == UNDEFINED_OFFSET:
+    end = end_offset_for(rules, epochs, log_end_offset, reply.leader_epoch)
+    if end.end_offset == UNDEFINED_OFFSET:
         return Truncation(min(reply.end_offset, log_end_offset), complete=True)
-    if own.leader_epoch != reply.leader_epoch:
-        return Truncation(min(own.end_offset, log_end_offset), complete=False)
-    return Truncation(min(own.end_offset, reply.end_offset, log_end_offset), complete=True)
+    if end.leader_epoch != reply.leader_epoch:
+        return Truncation(min(end.end_offset, log_end_offset), complete=False)
+    return Truncation(min(end.end_offset, reply.end_offset, log_end_offset), complete=True)
 
 
 def truncated_epochs(epochs: Epochs, offset: int) -> tuple[tuple[int, int], ...]:

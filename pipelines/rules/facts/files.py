@@ -22,19 +22,19 @@ FOLDER: Final = ("cluster_id", "broker_id", "directory", "topic", "partition", "
 TopicIds = Mapping[str, str | None]
 
 
-def topic_ids(files: Iterable[Mapping[str, Any]], told: Iterable[tuple[str, str]]) -> dict[str, str | None]:
+def topic_ids(files: Iterable[Mapping[str, Any]], values: Iterable[tuple[str, str]]) -> dict[str, str | None]:
     """The topic id that stands beside each file as it was read last, in the partition's folder.
 
     Args:
         files: rows of `bronze.data_files`: ``file_id``, ``name``, ``run_id`` and `FOLDER`.
-        told: each ``partition.metadata`` with the topic id that it holds.
+        values: each ``partition.metadata`` with the topic id that it holds.
     """
     last: dict[tuple[Any, ...], str] = {}
     rows = list(files)
     for file in rows:
         last[_place(file)] = max(last.get(_place(file), ""), file["run_id"])
     folders = {file["file_id"]: _folder(file) for file in rows if file["run_id"] == last[_place(file)]}
-    ids = {folders[file_id]: topic_id for file_id, topic_id in sorted(told) if file_id in folders}
+    ids = {folders[file_id]: topic_id for file_id, topic_id in sorted(values) if file_id in folders}
     return {file_id: ids.get(folder) if None not in folder else None for file_id, folder in folders.items()}
 
 

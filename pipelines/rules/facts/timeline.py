@@ -113,6 +113,6 @@ def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
 
 def _topic_ids(lake: Lake) -> files.TopicIds:
     where = (pc.field("kind") == PARTITION_METADATA) & (pc.field("key") == "topic_id")
-    told = lake.rows(CHECKPOINTS, "file_id", "value", where=where)
+    values = lake.rows(CHECKPOINTS, "file_id", "value", where=where)
     there = lake.rows(DATA_FILES, "file_id", "name", "run_id", *files.FOLDER).to_pylist()
-    return files.topic_ids(there, zip(*[column.to_pylist() for column in told.columns], strict=True))
+    return files.topic_ids(there, zip(*[column.to_pylist() for column in values.columns], strict=True))

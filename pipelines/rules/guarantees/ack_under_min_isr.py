@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.completeness import isr_known
 from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -39,7 +38,7 @@ class _Checker(Checker):
         required = self._settings.min_insync_replicas(fact.broker_id, handled_us)
         if required is None or required < 2:
             return
-        lines = _in_force(isr_known(self._history, fact.broker_id, read_us - LATE_LINE_US, handled_us))
+        lines = _in_force(self._history.isr_known.through(fact.broker_id, read_us - LATE_LINE_US, handled_us))
         sizes = {len(line.isr) for line in lines if line.isr is not None}
         if not sizes or max(sizes) >= required or any(line.isr is None for line in lines):
             return
@@ -65,7 +64,7 @@ class _Checker(Checker):
         required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)
         if required is None or required < 2:
             return
-        lines = _in_force(isr_known(self._history, fact.broker_id, fact.time_us, fact.time_us))
+        lines = _in_force(self._history.isr_known.through(fact.broker_id, fact.time_us, fact.time_us))
         if not lines or any(line.isr is None or len(line.isr) >= required for line in lines):
             return
         self.checked += 1

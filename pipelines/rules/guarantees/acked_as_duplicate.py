@@ -84,13 +84,13 @@ class _Checker(Checker):
         return earliest_us <= duplicate.log_append_time_us <= latest_us
 
 
-def _repeats(one: Fact, other: Fact) -> bool:
+def _repeats(answer: Fact, other: Fact) -> bool:
     """A retry is as large as its first attempt."""
-    return one.size_bytes is not None and one.size_bytes == other.size_bytes and one.client == other.client
+    return answer.size_bytes is not None and answer.size_bytes == other.size_bytes and answer.client == other.client
 
 
-def _size_differs(one: Fact, other: Fact) -> bool:
-    return None not in (one.size_bytes, other.size_bytes) and one.size_bytes != other.size_bytes
+def _size_differs(answer: Fact, other: Fact) -> bool:
+    return None not in (answer.size_bytes, other.size_bytes) and answer.size_bytes != other.size_bytes
 
 
 def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.epoch_files import in_one_file
-from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.rule import OBSERVATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -83,7 +84,7 @@ class _Checker(Checker):
     def _one_life(self, lost: _Lost) -> bool:
         """Shown as for any rule; or by a replica's file of epochs, which is enough for what is no violation."""
         first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
-        known = self._history.one_life(first, last, time_us)
+        known = self._history.are_of_one_life(first, last, time_us)
         if known is not None or self._history.births_us:
             return bool(known)
         starts = [fact for fact in self._history.facts[a.LEADERSHIP] if fact.name == "leader_start"]
@@ -118,7 +119,7 @@ def _case(lost: _Lost) -> Case:
 
 RULE = Rule(
     rule_id=RULE_ID,
-    guarantee="None: acks=1 promises that the leader has the records, not that the next one has them.",
+    guarantee="acks=1 promises that the leader has the records; it does not promise that the next leader has them.",
     source="Kafka documentation, producer configuration acks; KIP-101",
     versions="all, whose request logs have responses: 0.10.1 and later; of 0.11 to 2.x at the level that prints them",
     tier="T1",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.completeness import isr_known
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -15,12 +13,20 @@ EARLY = "ack-before-commit"
 LATE = "late-completion"
 
 
-class _Early(Checker):
+class _OfAnswers(Checker):
+    def _isr_known(self, fact: Fact) -> tuple[Fact, ...] | None:
+        """The lines that tell the ISR while the produce waited, if none can be missing between them."""
+        if fact.broker_id is None or fact.latest_us is None:
+            return None
+        return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
+
+
+class _Early(_OfAnswers):
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
             return
-        known = _isr_known(self._history, fact)
+        known = self._isr_known(fact)
         message = (
             f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
             f"as broker {fact.broker_id} led."
@@ -28,7 +34,7 @@ class _Early(Checker):
         yield _case(EARLY, VIOLATION if known else OPEN, fact, message, known or ())
 
 
-class _Late(Checker):
+class _Late(_OfAnswers):
     def observe(self, fact: Fact) -> Iterable[Case]:
         self.checked += 1
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
@@ -36,7 +42,7 @@ class _Late(Checker):
         reason, bug, api = (fact.detail or "||").split("|")
         if reason != "lost_wake_up":
             return
-        proof = _isr_known(self._history, fact)
+        proof = self._isr_known(fact)
         stands_still = proof is None or self._may_stand_still(fact, proof)
         if stands_still and self._waits_for_min_isr(fact) and self._min_isr(fact) is None:
             return  # Whether the ISR was large enough for anything to be due, no line tells.
@@ -64,13 +70,6 @@ class _Late(Checker):
         if fact.broker_id is None:
             return None
         return self._settings.min_insync_replicas(fact.broker_id, fact.latest_us or fact.time_us)
-
-
-def _isr_known(history: PartitionHistory, fact: Fact) -> tuple[Fact, ...] | None:
-    """The lines that tell the ISR while the produce waited, if none can be missing between them."""
-    if fact.broker_id is None or fact.latest_us is None:
-        return None
-    return isr_known(history, fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
 
 def _case(

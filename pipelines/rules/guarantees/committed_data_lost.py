@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
@@ -139,7 +140,7 @@ class _Checker(Checker):
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
             if key in self._matched:
                 loss.join(self._matched[key])
-            known = self._history.one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
+            known = self._history.are_of_one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
             # Before 1.0, whose lines may give neither ids nor versions, topics mostly cannot be deleted at all.
             known = known if known is not None or self._settings.deletable else True
             if known is None:

@@ -36,24 +36,28 @@ def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Cas
 
 
 def _by_broker(history: PartitionHistory) -> dict[int, list[Fact]]:
-    found: dict[int, list[Fact]] = defaultdict(list)
+    entries_of: dict[int, list[Fact]] = defaultdict(list)
     for fact in history.facts[a.EPOCH_ENTRY]:
         if fact.broker_id is not None and fact.leader_epoch is not None and fact.offset is not None:
-            found[fact.broker_id].append(fact)
-    for entries in found.values():
+            entries_of[fact.broker_id].append(fact)
+    for entries in entries_of.values():
         entries.sort(key=lambda fact: fact.leader_epoch or 0)
     # Two log directories have the partition, as one of them failed or gave it away: which file counts is not known.
-    return {broker_id: entries for broker_id, entries in found.items() if len({one.file_id for one in entries}) == 1}
+    return {
+        broker_id: entries
+        for broker_id, entries in entries_of.items()
+        if len({entry.file_id for entry in entries}) == 1
+    }
 
 
 def _case(number: int, entries: list[Fact], severity: Severity) -> Case:
     offsets = sorted(entry.offset for entry in entries if entry.offset is not None)
-    told = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
+    starts = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
     unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
     return Case(
         RULE_ID,
         severity,
-        f"Leader epoch {number} starts at different offsets in the replicas' files: {told}{unless}.",
+        f"Leader epoch {number} starts at different offsets in the replicas' files: {starts}{unless}.",
         tuple(Ref.of(entry) for entry in entries),
         leader_epoch=number,
         offset_start=offsets[0],

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -36,15 +35,10 @@ class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._skew_us = settings.skew_max_us
-        self._lives = Lives(history, settings)
         self._pending: dict[int, list[_Candidate]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
-        if fact.kind == a.FETCH:
-            chain = self._history.chain
-            if chain.fact is fact and chain.answered:
-                self._lives.fetched(fact, chain.before)
-        elif fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
+        if fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
             yield from self._lower(fact, fact.broker_id)
             yield from self._took(fact, fact.broker_id, fact.high_watermark)
 
@@ -71,7 +65,7 @@ class _Checker(Checker):
             if taken <= position:
                 self._wait(follower, _Candidate(fact, high_watermark, proof))
                 break
-            severity = self._lives.severity(fact, *proof)
+            severity = self._severity(fact, *proof)
             if severity is not None:
                 yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
             break
@@ -96,7 +90,7 @@ class _Checker(Checker):
             if not lower or not written_before(candidate.fact, fact):
                 waiting.append(candidate)
                 continue
-            severity = self._lives.severity(candidate.fact, fact, *candidate.proof)
+            severity = self._severity(candidate.fact, fact, *candidate.proof)
             if severity is not None:
                 shown = _Candidate(candidate.fact, candidate.limit, (*candidate.proof, fact))
                 yield _case(severity, shown, candidate.limit, "the leader's high watermark")
@@ -108,12 +102,12 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
     message = f"Follower {fact.broker_id} took a high watermark of {fact.high_watermark}, above {what}, {limit}"
     if severity == OPEN:
         message += "; open, as nothing shows that its log did not start there, or that the topic was not created anew"
-    leaders = [found.broker_id for found in candidate.proof if found.broker_id is not None]
+    leaders = [witness.broker_id for witness in candidate.proof if witness.broker_id is not None]
     return Case(
         RULE_ID,
         severity,
         f"{message}.",
-        tuple(Ref.of(found) for found in (fact, *candidate.proof)),
+        tuple(Ref.of(witness) for witness in (fact, *candidate.proof)),
         leader_epoch=candidate.proof[0].leader_epoch if candidate.proof else None,
         offset_start=limit,
         offset_end=fact.high_watermark,
@@ -139,7 +133,7 @@ RULE = Rule(
         "replica; without one the case is open. Missing lines only make the fetches that bound the line lie "
         "further apart."
     ),
-    kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
+    kinds=frozenset({a.HIGH_WATERMARK}),
     make=_Checker,
     shows=(
         (VIOLATION, "a follower's high watermark above its leader's, or above its own log end"),

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.isr_spans import IsrSpans
-from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.repeated import Repeated
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -23,8 +21,6 @@ RULE_ID = "hw-above-isr"
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._spans = IsrSpans(history, settings)
-        self._lives = Lives(history, settings)
         self._cases = Repeated("{} times in this epoch")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -43,8 +39,6 @@ class _Checker(Checker):
         chain = self._history.chain
         if chain.fact is not fact:
             return
-        if chain.answered:
-            self._lives.fetched(fact, chain.before)
         if chain.before is None or chain.epoch is None or not chain.accepted or fact.leader_epoch is None:
             return
         assert fact.offset is not None
@@ -83,11 +77,11 @@ class _Checker(Checker):
     ) -> None:
         if fetch.broker_id is None or fetch.replica_id is None or fetch.offset is None:
             return
-        around = self._spans.around(fetch.broker_id, epoch, fetch.replica_id, *within)
+        around = self._history.isr_known.held(fetch.broker_id, epoch, fetch.replica_id, *within)
         if around is None:
             return
         before, states = around
-        severity = self._lives.severity(*facts, before, *states)
+        severity = self._severity(*facts, before, *states)
         if severity is None:
             return
         leader, replica, position = fetch.broker_id, fetch.replica_id, fetch.offset

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.proofs.own_epochs import OwnEpochs
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
@@ -26,8 +24,6 @@ RULE_ID = "hw-regression"
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._lives = Lives(history, settings)
-        self._epochs = OwnEpochs(history, settings)
         self._highest: tuple[int, Fact] | None = None
         self._highest_of_run: tuple[int, Fact] | None = None
         self._passed: dict[tuple[int, int, int], PassedOffsets] = {}
@@ -55,11 +51,10 @@ class _Checker(Checker):
         if epoch is None or not chain.answered:
             return
         self.checked += 1
-        self._lives.fetched(fact, chain.before)
         for highest, one_run in ((self._highest_of_run, True), (self._highest, False)):
             if highest is None or highest[0] != epoch or high_watermark_of(highest[1]) <= high_watermark_of(fact):
                 continue
-            severity = self._lives.severity(highest[1], fact, one_run=one_run)
+            severity = self._severity(highest[1], fact, one_run=one_run)
             if severity is not None:
                 yield _regression(severity, highest[1], fact, epoch)
             # Said once: from here on it may only grow again.
@@ -79,15 +74,15 @@ class _Checker(Checker):
         if fact.previous > fact.high_watermark:
             yield _regression(VIOLATION, None, fact, None)
             return
-        tenure = self._epochs.surely(fact.broker_id, fact.time_us)
-        if tenure is None:
+        tenure = self._history.tenure(fact.broker_id, fact.time_us)
+        if tenure is None or not tenure.certain:
             return
         # A leader that restarts within its epoch (KRaft) begins again at the high watermark that it checkpointed.
         key = (fact.broker_id, self._history.started_us(fact.broker_id, fact.time_us), tenure.epoch)
         twice = self._passed.setdefault(key, PassedOffsets()).add(fact)
         if twice is None:
             return
-        if self._lives.severity(tenure.fact, twice, fact) is not None:
+        if self._severity(tenure.fact, twice, fact) is not None:
             yield _regression(OPEN, twice, fact, tenure.epoch)
 
     def _is_copy(self, time_us: int, step: tuple[int, int, int]) -> bool:
@@ -148,7 +143,7 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
         RULE_ID,
         severity,
         f"{message}.",
-        tuple(Ref.of(found) for found in (earlier, fact) if found is not None),
+        tuple(Ref.of(line) for line in (earlier, fact) if line is not None),
         leader_epoch=epoch,
         offset_start=min(low, high),
         offset_end=max(low, high),

@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.proofs.isr_spans import IsrSpans
-from pipelines.rules.proofs.lives import Lives, unless_anew
-from pipelines.rules.proofs.own_epochs import starts_once
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -34,7 +31,7 @@ class _Join:
     """A replica joined: the leader's line of the ISR before and of the one with it.
 
     Attributes:
-        told: the highest high watermark that an answer showed before the ISR before was committed.
+        answered: the highest high watermark that an answer showed before the ISR before was committed.
         low: the replica's lowest fetch surely after it joined, and what shows that it stayed.
         tries: fetches that were looked at.
     """
@@ -42,7 +39,7 @@ class _Join:
     replica: int
     before: Fact
     after: Fact
-    told: Fact | None = None
+    answered: Fact | None = None
     low: tuple[Fact, ...] = ()
     tries: int = 0
 
@@ -50,8 +47,6 @@ class _Join:
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._spans = IsrSpans(history, settings)
-        self._lives = Lives(history, settings)
         self._starts = _epoch_starts(history, settings)
         self._joins = _joins(history)
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
@@ -67,7 +62,6 @@ class _Checker(Checker):
         chain = self._history.chain
         if not self._joins or chain.fact is not fact or not chain.answered:
             return ()
-        self._lives.fetched(fact, chain.before)
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return ()
         self._told(fact, (fact.broker_id, fact.leader_epoch))
@@ -81,8 +75,8 @@ class _Checker(Checker):
         at = bisect_right(befores, fact.time_us) if befores else 0
         if befores and at < len(befores):
             join = self._joins[key][at]
-            if join.told is None or high_watermark_of(fact) > high_watermark_of(join.told):
-                join.told = fact
+            if join.answered is None or high_watermark_of(fact) > high_watermark_of(join.answered):
+                join.answered = fact
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
         """An upper bound of the log end offset with which the replica joined."""
@@ -100,34 +94,36 @@ class _Checker(Checker):
             join.low = (fact, before, since)
             return
         leader, epoch, replica = key
-        stayed = self._spans.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
+        stayed = self._history.isr_known.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
         if stayed is not None:
             join.low = (fact, before, *stayed)
 
     def finish(self) -> Iterable[Case]:
         for (leader, epoch), joins in sorted(self._joins.items()):
-            told: Fact | None = None
+            highest: Fact | None = None
             for join in joins:
-                if join.told is not None and (told is None or high_watermark_of(join.told) > high_watermark_of(told)):
-                    told = join.told
-                yield from self._judge(leader, epoch, join, told)
+                if join.answered is not None and (
+                    highest is None or high_watermark_of(join.answered) > high_watermark_of(highest)
+                ):
+                    highest = join.answered
+                yield from self._judge(leader, epoch, join, highest)
 
-    def _judge(self, leader: int, epoch: int, join: _Join, told: Fact | None) -> Iterator[Case]:
+    def _judge(self, leader: int, epoch: int, join: _Join, highest: Fact | None) -> Iterator[Case]:
         if not join.low or join.low[0].offset is None:
             return
         self.checked += 1
         position = join.low[0].offset
         start = self._starts.get((leader, epoch))
         limits = []
-        if told is not None:
-            limits.append((high_watermark_of(told), told, "the high watermark, already"))
+        if highest is not None:
+            limits.append((high_watermark_of(highest), highest, "the high watermark, already"))
         if start is not None and start.offset is not None:
             limits.append((start.offset, start, "the start of the leader's epoch,"))
         if not limits:
             return
         limit, fact, what = max(limits, key=lambda known: known[0])
         evidence = (fact, join.before, join.after, *join.low)
-        severity = self._lives.severity(*evidence) if position < limit else None
+        severity = self._severity(*evidence) if position < limit else None
         if severity is None:
             return
         yield Case(
@@ -167,8 +163,8 @@ def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
                 continue
             for replica in sorted(set(after.isr or ()) - set(before.isr or ())):
                 joins[leader, epoch].append(_Join(replica, before, after))
-    for found in joins.values():
-        found.sort(key=lambda join: (join.before.time_us, join.replica))
+    for of_leader in joins.values():
+        of_leader.sort(key=lambda join: (join.before.time_us, join.replica))
     return joins
 
 
@@ -181,7 +177,7 @@ def _epoch_starts(history: PartitionHistory, settings: Settings) -> dict[_Key, F
         gated = rules_for(settings.version(fact.broker_id, fact.time_us)).epoch_start_gates_expansion
         key = (fact.broker_id, fact.leader_epoch)
         lower = key not in starts or fact.offset < (starts[key].offset or 0)
-        if gated and lower and starts_once(settings, fact):
+        if gated and lower and history.starts_once(fact):
             starts[key] = fact
     return starts
 

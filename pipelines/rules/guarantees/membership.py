@@ -32,16 +32,16 @@ def _states(history: PartitionHistory) -> Iterable[Fact]:
 
 def _leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
     checked = 0
-    found: dict[_State, list[Fact]] = defaultdict(list)
+    states: dict[_State, list[Fact]] = defaultdict(list)
     for fact in _states(history):
         # An empty ISR is that of a partition whose leader comes from the eligible leader replicas (KIP-966).
         if fact.leader is None or fact.leader < 0 or not fact.isr:
             continue
         checked += 1
         if fact.leader not in fact.isr:
-            found[history.incarnation(fact.time_us), fact.leader_epoch, fact.leader, _ids(fact.isr), None].append(fact)
+            states[history.incarnation(fact.time_us), fact.leader_epoch, fact.leader, _ids(fact.isr), None].append(fact)
     cases = []
-    for (_, epoch, leader, isr, _), facts in found.items():
+    for (_, epoch, leader, isr, _), facts in states.items():
         message = f"Broker {leader} leads in epoch {epoch} while the ISR is {list(isr)}."
         severity: Severity = OPEN if any(_contradicted(history, fact) for fact in facts) else VIOLATION
         cases.append(_case(LEADER_OUTSIDE_ISR, severity, facts, message, (leader or 0, *isr)))
@@ -50,7 +50,7 @@ def _leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[C
 
 def _isrs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
     checked = 0
-    found: dict[_State, list[Fact]] = defaultdict(list)
+    states: dict[_State, list[Fact]] = defaultdict(list)
     assigned = _assigned(history)
     for fact in _states(history):
         if not fact.replicas or fact.isr is None:
@@ -59,12 +59,12 @@ def _isrs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case
         incarnation = history.incarnation(fact.time_us)
         # A replica that a reassignment removes is in the ISR until a later partition epoch takes it out.
         if set(fact.isr) - set(fact.replicas) - assigned[incarnation]:
-            found[incarnation, fact.leader_epoch, None, _ids(fact.isr), _ids(fact.replicas)].append(fact)
+            states[incarnation, fact.leader_epoch, None, _ids(fact.isr), _ids(fact.replicas)].append(fact)
     cases = []
-    for (incarnation, _, _, isr, replicas), facts in found.items():
+    for (incarnation, _, _, isr, replicas), facts in states.items():
         strangers = set(isr) - set(replicas or ()) - assigned[incarnation]
         message = f"The ISR {list(isr)} has {sorted(strangers)}, which the replicas {list(replicas or ())} have not."
-        before = [one for fact in facts if (one := _joined(history, fact, strangers)) is not None]
+        before = [earlier for fact in facts if (earlier := _joined(history, fact, strangers)) is not None]
         first = any(fact.partition_epoch == 0 for fact in facts)
         contradicted = any(_contradicted(history, fact) for fact in facts)
         severity: Severity = VIOLATION if (before or first) and not contradicted else OPEN

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.lives import unless_anew
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -47,39 +46,39 @@ class _Checker(Checker):
         shown = fact.end_offset if fact.name == a.READ_COMMITTED else fact.high_watermark
         if fact.broker_id is None or fact.offset < max(later, shown if shown is not None else later):
             return ()
-        found = self._found.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
-        found.times += 1
-        if len(found.facts) < SHOWN:
-            found.facts.append(fact)
+        reads = self._found.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
+        reads.times += 1
+        if len(reads.facts) < SHOWN:
+            reads.facts.append(fact)
         return ()
 
     def finish(self) -> Iterable[Case]:
-        for (broker_id, epoch, isolation), found in sorted(self._found.items()):
-            yield _case(broker_id, epoch, isolation, found)
+        for (broker_id, epoch, isolation), reads in sorted(self._found.items()):
+            yield _case(broker_id, epoch, isolation, reads)
 
 
-def _case(broker_id: int, epoch: int, isolation: str, found: _Found) -> Case:
-    fact = found.facts[0]
+def _case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
+    fact = reads.facts[0]
     assert fact.offset is not None
     what = "last stable offset" if isolation == a.READ_COMMITTED else "high watermark"
-    severity: Severity = VIOLATION if all(one.topic_id is not None for one in found.facts) else OPEN
+    severity: Severity = VIOLATION if all(read.topic_id is not None for read in reads.facts) else OPEN
     message = (
         f"Leader {broker_id} gave {fact.size_bytes} bytes of records from offset {fact.offset} on to client "
-        f"{fact.client}, which reads {isolation}, while its {what} in epoch {epoch} was at most {found.limit}"
+        f"{fact.client}, which reads {isolation}, while its {what} in epoch {epoch} was at most {reads.limit}"
     )
-    if found.times > 1:
-        message += f"; {found.times} such answers"
+    if reads.times > 1:
+        message += f"; {reads.times} such answers"
     return Case(
         RULE_ID,
         severity,
         f"{message}{unless_anew(severity)}.",
-        tuple(Ref.of(one) for one in found.facts),
+        tuple(Ref.of(read) for read in reads.facts),
         leader_epoch=epoch,
-        offset_start=found.limit,
-        offset_end=max(fact.offset + 1, found.limit + 1),
+        offset_start=reads.limit,
+        offset_end=max(fact.offset + 1, reads.limit + 1),
         time_us=fact.time_us,
         brokers=(broker_id,),
-        records=found.times,
+        records=reads.times,
     )
 
 

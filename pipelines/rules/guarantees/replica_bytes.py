@@ -97,12 +97,12 @@ class _Checker(Checker):
         for without, other in permutations(facts, 2):
             entries = self._epochs[without.broker_id]
             number = other.leader_epoch
-            later = [one for one in entries if number is not None and (one.leader_epoch or 0) > number]
+            later = [entry for entry in entries if number is not None and (entry.leader_epoch or 0) > number]
             version = self._settings.version(without.broker_id, a.NO_TIME_US) if without.broker_id is not None else None
-            knows = any(one.leader_epoch == number for one in entries)
+            knows = any(entry.leader_epoch == number for entry in entries)
             if later and not knows and any(bug.jira == KAFKA_6361 for bug in bugs_of(RULE_ID, version)):
-                there = [one for one in self._epochs[other.broker_id] if one.leader_epoch == number]
-                return (*(there or [other])[:1], min(later, key=lambda one: one.leader_epoch or 0))
+                there = [entry for entry in self._epochs[other.broker_id] if entry.leader_epoch == number]
+                return (*(there or [other])[:1], min(later, key=lambda entry: entry.leader_epoch or 0))
         return ()
 
 
@@ -117,7 +117,7 @@ def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
         VIOLATION,
         f"The batch at offset {fact.offset} of broker {fact.broker_id} does not have the checksum that it was stored "
         "with.",
-        tuple(Ref.of(one) for one in (fact, *whole)),
+        tuple(Ref.of(batch) for batch in (fact, *whole)),
         leader_epoch=fact.leader_epoch,
         offset_start=fact.offset,
         offset_end=fact.end_offset,
@@ -128,7 +128,7 @@ def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
 
 def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bool | None) -> Case:
     facts = run[0]
-    told = "; ".join(
+    held = "; ".join(
         f"broker {fact.broker_id}: to {fact.end_offset}, epoch {fact.leader_epoch}, CRC {fact.checksum:08x}"
         for fact in facts
     )
@@ -143,7 +143,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
     return Case(
         RULE_ID,
         VIOLATION if compacted is False else OPEN,
-        f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {told}"
+        f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {held}"
         f"{more}{unless}.{why}",
         tuple(Ref.of(fact) for fact in (*facts, *unknown, *run[-1])),
         leader_epoch=max((fact.leader_epoch or 0) for fact in facts),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_epochs import OwnEpochs, epoch_of
 from pipelines.rules.proofs.repeated import Repeated
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
@@ -23,15 +22,13 @@ RULE_ID = "stale-epoch-accepted"
 class _Checker(Checker):
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._lives = Lives(history, settings)
-        self._epochs = OwnEpochs(history, settings)
+        self._epochs = OwnEpochs(history)
         self._cases = Repeated("{} such fetches")
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
         if chain.fact is not fact or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
             return ()
-        self._lives.fetched(fact, chain.before)
         self.checked += 1
         if chain.before is not None:
             entered = self._epochs.highest_before(fact.broker_id, chain.before.time_us)
@@ -50,7 +47,7 @@ class _Checker(Checker):
     def _judge(self, fact: Fact, line: Fact, between: tuple[Fact, ...], *, one_run: bool) -> None:
         assert fact.broker_id is not None
         assert fact.leader_epoch is not None
-        severity = self._lives.severity(fact, line, one_run=one_run)
+        severity = self._severity(fact, line, one_run=one_run)
         if severity is None:
             return
         leader, named, entered = fact.broker_id, fact.leader_epoch, epoch_of(line)
@@ -63,7 +60,7 @@ class _Checker(Checker):
                 severity,
                 f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, "
                 f"{where} it had entered epoch {entered} by its own line; {error}_LEADER_EPOCH was due",
-                tuple(Ref.of(one) for one in (line, *between, fact)),
+                tuple(Ref.of(shown) for shown in (line, *between, fact)),
                 leader_epoch=entered,
                 offset_start=fact.offset,
                 time_us=fact.time_us,

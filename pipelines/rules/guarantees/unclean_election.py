@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
 from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings, of_history
 

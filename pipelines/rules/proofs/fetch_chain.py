@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from schemas.audit_facts import Fact
 
 
-def written_before(one: Fact, other: Fact) -> bool:
+def written_before(line: Fact, other: Fact) -> bool:
     """A line was written before another one of the same broker: by its place in a file, else by the broker's clock."""
-    if one.broker_id != other.broker_id:
+    if line.broker_id != other.broker_id:
         return False
-    same_file = one.file_id is not None and one.file_id == other.file_id
-    if same_file and one.byte_offset is not None and other.byte_offset is not None:
-        return one.byte_offset < other.byte_offset
-    return one.time_us < other.time_us
+    same_file = line.file_id is not None and line.file_id == other.file_id
+    if same_file and line.byte_offset is not None and other.byte_offset is not None:
+        return line.byte_offset < other.byte_offset
+    return line.time_us < other.time_us
 
 
 def high_watermark_of(fact: Fact) -> int:
@@ -92,6 +92,6 @@ def _continues(last: Fact, fact: Fact) -> bool:
     return fact.correlation_id > last.correlation_id and written_before(last, fact)
 
 
-def _copy(one: Fact, other: Fact) -> bool:
+def _copy(fetch: Fact, other: Fact) -> bool:
     """The same line in two files, or twice in one."""
-    return (one.broker_id, one.connection, one.time_us) == (other.broker_id, other.connection, other.time_us)
+    return (fetch.broker_id, fetch.connection, fetch.time_us) == (other.broker_id, other.connection, other.time_us)

@@ -9,22 +9,50 @@ case that needs more stays open.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
-from pipelines.rules.history import ROLES, PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Settings, Severity
-from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 
-class Lives:
-    """Topic ids that each broker knew, and from when to when; those of fetches are added as they stream by."""
+def first_signs_us(named: Iterable[tuple[str | None, int]]) -> dict[str, int]:
+    """When each id of a topic shows first.
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self._history = history
-        self._skew_us = settings.skew_max_us
+    Args:
+        named: ids that lines name, or None, with their times.
+    """
+    first_us: dict[str, int] = {}
+    for topic_id, time_us in named:
+        if topic_id is not None:
+            first_us[topic_id] = min(time_us, first_us.get(topic_id, time_us))
+    return first_us
+
+
+def births_us(signs_us: Mapping[str, int], created_us: Iterable[int]) -> tuple[int, ...]:
+    """When each life of a topic that is known begins, ascending.
+
+    Args:
+        signs_us: `first_signs_us`.
+        created_us: when a ZooKeeper controller's partition came from nothing (``NonExistentPartition``); it counts
+            where no line names an id.
+    """
+    return tuple(sorted(signs_us.values())) or tuple(sorted(set(created_us)))
+
+
+class Lives:
+    """Topic ids that each broker knew, and from when to when; those of fetches are added as they stream by.
+
+    Args:
+        roles: lines of what brokers themselves did.
+        births_us: when the topic was created anew, as far as lines tell.
+        skew_max_us: clocks of two brokers are taken to differ by no more.
+    """
+
+    def __init__(self, roles: Iterable[Fact], births_us: tuple[int, ...], skew_max_us: int) -> None:
+        self._births_us = births_us
+        self._skew_us = skew_max_us
         self._known: dict[int, dict[str, list[int]]] = defaultdict(dict)
-        for fact in history.facts[a.LEADERSHIP]:
-            if fact.name in ROLES and fact.broker_id is not None and fact.topic_id is not None:
+        for fact in roles:
+            if fact.broker_id is not None and fact.topic_id is not None:
                 self._knew(fact.broker_id, fact.topic_id, fact.time_us, fact.time_us)
 
     def fetched(self, fact: Fact, before: Fact | None) -> None:
@@ -47,23 +75,18 @@ class Lives:
                 return topic_id
         return None
 
-    def severity(self, *facts: Fact, one_run: bool = False) -> Severity | None:
-        """Of a case that these facts prove together if they are of one life; None if they surely are not.
+    def one_life(self, *facts: Fact, one_run: bool = False) -> bool | None:
+        """Whether facts are of one life; None if that is not shown, and no new creation is known between them.
 
         Args:
             one_run: a run of fetches without a gap spans them.
         """
         ids = {self.topic_id(fact) for fact in facts}
         if one_run or (len(ids) == 1 and None not in ids):
-            return VIOLATION
+            return True
         if len(ids - {None}) > 1:
-            return None
+            return False
         # A new creation that is known, on whatever clock, may lie between.
         first_us = min(fact.time_us for fact in facts) - self._skew_us
         last_us = max(fact.time_us for fact in facts) + self._skew_us
-        return None if any(first_us <= born_us <= last_us for born_us in self._history.births_us) else OPEN
-
-
-def unless_anew(severity: Severity) -> str:
-    """What a case's message says beside, where no id shows one life."""
-    return "; open, as no topic id shows that the topic was not created anew between" if severity == OPEN else ""
+        return False if any(first_us <= born_us <= last_us for born_us in self._births_us) else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.rules.history import Epoch, PartitionHistory
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
+from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, elected_in_sync, unclean_election
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
@@ -82,7 +83,7 @@ def _truncation(
     history: PartitionHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int
 ) -> Fact | None:
     """The leader's last truncation, in an earlier epoch than its own, that cut into the range; the replayed one."""
-    found = [
+    truncations = [
         fact
         for fact in history.facts[a.TRUNCATION]
         if fact.name == "replayed"
@@ -92,4 +93,4 @@ def _truncation(
         and fact.offset >= offset_start
         and (fact.leader_epoch is None or fact.leader_epoch < lost_by.number)
     ]
-    return max(found, key=lambda fact: (fact.leader_epoch or 0, fact.time_us), default=None)
+    return max(truncations, key=lambda fact: (fact.leader_epoch or 0, fact.time_us), default=None)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pipelines.rules.proofs.lives import unless_anew
-from pipelines.rules.rule import Case
+from pipelines.rules.rule import Case, unless_anew
 
 
 class Repeated:

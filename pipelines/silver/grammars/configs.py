@@ -37,14 +37,14 @@ def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
-    found = list(_PAIR.finditer(text))
-    if text and (not found or found[0].start()):
+    matches = list(_PAIR.finditer(text))
+    if text and (not matches or matches[0].start()):
         raise ValueError(f"no values: {text[:80]}")
-    keys = [match[1] for match in found]
+    keys = [match[1] for match in matches]
     if len(set(keys)) != len(keys):
         raise ValueError(f"a key twice: {text[:80]}")
-    stops = [*(match.start() for match in found[1:]), len(text)]
-    for match, stop in zip(found, stops, strict=False):
+    stops = [*(match.start() for match in matches[1:]), len(text)]
+    for match, stop in zip(matches, stops, strict=False):
         value = text[match.end() : stop]
         if _VALUE.fullmatch(value) is None:
             raise ValueError(f"no value of {match[1]}: {value[:80]}")
@@ -64,8 +64,8 @@ def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact,
     """``KafkaConfig values:``, then a line ``key = value`` for each key; a value may go on in further lines."""
     values: list[tuple[str, str | None]] = []
     for line in record.message.split("\n")[1:]:
-        key, found, value = line.strip().partition(" =")
-        if line[:1] in "\t " and found and " " not in key:
+        key, equals, value = line.strip().partition(" =")
+        if line[:1] in "\t " and equals and " " not in key:
             values.append((key, value.strip()))
         elif values and line.strip():
             last, so_far = values[-1]

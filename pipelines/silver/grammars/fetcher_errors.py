@@ -34,8 +34,8 @@ def _partition_error(match: re.Match[str], context: Context, record: Record) -> 
 
 def _cause(record: Record) -> str | None:
     """The first continuation line: exception and message."""
-    _, found, rest = record.message.partition("\n")
-    return rest.partition("\n")[0].strip() or None if found else None
+    _, newline, rest = record.message.partition("\n")
+    return rest.partition("\n")[0].strip() or None if newline else None
 
 
 def _response_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:

@@ -21,7 +21,7 @@ from pipelines.bronze.bundles import MEMBERS_MAX, entries, is_bundle
 from pipelines.bronze.contents import HowRead, Unread, batches, from_json, profiles, to_json
 from pipelines.bronze.identity import Hints
 from pipelines.bronze.profile import Profile
-from pipelines.bronze.rows import FileChangedError, Reading
+from pipelines.bronze.rows import FileChangedError, FileSpan
 
 HOW = HowRead("UTC", 1 << 20, ("*",), ("*-gc.log*",))
 SERVER = b"".join(
@@ -78,7 +78,7 @@ def problems(path: Path, content: bytes) -> dict[str, str | None]:
 def stored(items: list[Profile | Unread]) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {}
     readings = [
-        Reading(i.path, i.content_id, i.content_bytes, 0, 1, i.layout, i.kind, "c", 1, i.bundle)
+        FileSpan(i.path, i.content_id, i.content_bytes, 0, 1, i.layout, i.kind, "c", 1, i.bundle)
         for i in items
         if isinstance(i, Profile)
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.ingest import balance
 from pipelines.bronze.profile import EXPECTED_LINES, Profile, profile
-from pipelines.bronze.rows import FileChangedError, Reading, rows
+from pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from schemas.bronze import LOG_LINES
 
 CLUSTER = "W-CQybfSRP-OafW0EWRB0Q"
@@ -31,7 +31,7 @@ def made(path: Path, content: bytes) -> Profile:
 
 
 def read(found: Profile) -> list[dict]:
-    reading = Reading(
+    reading = FileSpan(
         found.path,
         found.content_id,
         found.content_bytes,

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import VIOLATION, Case, Settings
@@ -43,10 +42,10 @@ class Partition:
         """Violations in these facts of it."""
         asked = Settings(
             min_insync_replicas=lambda broker_id, time_us: 2,
-            version=self.versions.get,
+            version=lambda broker_id, time_us: self.versions.get(broker_id),
             unclean_allowed=lambda broker_id: None,
         )
-        audit = PartitionAudit(PartitionHistory(self.cluster_id, self.topic, self.partition), asked, RULES)
+        audit = PartitionAudit(asked, RULES)
         for fact in facts:
             audit.add(fact)
         outcomes = list(audit.finish())

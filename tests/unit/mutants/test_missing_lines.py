@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pipelines.replay.context import Contexts
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import VIOLATION
@@ -161,7 +160,7 @@ def violations(history: History, *, damaged: bool) -> list[str]:
         broker_configs={("c", broker, MIN_ISR): ((0, "1"),) for broker in (1, 2, 3)},
         topic_configs={("c", broker, "t", MIN_ISR): told for broker in (1, 2, 3)} if told else {},
     )
-    audit = PartitionAudit(PartitionHistory("c", "t", 0), settings_of(contexts, "c", "t", SECOND), RULES)
+    audit = PartitionAudit(settings_of(contexts, "c", "t", SECOND), RULES)
     lines = [fact for fact in history.lines if not (damaged and history.lost(fact))]
     for fact in sorted(lines, key=lambda fact: (RANK[fact.kind], fact.time_us)):
         audit.add(fact)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.replay import checks_stage
 from pipelines.replay.checks_stage import LogRow, log_order
 from pipelines.replay.purgatory import check_lines as c
+from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from pipelines.replay.versions import Rules
 
 
 def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:
@@ -57,3 +60,27 @@ def test_values_come_along():
 def test_rows_in_another_order_are_refused(rows: list[LogRow]):
     with pytest.raises(ValueError, match="out of order"):
         list(log_order(rows))
+
+
+def test_a_broker_is_held_to_the_version_that_it_ran_then(monkeypatch: pytest.MonkeyPatch):
+    seen: list[tuple[str, object]] = []
+
+    class Witness:
+        """A checker that tells its version and what it is given."""
+
+        def __init__(self, rules: Rules, broker_id: int) -> None:
+            self.version = ".".join(map(str, rules.version))
+
+        def observe(self, line: CheckLine) -> list[CheckedProduce]:
+            seen.append((self.version, line.order))
+            return []
+
+        def finish(self) -> list[CheckedProduce]:
+            seen.append((self.version, "end"))
+            return []
+
+    monkeypatch.setattr(checks_stage, "Checker", Witness)
+    lines = [CheckLine(c.CHECK, time_us, order) for order, time_us in enumerate((10, 49, 50, 90))]
+    assert list(checks_stage.checked(1, ((0, "3.9.1"), (50, "4.0.0"), (60, "4.1.0")), lines)) == []
+    upgrades = [("3.9.1", 0), ("3.9.1", 1), ("3.9.1", "end"), ("4.0.0", 2), ("4.0.0", "end"), ("4.1.0", 3)]
+    assert seen == [*upgrades, ("4.1.0", "end")]

@@ -202,6 +202,12 @@ def test_a_timer_runs_after_those_that_were_due_before():
     assert (told["first"]["class_reason"], told["second"]["class_reason"]) == ("leader_stalled", None)
 
 
+def test_timers_of_files_that_no_broker_is_known_of_are_of_one_as_their_operations_are():
+    unsettled = [expired("first", 0, 4) | {"broker_id": -1}, expired("second", 0.1, 4.002) | {"broker_id": -1}]
+    by_id = settled(unsettled, fetches=[asked(None, 0, 4), asked(None, 0.1, 4.002)])
+    assert {name: row["class"] for name, row in by_id.items()} == {"first": "late", "second": "explained"}
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_what_held_a_timer_up_is_any_that_was_due_a_tick_before(seed: int):
     random = Random(seed)

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.config import load_config
 from pipelines.report.assemble import assemble
-from pipelines.report.correctness import Correctness, correctness, place_of
+from pipelines.report.correctness import NOTHING_JUDGED, Correctness, correctness, place_of
 from pipelines.report.model import Broker, RunInfo, Tier
 from pipelines.report.tiers import rule_not_checkable
 from pipelines.report.verdict import decide
@@ -171,6 +171,13 @@ def test_open_cases_and_reasons_leave_it_inconclusive() -> None:
     # A reason is for people: what is decided does not depend on its words.
     worded = [result(verdict="inconclusive", reason="clocks differ", doubts=["their clocks differ"])]
     assert verdict_of(judge(results=worded))[1] == ("their clocks differ",)
+
+
+def test_a_rule_that_had_nothing_to_judge_says_so() -> None:
+    nothing = [result(verdict="inconclusive")]
+    assert judge(results=nothing).rules[0].reason == NOTHING_JUDGED
+    assert "needs evidence T2" in (judge(results=nothing, tier="T2").rules[0].reason or "")
+    assert judge(results=[result()]).rules[0].reason is None
 
 
 def test_an_open_case_outside_the_window_leaves_nothing_open() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
 from pipelines.rules.rule import Case, Rule, Settings
 from schemas import audit_facts as a
@@ -67,12 +66,12 @@ def settings(**fields: Any) -> Settings:
 
 
 def min_isr(value: int) -> Settings:
-    return Settings(min_insync_replicas=lambda broker_id, time_us: value)
+    return settings(min_insync_replicas=lambda broker_id, time_us: value)
 
 
 def outcome(rule: Rule, facts: list[Fact], told: Settings | None = None) -> RuleOutcome:
     """What one rule makes of the facts of one partition, given in any order."""
-    audit = PartitionAudit(PartitionHistory("c", "t", 0), told or settings(), [rule])
+    audit = PartitionAudit(told or settings(), [rule])
     by_offset = (a.OPERATION, a.ANSWER, a.BATCH)
 
     def order(one: Fact) -> tuple[Any, ...]:

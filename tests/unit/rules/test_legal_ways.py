@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 import pytest
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.legal import ways as w
 from pipelines.rules.legal.silence import SILENT
 from pipelines.rules.partition_audit import PartitionAudit
@@ -300,7 +299,7 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
 
 
 def _found(facts: list[Fact], told: Settings) -> Counter[tuple[str, str]]:
-    audit = PartitionAudit(PartitionHistory("c", "t", 0), told, RULES)
+    audit = PartitionAudit(told, RULES)
     for one in sorted(facts, key=_order):
         audit.add(one)
     found: Counter[tuple[str, str]] = Counter()

@@ -18,7 +18,6 @@ from pipelines.rules.guarantees import (
     read_above_isolation,
     stale_epoch_accepted,
 )
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings
 from schemas import audit_facts as a
@@ -40,7 +39,7 @@ Pick = Callable[[Fact], bool]
 def cases_of(facts: list[Fact], version: str = "3.9.1", until_us: int = 0, before: str = "") -> list[Case]:
     """Cases; until an instant the brokers ran another version before they were upgraded."""
     told = Settings(version=lambda _, time_us: before if time_us < until_us else version)
-    audit = PartitionAudit(PartitionHistory("c", "t", 0), told, RULES)
+    audit = PartitionAudit(told, RULES)
     for fact in in_order(facts):
         audit.add(fact)
     outcomes = list(audit.finish())

@@ -173,7 +173,8 @@ def _new(broker_id: int, time_us: int) -> str:
 def test_late_and_early_acknowledgements() -> None:
     told = {"detail": "lost_wake_up|KAFKA-13091|PRODUCE", "previous": 5000, "latest_us": 14 * SECOND, "isr": (1,)}
     late = acked(20, 1, 7, name="late", **told)
-    known = [_isr(1, 4, (1, 2)), _isr(15, 5, (1,)), _isr(30, 6, (1, 2))]
+    committed = fact(a.ISR_CHANGE, 30, 1, name="committed", partition_epoch=6, isr=(1, 2))
+    known = [_isr(1, 4, (1, 2)), _isr(15, 5, (1,)), committed]
     old = Settings(version=lambda *_: "2.8.2")
     (case,) = cases(acks.LATE_RULE, [*known, late], old)
     assert (case.severity, case.known_bug) == (VIOLATION, "KAFKA-13091")
@@ -380,7 +381,7 @@ def test_a_million_answers_take_no_memory() -> None:
 
 
 def _history(facts: list[Fact]) -> PartitionHistory:
-    history = PartitionHistory("c", "t", 0)
+    history = PartitionHistory()
     for one in facts:
         history.add(one)
     history.close()

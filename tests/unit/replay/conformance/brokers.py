@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.replay.purgatory.delayed_fetch import FetchParams
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.log import ReplicaLog
-from pipelines.replay.purgatory.partition import LeaderState, Partition
-from pipelines.replay.purgatory.reads import FetchPartition
-from pipelines.replay.purgatory.replica_manager import Batch, Fetched, ReplicaManager
 from pipelines.replay.versions import Rules
+from tests.unit.replay.model.delayed_fetch import FetchParams
+from tests.unit.replay.model.partition import LeaderState, Partition
+from tests.unit.replay.model.reads import FetchPartition
+from tests.unit.replay.model.replica_manager import Batch, Fetched, ReplicaManager
 
 LEADER, FOLLOWER, OTHER = 1, 2, 3
 KEY = "p"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from pipelines.replay.purgatory.operation import DelayedOperation
-from pipelines.replay.purgatory.purgatory import DelayedOperationPurgatory
 from pipelines.replay.versions import Rules, rules_for
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.purgatory import DelayedOperationPurgatory
 
 TABLE = Table()
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from pipelines.replay.purgatory.delayed_fetch import DelayedFetch, Quota
 from pipelines.replay.purgatory.delayed_produce import DelayedProduce
 from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.partition import AlterResult, Became, LeaderState, Partition
-from pipelines.replay.purgatory.purgatory import DelayedOperationPurgatory
 from pipelines.replay.purgatory.replica import Proposal
 from pipelines.replay.versions import Rules
+from tests.unit.replay.model.delayed_fetch import DelayedFetch, Quota
+from tests.unit.replay.model.partition import AlterResult, Became, LeaderState, Partition
+from tests.unit.replay.model.purgatory import DelayedOperationPurgatory
 
 
 class Broker:

@@ -1,6 +1,6 @@
 """One partition on one broker: leadership, ISR, high watermark. Exact, at instants the caller names.
 
-Methods say what they changed; `pipelines.replay.purgatory.replica_manager` checks the purgatories for it.
+Methods say what they changed; `tests.unit.replay.model.replica_manager` checks the purgatories for it.
 
 Source: ``kafka.cluster.Partition``; the rules that differ between versions are in `pipelines.replay.versions`.
 """
@@ -163,15 +163,15 @@ class Partition(PartitionState):
         """Members of the ISR that have not been caught up for too long (``getOutOfSyncReplicas``)."""
         if not self.is_leader or self.isr.in_flight:
             return frozenset()
-        found = set()
+        lagging = set()
         for broker_id in self.isr.committed - {self.broker_id}:
             replica = self.replicas.get(broker_id)
             at_end = replica is not None and replica.end.offset == self.log.end_offset
             if at_end and self.rules.shrink_spares_replicas_at_the_end:
                 continue
             if replica is None or not replica.is_caught_up(now_ms, self.lag_max_ms):
-                found.add(broker_id)
-        return frozenset(found)
+                lagging.add(broker_id)
+        return frozenset(lagging)
 
     def maybe_shrink(self, now_ms: int) -> bool:
         """The look every half of replica.lag.time.max.ms (``maybeShrinkIsr``); True if the high watermark moved."""

@@ -13,8 +13,8 @@ from pipelines.replay.purgatory.errors import Error, KafkaError
 from pipelines.replay.purgatory.log import UNKNOWN, LogOffset
 from pipelines.replay.purgatory.operation import DelayedOperation
 from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.reads import FetchPartition, Isolation, diverging, snapshot
 from pipelines.replay.versions import Rules
+from tests.unit.replay.model.reads import FetchPartition, Isolation, diverging, snapshot
 
 
 class FetchParams(NamedTuple):

@@ -129,5 +129,5 @@ def read(
     parting = diverging(partition, fetch, partition.log.start_offset)
     if parting is not None:
         return ReadInfo(LogOffset(fetch.offset), 0, high_watermark, log_end_offset, parting)
-    found = partition.log.read(fetch.offset, min(fetch.bytes_max, bytes_max), ends.of(isolation), min_one_message)
-    return ReadInfo(found.at, found.size, high_watermark, log_end_offset, first_incomplete=found.first_incomplete)
+    records = partition.log.read(fetch.offset, min(fetch.bytes_max, bytes_max), ends.of(isolation), min_one_message)
+    return ReadInfo(records.at, records.size, high_watermark, log_end_offset, first_incomplete=records.first_incomplete)

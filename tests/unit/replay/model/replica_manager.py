@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
-from pipelines.replay.purgatory.broker import Broker
-from pipelines.replay.purgatory.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
 from pipelines.replay.purgatory.delayed_produce import DelayedProduce, ProduceStatus
 from pipelines.replay.purgatory.errors import Error, KafkaError
 from pipelines.replay.purgatory.log import UNKNOWN
 from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.reads import FetchPartition, ReadInfo, read
 from pipelines.replay.purgatory.truncation import EpochEnd
+from tests.unit.replay.model.broker import Broker
+from tests.unit.replay.model.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
+from tests.unit.replay.model.reads import FetchPartition, ReadInfo, read
 
 
 class Batch(NamedTuple):
@@ -74,13 +74,13 @@ class ReplicaManager(Broker):
         if params.from_follower:
             wakes_follower = self._sends_newer_high_watermark(params, results)
             results = {fetch.key: self._record(params, fetch, results[fetch.key]) for fetch in fetches}
-        found = [info for _, info in results.values() if info is not None]
+        reads = [info for _, info in results.values() if info is not None]
         if (
             params.max_wait_ms <= 0
             or not fetches
-            or sum(info.size for info in found) >= params.min_bytes
+            or sum(info.size for info in reads) >= params.min_bytes
             or any(error is not Error.NONE for error, _ in results.values())
-            or any(info.diverging is not None for info in found)
+            or any(info.diverging is not None for info in reads)
             or wakes_follower
             or (params.referred and self.rules.preferred_replica_answers_at_once)
         ):

@@ -1,0 +1,75 @@
+"""What all lines together say of one leader epoch: who led, where it began, what it wrote and committed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from schemas.audit_facts import Fact
+
+NO_LEADER: Final = -1
+
+
+@dataclass
+class Epoch:
+    """What is known of one leader epoch.
+
+    Attributes:
+        number: leader epoch.
+        leaders: brokers that said they lead in it, with their first line.
+        named: brokers that any line names as its leader, with the first such line.
+        start: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several.
+        rewritten: an offset at or past its start, known from what was written in it, with the fact.
+        high_watermark: the highest that its leader told, with the fact.
+        first_us: the first sign of it that is left, on whatever clock.
+        topic_ids: ids of the topic that its lines name.
+    """
+
+    number: int
+    leaders: dict[int, Fact] = field(default_factory=dict)
+    named: dict[int, Fact] = field(default_factory=dict)
+    start: tuple[int, Fact] | None = None
+    rewritten: tuple[int, Fact] | None = None
+    high_watermark: tuple[int, Fact] | None = None
+    first_us: int | None = None
+    topic_ids: set[str] = field(default_factory=set)
+
+    def see(self, fact: Fact) -> None:
+        """Take a line that names this epoch."""
+        self.first_us = fact.time_us if self.first_us is None else min(self.first_us, fact.time_us)
+        if fact.leader is not None:
+            self.named.setdefault(fact.leader, fact)
+        if fact.topic_id is not None:
+            self.topic_ids.add(fact.topic_id)
+
+    def starts(self, offset: int, fact: Fact) -> None:
+        """The leader's log ended at an offset."""
+        if self.start is None or offset < self.start[0]:
+            self.start = (offset, fact)
+
+    def wrote(self, offset: int, fact: Fact) -> None:
+        """A record of this epoch, or of a later one, was written at an offset."""
+        if self.rewritten is None or offset < self.rewritten[0]:
+            self.rewritten = (offset, fact)
+
+    def committed(self, high_watermark: int, fact: Fact) -> None:
+        """The leader told its high watermark."""
+        if self.high_watermark is None or high_watermark > self.high_watermark[0]:
+            self.high_watermark = (high_watermark, fact)
+
+    @property
+    def bound(self) -> tuple[int, Fact] | None:
+        """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
+        known = [bound for bound in (self.start, self.rewritten) if bound is not None]
+        return min(known, key=lambda bound: bound[0], default=None)
+
+    def is_anothers(self, broker_id: int) -> bool:
+        """It is known who led, and it was not this broker; or that nobody did."""
+        sayers = set(self.leaders) | set(self.named)
+        return bool(sayers) and broker_id not in sayers
+
+    @property
+    def leader(self) -> int | None:
+        """Who led, if one broker is known."""
+        sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
+        return next(iter(sayers)) if len(sayers) == 1 else None

@@ -1,0 +1,162 @@
+"""The ISR as a leader surely had it through a stretch of its clock: no change of it can be missing from the lines.
+
+Each commit of an ISR takes the next partition epoch (zkVersion), and so does what the controller changes. So where the
+leader's own lines show one before a stretch and one after it, and every one from the first to the second is known, no
+change is missing between. A line of the very instant at which the stretch begins or ends may have come before or after
+it, so it bounds nothing: a change and its line are made under another lock than a request and its line.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pipelines.replay.versions import rules_for
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+if TYPE_CHECKING:
+    from pipelines.rules.history import PartitionHistory
+
+#: Partition epochs that a replica's stay goes over at most.
+STEPS_MAX: Final = 10_000
+#: Lines before a stretch that are looked at: one of them may be of what a controller said too late.
+BEFORE_MAX: Final = 8
+#: A leader's own view: each follows what it saw before.
+_VIEWS: Final = frozenset({"leader_start", "leader_update", "committed"})
+#: What a broker was told: it can be older than what the broker knows by then, so it bounds a stretch from below only.
+_TOLD: Final = frozenset({"request", "metadata", "follower_start"})
+
+
+class Line(NamedTuple):
+    """A broker's line that names a partition epoch.
+
+    Attributes:
+        last: its broker had no later partition epoch before.
+    """
+
+    time_us: int
+    partition_epoch: int
+    last: bool
+    fact: Fact
+
+
+class IsrKnown:
+    """Lines of all brokers about one partition."""
+
+    def __init__(self, history: PartitionHistory) -> None:
+        self._history = history
+        #: By incarnation and broker.
+        self._of_broker: dict[tuple[int, int], list[Line]] = defaultdict(list)
+        #: Those of its leaderships by incarnation, broker and leader epoch.
+        self._of_epoch: dict[tuple[int, int, int], list[Line]] = defaultdict(list)
+        for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
+            if fact.broker_id is None or fact.partition_epoch is None or fact.name not in _VIEWS | _TOLD:
+                continue
+            place = (history.incarnation(fact.time_us), fact.broker_id)
+            self._of_broker[place].append(Line(fact.time_us, fact.partition_epoch, self._is_last(fact), fact))
+        for (incarnation, broker_id), lines in self._of_broker.items():
+            lines.sort(key=lambda line: line[:3])
+            entered = -1
+            for at, line in enumerate(lines):
+                epoch = self._led_in(line.fact)
+                if epoch is None:
+                    continue
+                if line.fact.name == "leader_start" and epoch <= entered:
+                    # A leader that was started anew within its epoch.
+                    lines[at] = line._replace(last=False)
+                entered = max(entered, epoch)
+                self._of_epoch[incarnation, broker_id, epoch].append(lines[at])
+
+    def _is_last(self, fact: Fact) -> bool:
+        """Before 3.3 a leader takes older state, too, and may say again that it starts (KAFKA-13790)."""
+        if fact.name == "leader_update" and fact.broker_id is not None:
+            version = self._history.version(fact.broker_id, fact.time_us)
+            return version is not None and rules_for(version).partition_epoch_gates_state
+        return fact.name == "committed" or (fact.name == "leader_start" and self._history.starts_once(fact))
+
+    def _led_in(self, fact: Fact) -> int | None:
+        if fact.kind == a.ISR_CHANGE and fact.broker_id is not None:
+            tenure = self._history.tenure(fact.broker_id, fact.time_us)
+            return tenure.epoch if tenure is not None else None
+        elected = fact.name == "request" and fact.leader == fact.broker_id
+        return fact.leader_epoch if elected or fact.name in _VIEWS else None
+
+    def through(self, broker_id: int, since_us: int, until_us: int) -> tuple[Fact, ...] | None:
+        """A leader's lines that cover a stretch, from the last one before it to the first one after it.
+
+        None if one may be missing between them.
+        """
+        lines = self._of_broker.get((self._history.incarnation(since_us), broker_id), [])
+        before, after = _around(lines, since_us, until_us)
+        if before is None or after is None:
+            return None
+        views = (line for line in lines[before + 1 : after + 1] if line.fact.name in _VIEWS)
+        covering = [lines[before], *views]
+        versions = sorted({line.partition_epoch for line in covering})
+        if versions != list(range(versions[0], versions[-1] + 1)):
+            return None
+        return tuple(line.fact for line in covering)
+
+    def held(
+        self, leader: int, epoch: int, replica: int, since_us: int, until_us: int
+    ) -> tuple[Fact, tuple[Fact, ...]] | None:
+        """A replica was in the leader's committed ISR from an instant to another.
+
+        Gives the leader's line before, and the lines of the states from then on until after; None if it is not certain.
+        """
+        incarnation = self._history.incarnation(since_us)
+        lines = self._of_epoch.get((incarnation, leader, epoch), [])
+        before, after = _around(lines, since_us, until_us)
+        if before is None:
+            return None
+        last = lines[after].partition_epoch if after is not None else None
+        states = self._states_with(replica, incarnation, (leader, epoch), lines[before].partition_epoch, last)
+        return (lines[before].fact, tuple(states)) if states else None
+
+    def stayed(
+        self, leader: int, epoch: int, replica: int, joined: Fact, within: tuple[int, int]
+    ) -> tuple[Fact, ...] | None:
+        """The replica stayed in the ISR from the leader's line by which it joined until after an interval."""
+        held = self.held(leader, epoch, replica, *within)
+        if held is None or joined.partition_epoch is None or held[0].partition_epoch is None:
+            return None
+        first, last = joined.partition_epoch, held[0].partition_epoch
+        if last <= first:
+            return held[1] if last == first else None
+        incarnation = self._history.incarnation(joined.time_us)
+        states = self._states_with(replica, incarnation, (leader, epoch), first, last)
+        return (*states, *held[1]) if states else None
+
+    def _states_with(
+        self, replica: int, incarnation: int, leadership: tuple[int, int], first: int, last: int | None
+    ) -> list[Fact]:
+        """States from one partition epoch to another, or to the end of the leader epoch, all with the replica.
+
+        Empty if one of them is not known, or is without it.
+        """
+        by_epoch = self._history.states.get(incarnation, {})
+        facts: list[Fact] = []
+        for partition_epoch in range(first, first + STEPS_MAX):
+            states = by_epoch.get(partition_epoch, [])
+            if len(states) != 1:
+                return []
+            state = states[0]
+            if state.leader_epoch > leadership[1]:
+                # The leader's epoch ended with the state before: this one is of the next.
+                return [*facts, state.fact] if facts else []
+            if (state.leader, state.leader_epoch) != leadership or replica not in state.isr:
+                return []
+            facts.append(state.fact)
+            if partition_epoch == last:
+                return facts
+        return []
+
+
+def _around(lines: list[Line], since_us: int, until_us: int) -> tuple[int | None, int | None]:
+    """Places of the line with the highest partition epoch before a stretch, and of the first one that is last after."""
+    at = bisect_left(lines, since_us, key=lambda line: line.time_us)
+    before = max(range(max(at - BEFORE_MAX, 0), at), key=lambda n: (lines[n].partition_epoch, n), default=None)
+    after = next((n for n in range(at, len(lines)) if lines[n].last and lines[n].time_us > until_us), None)
+    return before, after
