@@ -159,11 +159,12 @@ def report(**given: Any) -> ExitCode:
     show_default=True,
     help="The least verdict that does not end with 0.",
 )
-def gate(fail_on: str, **given: Any) -> ExitCode:
-    """Judge the last audit: its verdict as exit code, a line per violation. Writes nothing."""
+@click.option("--only-new", is_flag=True, help="Violations that the run before had already do not fail.")
+def gate(fail_on: str, only_new: bool, **given: Any) -> ExitCode:
+    """Judge the last audit: its verdict as exit code, a line per violation, and which are new. Writes nothing."""
     from jobs import steps
 
-    return steps.gate(_run(**given), fail_on)
+    return steps.gate(_run(**given), fail_on, only_new)
 
 
 @highwater.command()

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.report.correctness import place_of
-from pipelines.report.model import INCONCLUSIVE, VIOLATED, Finding, Report
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Report
 from pipelines.report.plain import plain
+from pipelines.report.small_tables import FINDINGS_MAX
 
 _OUTDATED = (
     "the last audit was of other files, or had another configuration, than there are now: run `highwater parse` and "
@@ -25,26 +26,52 @@ def outdated(report: Report) -> Report:
     return report.model_copy(update={"verdict": verdict, "inconclusive": (_OUTDATED, *report.inconclusive)})
 
 
-def gate_code(report: Report, fail_on: str) -> ExitCode:
-    """The verdict as an exit code; an inconclusive one passes if only what is violated is to fail."""
-    if report.verdict == INCONCLUSIVE and fail_on == VIOLATED:
+def gate_code(report: Report, fail_on: str, only_new: bool = False) -> ExitCode:
+    """The verdict as an exit code; an inconclusive one passes if only what is violated is to fail.
+
+    Args:
+        only_new: violations that the run before had already do not fail.
+    """
+    verdict = report.verdict
+    if only_new and _is_known(report):
+        verdict = INCONCLUSIVE if report.inconclusive else CLEAN
+    if verdict == INCONCLUSIVE and fail_on == VIOLATED:
         return ExitCode.CLEAN
-    return OF_VERDICT[report.verdict]
+    return OF_VERDICT[verdict]
 
 
-def gate_lines(report: Report, fail_on: str) -> Iterator[str]:
+def _is_known(report: Report) -> bool:
+    """Whether it is violated by nothing but what the run before had already: all is listed, and none of it new."""
+    cut = len(report.violations) >= FINDINGS_MAX or any(rule.left_out and rule.cases for rule in report.rules)
+    return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
+
+
+def gate_lines(report: Report, fail_on: str, only_new: bool = False) -> Iterator[str]:
     """The verdict, a line per violation, and what keeps the rest from being clean."""
     since, until = report.window.since or "the first line", report.window.until or "the last"
     yield f"gate: {report.verdict}, from {since} until {until}"
+    yield f"new since the run before: {_new(report)}"
     for finding in report.violations:
-        yield f"{VIOLATED}: {_told(finding)}"
+        yield f"{VIOLATED}: {'new: ' if finding.is_new else ''}{_told(finding)}"
     if report.verdict == VIOLATED and not report.violations:
         # Of rules there are no results, or more cases than findings: the count is all that there is to show.
         yield f"{VIOLATED}: {_unlisted(report)}"
     for reason in report.inconclusive:
         yield f"{INCONCLUSIVE}: {plain(reason)}"
+    if only_new and _is_known(report):
+        yield "the run before had every violation already, so they do not fail (--only-new)"
     if report.verdict == INCONCLUSIVE and fail_on == VIOLATED:
         yield f"ends with 0, since only what is violated fails (--fail-on {VIOLATED})"
+
+
+def _new(report: Report) -> str:
+    """How many findings of each kind the run before did not have."""
+    if report.provenance.run_before is None:
+        return "cannot be told, as this lake has none"
+    kinds = (("violation", report.violations), ("open case", report.open_cases), ("observation", report.observations))
+    new = [(sum(finding.is_new is True for finding in findings), kind) for kind, findings in kinds]
+    told = ", ".join(f"{number} {kind}{'' if number == 1 else 's'}" for number, kind in new if number)
+    return told or "nothing"
 
 
 def _told(finding: Finding) -> str:

@@ -112,8 +112,8 @@ def report(run: Run) -> ExitCode:
     return OF_VERDICT[made.verdict]
 
 
-def gate(run: Run, fail_on: str) -> ExitCode:
-    """The verdict over the gold tables of the last audit; writes nothing.
+def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
+    """The verdict over the gold tables of the last audit, and what is new since the one before; writes nothing.
 
     Raises:
         InputError: the lake holds no audit.
@@ -126,9 +126,9 @@ def gate(run: Run, fail_on: str) -> ExitCode:
             judged = _collect(run, lake, audited, ())
             if not gold.is_current(lake, _run_id(run, lake)):
                 judged = outdated(judged)
-    for line in gate_lines(judged, fail_on):
+    for line in gate_lines(judged, fail_on, only_new):
         run.console.result(line)
-    return gate_code(judged, fail_on)
+    return gate_code(judged, fail_on, only_new)
 
 
 def _look(run: Run, logs: Sequence[Path]) -> Sequence[str]:

@@ -118,26 +118,26 @@ def commits_of(log: Path) -> dict[int, Path]:
     return {int(match[1]): entry for entry in log.iterdir() if (match := _COMMIT.fullmatch(entry.name))}
 
 
-def read_log(path: Path) -> TableLog:
-    """Rebuild a table's latest version.
+def read_log(path: Path, version: int | None = None) -> TableLog:
+    """Rebuild a table as it is, or as it was at a version.
 
     Raises:
         InputError: there is no table, or its log is not whole, or is of a kind that this module does not know.
     """
     log = path / "_delta_log"
-    commits = commits_of(log)
+    commits = {number: path for number, path in commits_of(log).items() if version is None or number <= version}
     if not commits:
         raise InputError(path, "is no Delta table", "name a table of the lake")
-    start, parts = _checkpoint(log)
-    versions = [version for version in sorted(commits) if version > start]
+    start, parts = _checkpoint(log, max(commits))
+    versions = [number for number in sorted(commits) if number > start]
     if versions != list(range(start + 1, max(commits) + 1)):
         raise InputError(log, "has commits missing", "restore them, or make the table anew")
 
     state = _State()
     for part in parts:
         state.take(_checkpoint_actions(part))
-    for version in versions:
-        state.take(actions_of(commits[version]))
+    for number in versions:
+        state.take(actions_of(commits[number]))
     if state.metadata is None:
         raise InputError(log, "does not say what columns the table has", "restore it, or make the table anew")
     written, stamp = _last_written(commits)
@@ -203,13 +203,15 @@ def actions_of(commit: Path) -> Iterator[dict[str, Any]]:
             yield orjson.loads(line)
 
 
-def _checkpoint(log: Path) -> tuple[int, list[Path]]:
-    """Version and files of the latest checkpoint that is whole; -1 if there is none."""
+def _checkpoint(log: Path, version: int) -> tuple[int, list[Path]]:
+    """Version and files of the latest checkpoint up to a version that is whole; -1 if there is none."""
     found: dict[tuple[int, int], list[Path]] = {}
     for entry in log.iterdir():
         if match := _CHECKPOINT.fullmatch(entry.name):
             found.setdefault((int(match[1]), int(match[2] or 1)), []).append(entry)
-    whole = {version: sorted(parts) for (version, count), parts in found.items() if len(parts) == count}
+    whole = {
+        number: sorted(parts) for (number, count), parts in found.items() if len(parts) == count and number <= version
+    }
     latest = max(whole, default=-1)
     return latest, whole.get(latest, [])
 

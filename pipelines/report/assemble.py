@@ -94,6 +94,7 @@ def assemble(
                 for row in sorted(rows.files, key=lambda row: (row["path"], row["sha256"]))
             ),
             delta_versions=dict(sorted(rows.delta_versions.items())),
+            run_before=rows.before.run_id if rows.before else None,
         ),
         notes=(*found.notes, *_NOTES, *_further_notes(rows, config)),
         problems=tuple(f"{file}: {problem}" for file, problem in problems),

@@ -18,6 +18,7 @@ from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
 from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
 from pipelines.report.model import Report, RunInfo
+from pipelines.report.recurrence import RunBefore, run_before
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
 from pipelines.threads import concurrently
@@ -32,6 +33,8 @@ _OF_FILES = (
     *("first_time", "last_time"),
 )
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
+#: What tells a run from the one before.
+_JUDGED = (VIOLATIONS, RULE_RESULTS)
 #: ``p99_ms_without`` is worked out for so many brokers, the most blamed first: each costs a quantile of its own.
 BLAMED_MAX = 50
 #: Intervals of the timeline; beyond it the configured interval is doubled until they fit.
@@ -126,7 +129,20 @@ def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
         "findings": findings,
         "evidence": rows(EVIDENCE, *EVIDENCE.column_names, where=of_findings),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
+        "before": _before(lake),
     }
+
+
+def _before(lake: Lake) -> RunBefore | None:
+    """The audit before the last one; None where there is none, or its files have been removed since."""
+    last = lake.stamp(VIOLATIONS)
+    versions = [{stamp: version for version, stamp in reversed([*lake.stamps(spec)])} for spec in _JUDGED]
+    earlier = next((stamp for _, stamp in lake.stamps(VIOLATIONS) if stamp != last), None)
+    if earlier is None or any(earlier not in those for those in versions):
+        return None
+    tables = [lake.rows_at(spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
+    rows = [small.plain_rows(table) for table in tables if table is not None]
+    return run_before(earlier, *rows) if len(rows) == len(_JUDGED) else None
 
 
 def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Rows]:

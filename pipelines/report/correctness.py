@@ -17,6 +17,7 @@ from pipelines.report.model import (
     NotCheckable,
     RuleResult,
 )
+from pipelines.report.recurrence import RunBefore, fingerprint
 from pipelines.report.tiers import rule_not_checkable
 from pipelines.report.values import iso_utc
 from pipelines.rules.registry import BY_ID
@@ -95,7 +96,7 @@ def correctness(
     found = _findings(rows, order)
     violated = any(row["severity"] == VIOLATION for row in rows.findings)
     return Correctness(
-        rules=tuple(_result(row, gaps.get(row["rule_id"])) for row in results),
+        rules=tuple(_result(row, gaps.get(row["rule_id"]), rows.before) for row in results),
         violations=found[VIOLATION],
         observations=found[OBSERVATION],
         open_cases=found[OPEN],
@@ -130,7 +131,7 @@ def _is_violated(row: Mapping[str, Any]) -> bool:
     return bool(row["verdict"] == VIOLATED or row["cases"] > 0)
 
 
-def _result(row: Mapping[str, Any], gap: NotCheckable | None) -> RuleResult:
+def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
     """What became of a rule; one whose evidence is not there proves nothing by having found nothing."""
     short = gap if gap and not _is_violated(row) else None
     return RuleResult(
@@ -142,6 +143,7 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None) -> RuleResult:
         open_cases=row["open_cases"],
         left_out=row["left_out"],
         reason=row["reason"] or (short.reason if short else NOTHING_JUDGED if row["verdict"] == INCONCLUSIVE else None),
+        is_new=None if before is None else before.verdicts.get(row["rule_id"]) != row["verdict"],
     )
 
 
@@ -179,18 +181,25 @@ def _findings(rows: Collected, order: _Order) -> dict[str, tuple[Finding, ...]]:
             own[row["severity"]].append(row)
 
     def finding(row: Mapping[str, Any]) -> Finding:
+        mark = fingerprint(row, row["time_us"])
         return Finding(
             **{name: row[name] for name in _COPIED},
             time=None if row["time_us"] is None else iso_utc(row["time_us"]),
             brokers=tuple(row["brokers"]),
             evidence=tuple(
-                Evidence(**{name: line[name] for name in Evidence.model_fields})
-                for line in sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
+                _evidence(line) for line in sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
             ),
             implied=tuple(finding(other) for other in following[row["finding_id"]]),
+            fingerprint=mark,
+            is_new=None if rows.before is None else mark not in rows.before.fingerprints,
         )
 
     return {severity: tuple(finding(row) for row in found) for severity, found in own.items()}
+
+
+def _evidence(line: Mapping[str, Any]) -> Evidence:
+    time = None if line["time"] is None else iso_utc(line["time"])
+    return Evidence(**{name: line[name] for name in Evidence.model_fields} | {"time": time})
 
 
 _COPIED = (

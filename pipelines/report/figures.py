@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.report.recurrence import RunBefore
 from pipelines.report.tiers import Node
 
 Rows = list[dict[str, Any]]
@@ -69,6 +70,7 @@ class Collected:
         findings: rows of gold.violations, at most so many of a severity; ``of_severity`` says how many there are.
         evidence: their lines.
         rule_results: a row per rule; empty where no rule was run.
+        before: what the run before came to; None: there is none.
     """
 
     groups: Rows
@@ -88,6 +90,7 @@ class Collected:
     findings: Rows = field(default_factory=list)
     evidence: Rows = field(default_factory=list)
     rule_results: Rows = field(default_factory=list)
+    before: RunBefore | None = None
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

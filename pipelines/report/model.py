@@ -116,6 +116,7 @@ class RuleResult(Part):
         open_cases: *(extra)* cases that these logs do not decide.
         left_out: *(extra)* of all these, those that are only counted: the first 1,000 are shown.
         reason: *(extra)* why it is inconclusive.
+        is_new: *(extra)* the run before came to another verdict; null: there is no run before.
     """
 
     rule_id: Text
@@ -126,15 +127,24 @@ class RuleResult(Part):
     open_cases: Count = 0
     left_out: Count = 0
     reason: Text | None = None
+    is_new: bool | None = None
 
 
 class Evidence(Part):
-    """One raw log line."""
+    """One raw log line.
+
+    Attributes:
+        line_no: from 1; 0 in a file that has no lines.
+        byte_offset: of its first byte in the decompressed file.
+        time, broker_id: *(extra)* when it was written, and by whom, where that is known.
+    """
 
     file: Text
     line_no: int
     byte_offset: int
     text: Text
+    time: Instant | None = None
+    broker_id: int | None = None
 
 
 class Finding(Part):
@@ -147,6 +157,8 @@ class Finding(Part):
         cause: *(extra)* short name of the cause, where the rule tells several apart.
         records: *(extra)* requests or records that it is about, where they are counted.
         implied: *(extra)* findings that follow from this one; they stand nowhere else.
+        fingerprint: *(extra)* the same in every run that has this finding, however its end or message change.
+        is_new: *(extra)* the run before did not have it; null: there is no run before.
     """
 
     rule_id: Text
@@ -164,6 +176,8 @@ class Finding(Part):
     cause: Text | None = None
     records: Count | None = None
     implied: tuple[Finding, ...] = ()
+    fingerprint: Text = ""
+    is_new: bool | None = None
 
 
 class InputFile(Part):
@@ -174,7 +188,12 @@ class InputFile(Part):
 
 
 class Provenance(Part):
-    """What this report follows from; ``run_id`` *(extra)* is the hash of it all."""
+    """What this report follows from.
+
+    Attributes:
+        run_id: *(extra)* the hash of it all.
+        run_before: *(extra)* the audit that ``is_new`` compares with; null: there is none.
+    """
 
     run_id: Text
     code_version: Text
@@ -182,6 +201,7 @@ class Provenance(Part):
     rules_fingerprint: Text
     inputs: tuple[InputFile, ...]
     delta_versions: dict[Text, int]
+    run_before: Text | None = None
 
 
 class Window(Part):

@@ -1,10 +1,13 @@
 """The gate's lines and exit code are those of the report's verdict."""
 
+from typing import Any
+
 import pytest
 
 from jobs.exit_codes import ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
-from pipelines.report.model import Window
+from pipelines.report.model import Finding, Report, Window
+from pipelines.report.small_tables import FINDINGS_MAX
 from tests.unit.report import sample
 
 
@@ -36,10 +39,48 @@ def test_a_line_per_violation_says_rule_place_offsets_and_time() -> None:
     )
     assert list(gate_lines(report, "violated")) == [
         f"gate: violated, from {sample.TIME} until the last",
+        "new since the run before: cannot be told, as this lake has none",
         f"violated: committed-data-lost  orders-3, offsets 12 to 14, leader epoch 5  {sample.TIME}, implies 1 more",
         "violated: committed-data-lost  leader epoch 5  at no known time",
         "inconclusive: a reason",
     ]
+
+
+def with_run_before(*violations: Finding, **changes: Any) -> Report:
+    before = sample.report().provenance.model_copy(update={"run_before": "0" * 32})
+    return sample.report(verdict="violated", violations=violations, provenance=before, **changes)
+
+
+KNOWN, NEW = sample.finding(is_new=False), sample.finding("hw-regression", is_new=True)
+
+
+def test_what_the_run_before_did_not_have_is_named() -> None:
+    lines = list(gate_lines(with_run_before(KNOWN, NEW, observations=(NEW, NEW)), "violated"))
+    assert lines[1] == "new since the run before: 1 violation, 2 observations"
+    assert [line.split("  ")[0] for line in lines[2:]] == [
+        "violated: committed-data-lost",
+        "violated: new: hw-regression",
+    ]
+    assert "new since the run before: nothing" in list(gate_lines(with_run_before(KNOWN), "violated"))
+
+
+@pytest.mark.parametrize(
+    ("report", "fail_on", "code"),
+    [
+        (with_run_before(KNOWN), "violated", ExitCode.CLEAN),
+        (with_run_before(KNOWN, NEW), "violated", ExitCode.VIOLATED),
+        (with_run_before(sample.finding(is_new=None)), "violated", ExitCode.VIOLATED),
+        (with_run_before(), "violated", ExitCode.VIOLATED),
+        (with_run_before(*[KNOWN] * FINDINGS_MAX), "violated", ExitCode.VIOLATED),
+        (with_run_before(KNOWN, rules=(sample.rule(cases=1001, left_out=1),)), "violated", ExitCode.VIOLATED),
+        (with_run_before(KNOWN, inconclusive=("a reason",)), "violated", ExitCode.CLEAN),
+        (with_run_before(KNOWN, inconclusive=("a reason",)), "inconclusive", ExitCode.INCONCLUSIVE),
+        (sample.report(verdict="clean"), "inconclusive", ExitCode.CLEAN),
+    ],
+)
+def test_only_what_is_certainly_known_passes_with_only_new(report: Report, fail_on: str, code: ExitCode) -> None:
+    assert gate_code(report, fail_on, only_new=True) == code
+    assert gate_code(report, fail_on) == (ExitCode.CLEAN if report.verdict == "clean" else ExitCode.VIOLATED)
 
 
 def test_what_is_violated_without_a_finding_is_told_too() -> None:
@@ -54,7 +95,7 @@ def test_text_of_logs_stays_on_its_line() -> None:
     report = sample.report(verdict="violated", violations=(sample.finding(topic="a\nviolated: b\x1b[2J"),))
     lines = list(gate_lines(report, "violated"))
     assert [line for line in lines if "\n" in line or "\x1b" in line] == []
-    assert len(lines) == 2
+    assert len(lines) == 3
 
 
 @pytest.mark.parametrize(("verdict", "then"), [("clean", "inconclusive"), ("violated", "violated")])

@@ -100,10 +100,12 @@ def test_findings_are_in_order_of_rule_place_and_offset() -> None:
 
 
 def test_a_finding_has_its_lines_in_order() -> None:
-    made = judge(found(1, known_bug="KAFKA-1", cause="c", records=2), evidence=[proof("v1", 10), proof("v1", 9)])
+    lines = [proof("v1", 10) | {"time": None}, proof("v1", 9) | {"time": 1_763_647_200_009_000}]
+    made = judge(found(1, known_bug="KAFKA-1", cause="c", records=2), evidence=lines)
     one = made.violations[0]
     assert [line.text for line in one.evidence] == ["line 9", "line 10"]
     assert (one.evidence[0].file, one.evidence[0].line_no, one.evidence[0].byte_offset) == ("1/server.log", 10, 900)
+    assert [line.time for line in one.evidence] == ["2025-11-20T14:00:00.009Z", None]
     assert (one.known_bug, one.cause, one.records, one.time) == ("KAFKA-1", "c", 2, "2026-11-20T14:00:00.001Z")
 
 

@@ -55,7 +55,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
     assert keys(document["coverage"]["top_unparsed"][0]) == ["template", "logger", "count"]
     assert (document["rules"], document["violations"], document["observations"]) == ([], [], [])
     assert keys(document["provenance"]) == [
-        *("run_id", "code_version", "config_hash", "rules_fingerprint", "inputs", "delta_versions"),
+        *("run_id", "code_version", "config_hash", "rules_fingerprint", "inputs", "delta_versions", "run_before"),
     ]
     assert keys(document["provenance"]["inputs"][0]) == ["file", "sha256"]
 
@@ -64,16 +64,16 @@ def test_json_of_rules_and_findings() -> None:
     document = orjson.loads(render_json(sample.audited()))
     assert keys(document["rules"][0]) == [
         *("rule_id", "verdict", "checked", "cases", "observations", "open_cases"),
-        *("left_out", "reason"),
+        *("left_out", "reason", "is_new"),
     ]
     shape_of_a_finding = [
         *("rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time", "brokers", "message"),
-        *("evidence", "finding_id", "known_bug", "cause", "records", "implied"),
+        *("evidence", "finding_id", "known_bug", "cause", "records", "implied", "fingerprint", "is_new"),
     ]
     violation = document["violations"][0]
     findings = (violation, violation["implied"][0], document["observations"][0], document["open_cases"][0])
     assert all(keys(finding) == shape_of_a_finding for finding in findings)
-    assert keys(violation["evidence"][0]) == ["file", "line_no", "byte_offset", "text"]
+    assert keys(violation["evidence"][0]) == ["file", "line_no", "byte_offset", "text", "time", "broker_id"]
 
 
 def test_json_of_operations_latency_blame_and_timeline() -> None:

@@ -1,0 +1,47 @@
+"""Which findings the run before had already. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RunBefore:
+    """What the audit before the last one came to, in the same lake.
+
+    Attributes:
+        run_id: of that audit.
+        fingerprints: of its findings.
+        verdicts: of its rules, by rule id.
+    """
+
+    run_id: str
+    fingerprints: frozenset[str]
+    verdicts: Mapping[str, str]
+
+
+def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
+    """The same for a finding in every run that has it: 32 hex digits of rule, severity, place, and where it begins.
+
+    What later logs add to a finding is no part of it: its end, its brokers, its message, how many records. The time
+    counts only where no offset says where it begins.
+
+    Args:
+        row: of ``gold.violations``.
+        time_us: its time.
+    """
+    begins = time_us if row["offset_start"] is None else row["offset_start"]
+    place = (row["cluster_id"], row["topic"], row["partition"], row["leader_epoch"])
+    return sha256(repr((row["rule_id"], row["severity"], *place, begins)).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def run_before(run_id: str, findings: Iterable[Mapping[str, Any]], results: Iterable[Mapping[str, Any]]) -> RunBefore:
+    """What an audit came to, of its rows of ``gold.violations`` (times in microseconds) and ``gold.rule_results``."""
+    return RunBefore(
+        run_id,
+        frozenset(fingerprint(row, row["time"]) for row in findings),
+        {row["rule_id"]: row["verdict"] for row in results},
+    )
