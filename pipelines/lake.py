@@ -149,15 +149,6 @@ class Lake:
         rows = self.read(spec).toArrow()
         return (rows if where is None else rows.filter(where)).select(columns).cast(columns_schema(spec, columns))
 
-    def rows_at(self, spec: TableSpec, version: int) -> pa.Table | None:
-        """All rows of a small table as they were at a Delta version; None where its files are no longer there."""
-        try:
-            log = read_log(self.path(spec), version)
-            files = [self.path(spec) / file.path for file in log.files]
-            return read_files(spec, files, spec.column_names) if log.is_plain else None
-        except (InputError, FileNotFoundError):
-            return None
-
     def _parquet(self, spec: TableSpec, files: Iterable[Path]) -> DataFrame:
         # Spark takes paths for patterns.
         paths = [_PATTERN.sub(r"\\\g<0>", str(path)) for path in files]

@@ -13,17 +13,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.config import Config
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from pipelines.parquet import columns_schema
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
 from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
+from pipelines.report.lake_reads import is_searchable, rows_at
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.recurrence import RunBefore, run_before
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
 from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
-from schemas.bronze import LOG_FILES
+from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
@@ -32,6 +34,7 @@ _OF_FILES = (
     *("path", "sha256", "cluster_id", "broker_id", "kafka_version", "mode", "line_count", "problem"),
     *("first_time", "last_time"),
 )
+_OF_RECORDS = ("file_id", "byte_offset")
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
 #: What tells a run from the one before.
 _JUDGED = (VIOLATIONS, RULE_RESULTS)
@@ -119,6 +122,8 @@ def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
     findings = small.findings(rows(VIOLATIONS, *VIOLATIONS.column_names), bounds)
     of_findings = pc.field("finding_id").isin(pa.array([row["finding_id"] for row in findings], pa.string()))
+    evidence = rows(EVIDENCE, *EVIDENCE.column_names, where=of_findings)
+    small.add_lengths(evidence, _records(lake, {row["file_id"] for row in evidence if row["file_id"] is not None}))
     return {
         "files": files,
         "coverage": small.coverage(covered),
@@ -127,10 +132,18 @@ def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
         "lifecycle": small.lifecycle(rows(BROKER_LIFECYCLE, *said, "kafka_version", "mode")),
         "singled_out": small.singled_out(intervals, bounds),
         "findings": findings,
-        "evidence": rows(EVIDENCE, *EVIDENCE.column_names, where=of_findings),
+        "evidence": evidence,
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake),
     }
+
+
+def _records(lake: Lake, file_ids: set[str]) -> pa.Table:
+    """Where the records of some files begin; none where there are too many to look."""
+    where = pc.field("file_id").isin(pa.array(sorted(file_ids), pa.string()))
+    if not file_ids or not is_searchable(lake, LOG_LINES):
+        return columns_schema(LOG_LINES, _OF_RECORDS).empty_table()
+    return lake.rows(LOG_LINES, *_OF_RECORDS, where=where)
 
 
 def _before(lake: Lake) -> RunBefore | None:
@@ -140,7 +153,7 @@ def _before(lake: Lake) -> RunBefore | None:
     earlier = next((stamp for _, stamp in lake.stamps(VIOLATIONS) if stamp != last), None)
     if earlier is None or any(earlier not in those for those in versions):
         return None
-    tables = [lake.rows_at(spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
+    tables = [rows_at(lake, spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
     rows = [small.plain_rows(table) for table in tables if table is not None]
     return run_before(earlier, *rows) if len(rows) == len(_JUDGED) else None
 

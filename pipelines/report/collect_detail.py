@@ -24,6 +24,7 @@ from pipelines.report.cubes.parts import Cubes
 from pipelines.report.cubes.requests import RequestFold
 from pipelines.report.detail import Cost, Detail, RuleText
 from pipelines.report.figures import Rows
+from pipelines.report.lake_reads import is_searchable
 from pipelines.rules.registry import RULES
 from schemas import bronze, silver
 from schemas.controllers import AVAILABILITY, FAILOVERS
@@ -33,8 +34,6 @@ from schemas.table import TableSpec
 
 #: Rows of a batch: some tens of megabytes.
 BATCH_ROWS = 200_000
-#: Larger tables, bytes as stored, are not searched for the lines of single requests.
-SEARCHED_MAX = 512 * 1024 * 1024
 
 _OF_FILES = ("file_id", "path", "cluster_id", "broker_id", "size_bytes", "line_count", "first_time", "last_time")
 _OF_OPERATIONS = DELAYED_OPERATIONS.column_names
@@ -228,13 +227,13 @@ def _plain(part: dict[str, Any]) -> dict[str, Any]:
 def _requests_of(lake: Lake, operations: Rows) -> Rows:
     numbers = pc.field("correlation_id").isin(_values(operations, "correlation_id", pa.int32()))
     where = numbers & pc.field("connection").isin(_values(operations, "connection", pa.string()))
-    tables = [spec for spec in (silver.PRODUCE_REQUESTS, silver.REQUESTS) if _is_searchable(lake, spec)]
+    tables = [spec for spec in (silver.PRODUCE_REQUESTS, silver.REQUESTS) if is_searchable(lake, spec)]
     return [row for spec in tables for row in _rows(lake, spec, *_OF_REQUESTS, where=where)]
 
 
 def _fetches_of(lake: Lake, operations: Rows) -> Rows:
     waited = [row for row in operations if row["closing_replica"] is not None and row["closing_topic"] is not None]
-    if not waited or not _is_searchable(lake, silver.REPLICA_FETCHES):
+    if not waited or not is_searchable(lake, silver.REPLICA_FETCHES):
         return []
     where = (
         pc.field("topic").isin(_values(waited, "closing_topic", pa.string()))
@@ -247,18 +246,13 @@ def _fetches_of(lake: Lake, operations: Rows) -> Rows:
 
 
 def _texts(lake: Lake, lines: set[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    if not lines or not _is_searchable(lake, bronze.LOG_LINES):
+    if not lines or not is_searchable(lake, bronze.LOG_LINES):
         return {}
     where = pc.field("file_id").isin(pa.array(sorted({file_id for file_id, _ in lines}), pa.string()))
     where &= pc.field("byte_offset").isin(pa.array(sorted({offset for _, offset in lines}), pa.int64()))
     rows = _rows(lake, bronze.LOG_LINES, "file_id", "byte_offset", "message", where=where)
     keyed = (((row["file_id"], row["byte_offset"]), row["message"]) for row in rows)
     return {place: text for place, text in keyed if place in lines and text is not None}
-
-
-def _is_searchable(lake: Lake, spec: TableSpec) -> bool:
-    files = lake.files(spec) if lake.has_rows(spec) else None
-    return files is not None and sum(file.stat().st_size for file in files) <= SEARCHED_MAX
 
 
 def _values(rows: Iterable[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array:

@@ -199,7 +199,7 @@ def _findings(rows: Collected, order: _Order) -> dict[str, tuple[Finding, ...]]:
 
 def _evidence(line: Mapping[str, Any]) -> Evidence:
     time = None if line["time"] is None else iso_utc(line["time"])
-    return Evidence(**{name: line[name] for name in Evidence.model_fields} | {"time": time})
+    return Evidence.model_validate({name: line.get(name) for name in Evidence.model_fields} | {"time": time})
 
 
 _COPIED = (

@@ -1,4 +1,4 @@
-"""The report: one model, from which JSON, Markdown and HTML are rendered.
+"""The report: one model, from which JSON, Markdown, HTML and SARIF are rendered.
 
 Names and nesting are the contract for ``report.json`` (schema version 1). Keys that the contract does not name are
 marked *(extra)*. Units are in the names: ``_ms`` milliseconds, ``_s`` seconds. Shares are between 0 and 1. Times are
@@ -137,6 +137,8 @@ class Evidence(Part):
         line_no: from 1; 0 in a file that has no lines.
         byte_offset: of its first byte in the decompressed file.
         time, broker_id: *(extra)* when it was written, and by whom, where that is known.
+        byte_length: *(extra)* up to the next record of the file, its last line end left out; null of a file's last
+            record, and where the lines are too many to look it up.
     """
 
     file: Text
@@ -145,6 +147,7 @@ class Evidence(Part):
     text: Text
     time: Instant | None = None
     broker_id: int | None = None
+    byte_length: Count | None = None
 
 
 class Finding(Part):

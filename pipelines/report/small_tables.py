@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pipelines.report.figures import Rows
@@ -124,6 +125,28 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Those of their own first, then by place; what has none of it first."""
     parts = ((row[name] is not None, row[name] or 0) for name in ("partition", "offset_start", "time"))
     return (row["implied_by"] is not None, row["topic"] is not None, row["topic"] or "", *parts, row["finding_id"])
+
+
+def add_lengths(evidence: Rows, lines: pa.Table) -> None:
+    """Put ``byte_length`` into lines of findings: up to where the next record of the same file begins.
+
+    Args:
+        lines: file_id and byte_offset of the records of those files.
+    """
+    files = lines.group_by("file_id").aggregate([("byte_offset", "list")])
+    offsets = {
+        file_id: np.sort(those.values.to_numpy())
+        for file_id, those in zip(files["file_id"].to_pylist(), files["byte_offset_list"], strict=True)
+    }
+    for row in evidence:
+        of_file = offsets.get(row["file_id"])
+        if of_file is None:
+            continue
+        place = int(np.searchsorted(of_file, row["byte_offset"], side="right"))
+        # A line of a data directory is in a file of its own, which has no records.
+        is_record = place > 0 and of_file[place - 1] == row["byte_offset"]
+        if is_record and place < len(of_file):
+            row["byte_length"] = int(of_file[place]) - row["byte_offset"] - 1
 
 
 # ---------------------------------------------------- coverage, configurations

@@ -14,10 +14,12 @@ from pipelines.errors import InputError
 from pipelines.report.model import Report
 from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown
+from pipelines.report.render_sarif import render_sarif
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
 HTML_NAME = "report.html"
+SARIF_NAME = "report.sarif"
 
 
 def render_json(report: Report) -> bytes:
@@ -25,8 +27,18 @@ def render_json(report: Report) -> bytes:
     return orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
+def render_files(report: Report) -> dict[str, bytes]:
+    """The report's files by name, all of one model."""
+    return {
+        JSON_NAME: render_json(report),
+        MARKDOWN_NAME: render_markdown(report).encode(),
+        HTML_NAME: render_html(report).encode(),
+        SARIF_NAME: render_sarif(report),
+    }
+
+
 def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
-    """Write ``report.json``, ``report.md`` and ``report.html`` into a folder, which is made if it is not there.
+    """Write the report's files into a folder, which is made if it is not there.
 
     All is rendered before anything is written; a file that was there stays until its successor is complete.
 
@@ -36,11 +48,7 @@ def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
     Raises:
         InputError: the folder cannot be made or written.
     """
-    contents = {
-        JSON_NAME: render_json(report),
-        MARKDOWN_NAME: render_markdown(report).encode(),
-        HTML_NAME: render_html(report).encode(),
-    }
+    contents = render_files(report)
     with _cannot_hold(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)
         return tuple(_replace(out_dir / name, content) for name, content in contents.items())

@@ -39,6 +39,7 @@ SPARK_SHELLS = {
     "pipelines.replay.window",
     "pipelines.report.collect",
     "pipelines.report.collect_detail",
+    "pipelines.report.lake_reads",
     "pipelines.report.queries",
     "pipelines.rows",
     "pipelines.rules.audit_stage",

@@ -73,7 +73,15 @@ def test_json_of_rules_and_findings() -> None:
     violation = document["violations"][0]
     findings = (violation, violation["implied"][0], document["observations"][0], document["open_cases"][0])
     assert all(keys(finding) == shape_of_a_finding for finding in findings)
-    assert keys(violation["evidence"][0]) == ["file", "line_no", "byte_offset", "text", "time", "broker_id"]
+    assert keys(violation["evidence"][0]) == [
+        "file",
+        "line_no",
+        "byte_offset",
+        "text",
+        "time",
+        "broker_id",
+        "byte_length",
+    ]
 
 
 def test_json_of_operations_latency_blame_and_timeline() -> None:
@@ -328,8 +336,8 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     first = write_report(sample.report(), out)
     write_report(sample.report(verdict="violated"), out)
-    assert [path.name for path in first] == ["report.json", "report.md", "report.html"]
-    assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json", "report.md"]
+    assert [path.name for path in first] == ["report.json", "report.md", "report.html", "report.sarif"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in first)
     assert orjson.loads((out / "report.json").read_bytes())["verdict"] == "violated"
     assert (out / "report.json").stat().st_mode & 0o400
 

@@ -1,0 +1,294 @@
+"""The report as SARIF 2.1.0 (OASIS, errata 01), for tools that show findings beside the files that prove them.
+
+A violation is a failure at level ``error``, an observation one at level ``note``: it is legal, and nobody's gate should
+fail on it. A case left open, and a rule that these logs do not decide, is of the kind ``open``; a rule that was kept
+``pass``. What follows from a finding is listed in its properties, as in the other formats it stands under it.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+from uuid import NAMESPACE_URL, uuid5
+
+import orjson
+
+from pipelines.report.correctness import place_of
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Evidence, Finding, Report, RuleResult
+from pipelines.report.plain import plain
+from pipelines.rules.registry import BY_ID
+from pipelines.rules.rule import Rule
+
+SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+#: Characters of all lines of evidence, and of one; beyond it a line has its place but no text.
+SNIPPET_CHARS_MAX = 2_000_000
+LINE_CHARS_MAX = 2000
+MESSAGE_CHARS_MAX = 4000
+#: Files that are no evidence; ``report.json`` has all.
+INPUTS_MAX = 500
+IMPLIED_MAX = 20
+FINGERPRINT = "finding/v1"
+#: The folder above all files, of which their places are told.
+_BASE = "LOGS"
+_EXIT_CODES = {CLEAN: 0, VIOLATED: 1, INCONCLUSIVE: 3}
+_KINDS = {"violation": ("fail", "error"), "observation": ("fail", "note"), "open": ("open", "none")}
+
+
+def render_sarif(report: Report) -> bytes:
+    """The report as one SARIF log: UTF-8, the same bytes for equal reports."""
+    run = _Run(report)
+    document = {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run.as_dict()]}
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+class _Run:
+    """One run; results are made in their order, since the text of evidence has a limit over all of them."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._rules = list(_rule_ids(report))
+        self._files = _Files(report)
+        self._chars_left = SNIPPET_CHARS_MAX
+        self._lines_without_text = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        report, provenance = self._report, self._report.provenance
+        results = [*self._findings(), *self._rule_results()]
+        run: dict[str, Any] = {
+            "tool": {
+                "driver": {
+                    "name": "highwater",
+                    "version": provenance.code_version,
+                    "rules": [_descriptor(rule_id) for rule_id in self._rules],
+                }
+            },
+            "automationDetails": {"id": f"highwater/{provenance.run_id}", "guid": _guid(provenance.run_id)},
+            "originalUriBaseIds": {_BASE: self._files.base},
+            "artifacts": self._files.artifacts,
+            "invocations": [
+                {
+                    "executionSuccessful": True,
+                    "exitCode": _EXIT_CODES[report.verdict],
+                    "exitCodeDescription": report.verdict,
+                    "toolExecutionNotifications": list(self._notifications()),
+                }
+            ],
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }
+        if provenance.run_before is not None:
+            run["baselineGuid"] = _guid(provenance.run_before)
+        return run
+
+    def _findings(self) -> Iterator[dict[str, Any]]:
+        report = self._report
+        for severity, findings in (
+            ("violation", report.violations),
+            ("open", report.open_cases),
+            ("observation", report.observations),
+        ):
+            for finding in findings:
+                yield self._finding(finding, severity)
+
+    def _finding(self, finding: Finding, severity: str) -> dict[str, Any]:
+        kind, level = _KINDS[severity]
+        places = [self._place(line) for line in finding.evidence]
+        result: dict[str, Any] = {
+            "ruleId": finding.rule_id,
+            "ruleIndex": self._rules.index(finding.rule_id),
+            "kind": kind,
+            "level": level,
+            "message": _message(finding),
+            "partialFingerprints": {FINGERPRINT: finding.fingerprint},
+            "properties": _properties(finding, severity),
+        }
+        logical = _logical(finding)
+        if places or logical:
+            location = {"physicalLocation": places[0]} if places else {}
+            result["locations"] = [location | ({"logicalLocations": [logical]} if logical else {})]
+        if places:
+            result["codeFlows"] = [{"threadFlows": _thread_flows(finding.evidence, places)}]
+        return result | _baseline(finding.is_new)
+
+    def _rule_results(self) -> Iterator[dict[str, Any]]:
+        """Rules that were kept, and those that these logs do not decide and have no case to show for it."""
+        for rule in self._report.rules:
+            kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict)
+            if kind is None or rule.open_cases:
+                continue
+            yield {
+                "ruleId": rule.rule_id,
+                "ruleIndex": self._rules.index(rule.rule_id),
+                "kind": kind,
+                "level": "none",
+                "message": _text(_judged(rule)),
+            } | _baseline(rule.is_new)
+
+    def _place(self, line: Evidence) -> dict[str, Any]:
+        region: dict[str, Any] = {"byteOffset": line.byte_offset}
+        if line.line_no > 0:
+            region["startLine"] = line.line_no
+        if line.byte_length is not None:
+            region["byteLength"] = line.byte_length
+        text = line.text[:LINE_CHARS_MAX]
+        if len(text) <= self._chars_left:
+            self._chars_left -= len(text)
+            region["snippet"] = {"text": text}
+        else:
+            self._lines_without_text += 1
+        return {"artifactLocation": self._files.location(line.file), "region": region}
+
+    def _notifications(self) -> Iterator[dict[str, Any]]:
+        report = self._report
+        for reason in report.inconclusive:
+            yield _notification("warning", f"inconclusive: {reason}")
+        for problem in report.problems:
+            yield _notification("warning", problem)
+        for gap in report.coverage.not_checkable:
+            yield _notification("note", f"cannot be shown: {gap.rule_id}: {gap.reason}. {gap.needs}")
+        for note in report.notes:
+            yield _notification("note", note)
+        if self._lines_without_text:
+            text = f"{self._lines_without_text} lines of evidence have their place only; report.json has their text."
+            yield _notification("note", text)
+        if self._files.left_out:
+            yield _notification("note", f"{self._files.left_out} more files were read; report.json lists them.")
+
+
+class _Files:
+    """Files by their place below the folder that all are in: evidence first, then what else was read."""
+
+    def __init__(self, report: Report) -> None:
+        hashes = {source.file: source.sha256 for source in report.provenance.inputs}
+        findings = (*report.violations, *report.open_cases, *report.observations)
+        cited = dict.fromkeys(line.file for finding in findings for line in finding.evidence)
+        others = [file for file in hashes if file not in cited]
+        self.left_out = max(0, len(others) - INPUTS_MAX)
+        shown = [*cited, *others[:INPUTS_MAX]]
+        self._folder = _folder_of(shown)
+        self._index = {file: number for number, file in enumerate(shown)}
+        self.base: dict[str, Any] = {"description": {"text": "The folder that all files read are in."}}
+        if self._folder.startswith("/"):
+            self.base["uri"] = f"file://{quote(self._folder)}"
+        self.artifacts = [
+            {"location": self.location(file)} | ({"hashes": {"sha-256": hashes[file]}} if file in hashes else {})
+            for file in shown
+        ]
+
+    def location(self, file: str) -> dict[str, Any]:
+        """Where a file is."""
+        return {
+            "uri": quote(file.removeprefix(self._folder), safe="/"),
+            "uriBaseId": _BASE,
+            "index": self._index[file],
+        }
+
+
+def _folder_of(files: Iterable[str]) -> str:
+    """The folder above all, with a slash at its end; empty where there is none."""
+    above = {os.path.dirname(file) for file in files}
+    absolute = {folder.startswith("/") for folder in above}
+    common = os.path.commonpath(above) if absolute and len(absolute) == 1 else ""
+    return f"{common.rstrip('/')}/" if common else ""
+
+
+def _rule_ids(report: Report) -> Iterable[str]:
+    """Those that were run, in their order, and those of findings of a version that had others."""
+    findings = (*report.violations, *report.open_cases, *report.observations)
+    return dict.fromkeys((*(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
+
+
+def _descriptor(rule_id: str) -> dict[str, Any]:
+    rule = BY_ID.get(rule_id)
+    if rule is None:
+        return {"id": rule_id}
+    return {
+        "id": rule_id,
+        "shortDescription": {"text": rule.guarantee},
+        "fullDescription": {"text": f"{rule.guarantee} Source: {rule.source}. Versions: {rule.versions}."},
+        "defaultConfiguration": {"level": "error"},
+        "help": {"text": _help(rule), "markdown": f"{_help(rule)}\n\n[docs/rules.md](docs/rules.md#{rule_id})"},
+        "properties": {"tier": rule.tier},
+    }
+
+
+def _help(rule: Rule) -> str:
+    shows = " ".join(f"{severity}: {text}" for severity, text in rule.shows)
+    return (
+        f"{shows} Needs {rule.needs} ({rule.tier}). Why missing lines cannot make a case: {rule.proof} "
+        f"More: highwater explain {rule.rule_id}"
+    )
+
+
+def _message(finding: Finding) -> dict[str, str]:
+    place = place_of(finding)
+    bug = f" ({finding.known_bug})" if finding.known_bug else ""
+    return _text(f"{f'{place}: ' if place else ''}{finding.message}{bug}")
+
+
+def _text(text: str) -> dict[str, str]:
+    """A message that viewers show as it is: SARIF has placeholders in braces, and links in brackets."""
+    shown = plain(text, MESSAGE_CHARS_MAX).replace("{", "{{").replace("}", "}}")
+    return {"text": re.sub(r"[\\\[\]]", r"\\\g<0>", shown) if "](" in shown else shown}
+
+
+def _judged(rule: RuleResult) -> str:
+    if rule.verdict == INCONCLUSIVE:
+        return rule.reason or "The evidence that it needs is not in these logs."
+    return f"Kept, as far as these logs show: {rule.checked:,} facts judged."
+
+
+def _properties(finding: Finding, severity: str) -> dict[str, Any]:
+    names = (
+        "topic",
+        "partition",
+        "leader_epoch",
+        "offset_start",
+        "offset_end",
+        "time",
+        "cause",
+        "known_bug",
+        "records",
+    )
+    told = {name: value for name in names if (value := getattr(finding, name)) is not None}
+    implied = [
+        {"ruleId": other.rule_id, "findingId": other.finding_id, "message": other.message}
+        for other in finding.implied[:IMPLIED_MAX]
+    ]
+    counts = {"implied": implied, "impliedCount": len(finding.implied)} if implied else {}
+    return {"severity": severity, "findingId": finding.finding_id, "brokers": list(finding.brokers)} | told | counts
+
+
+def _logical(finding: Finding) -> dict[str, Any] | None:
+    if finding.topic is None:
+        return None
+    if finding.partition is None:
+        return {"fullyQualifiedName": finding.topic, "kind": "topic"}
+    return {"fullyQualifiedName": f"{finding.topic}-{finding.partition}", "kind": "topic-partition"}
+
+
+def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A flow per broker; the order over all of them is that of the evidence."""
+    flows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for number, (line, place) in enumerate(zip(lines, places, strict=True), 1):
+        writer = "unknown" if line.broker_id is None else f"broker {line.broker_id}"
+        step: dict[str, Any] = {"location": {"physicalLocation": place}, "executionOrder": number}
+        flows[writer].append(step | ({"executionTimeUtc": line.time} if line.time is not None else {}))
+    return [{"id": writer, "locations": steps} for writer, steps in flows.items()]
+
+
+def _baseline(is_new: bool | None) -> dict[str, str]:
+    return {} if is_new is None else {"baselineState": "new" if is_new else "unchanged"}
+
+
+def _notification(level: str, text: str) -> dict[str, Any]:
+    return {"level": level, "message": _text(text)}
+
+
+def _guid(run_id: str) -> str:
+    """SARIF wants a GUID where a run has a hash."""
+    return str(uuid5(NAMESPACE_URL, f"highwater:{run_id}"))
