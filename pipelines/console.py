@@ -72,7 +72,8 @@ class RichConsole(Console):
         self._err.print(Text(f"warning: {text}", style="yellow"))
 
     def result(self, text: str) -> None:
-        self._out.print(text)
+        # Not print(), which makes pictures of :words: between colons.
+        self._out.out(text, highlight=False)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         grid = Table(box=SIMPLE_HEAD, pad_edge=False)

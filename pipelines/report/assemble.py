@@ -32,6 +32,7 @@ from pipelines.report.model import (
     Report,
     RunInfo,
     Tier,
+    Topic,
     UnparsedTemplate,
     Window,
 )
@@ -40,6 +41,8 @@ from pipelines.report.tiers import TIERS, Node, counting, not_checkable, tier_of
 from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
 
+#: Topics that are listed.
+TOPICS_MAX = 1000
 _NOTES = (
     "timeline and blame are of clients' acks=all produces, blame_coordinator of requests to group and transaction "
     "coordinators. They take the time of an operation from its arrival to its completion; the response queue and "
@@ -78,6 +81,7 @@ def assemble(
         violations=found.violations,
         observations=found.observations,
         open_cases=found.open_cases,
+        topics=tuple(Topic.model_validate(row) for row in rows.topics[:TOPICS_MAX]),
         operations=operations,
         latency=_latency(rows),
         slow_ms=config.latency.slow_ms,
@@ -112,6 +116,8 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
     for rule_id, severity in config.audit.severity.items():
         meant = "is not looked at" if severity == "off" else f"counts as {severity}"
         yield f"What {rule_id} finds {meant}, as configured (audit.severity)."
+    if len(rows.topics) > TOPICS_MAX:
+        yield f"Of {len(rows.topics):,} topics {len(rows.topics) - TOPICS_MAX:,} are not listed."
     if rows.interval_s != config.report.timeline_interval_s:
         yield f"The timeline has intervals of {rows.interval_s} s, for it would be too long otherwise."
 

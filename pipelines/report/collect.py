@@ -27,7 +27,8 @@ from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
-from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
+from schemas.isr import ISR_TIMELINE
+from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
 from schemas.table import TableSpec
 
 _OF_FILES = (
@@ -135,7 +136,18 @@ def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
         "evidence": evidence,
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake),
+        "topics": _topics(lake),
     }
+
+
+def _topics(lake: Lake) -> Rows:
+    names = pa.concat_tables([lake.rows(spec, "cluster_id", "topic") for spec in (LEADER_AND_ISR, ISR_TIMELINE)])
+    distinct = (
+        names.group_by(["cluster_id", "topic"])
+        .aggregate([])
+        .sort_by([("cluster_id", "ascending"), ("topic", "ascending")])
+    )
+    return [row for row in distinct.to_pylist() if row["topic"] is not None]
 
 
 def _records(lake: Lake, file_ids: set[str]) -> pa.Table:

@@ -71,6 +71,7 @@ class Collected:
         evidence: their lines.
         rule_results: a row per rule; empty where no rule was run.
         before: what the run before came to; None: there is none.
+        topics: cluster and name, in order.
     """
 
     groups: Rows
@@ -91,6 +92,7 @@ class Collected:
     evidence: Rows = field(default_factory=list)
     rule_results: Rows = field(default_factory=list)
     before: RunBefore | None = None
+    topics: Rows = field(default_factory=list)
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

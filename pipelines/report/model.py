@@ -183,6 +183,13 @@ class Finding(Part):
     is_new: bool | None = None
 
 
+class Topic(Part):
+    """A topic that the logs tell of."""
+
+    cluster_id: Text
+    topic: Text
+
+
 class InputFile(Part):
     """One file that was read: its path as found, and the SHA-256 of its bytes as stored."""
 
@@ -225,6 +232,7 @@ class Report(Part):
         window: *(extra)* restricts operations, latency, blame and timeline by arrival, and findings by their time
             (those without one stay); ``until`` is exclusive.
         open_cases: *(extra)* what may be a violation, and these logs do not decide it.
+        topics: *(extra)* those whose leaders or ISRs the logs tell; of all logs, the first 1,000.
         blame: of acks=all produces; ``blame_coordinator`` *(extra)*: the same of coordinators' requests.
         slow_ms: *(extra)* what counts as slow in ``blame`` and ``timeline``.
         notes: *(extra)* what is left out, and how figures are meant.
@@ -244,6 +252,7 @@ class Report(Part):
     violations: tuple[Finding, ...] = ()
     observations: tuple[Finding, ...] = ()
     open_cases: tuple[Finding, ...] = ()
+    topics: tuple[Topic, ...] = ()
     operations: OperationsByKind
     latency: Latency
     slow_ms: int

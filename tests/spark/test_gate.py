@@ -23,9 +23,9 @@ from tests.unit.report.rows import Row, at, covered, found, log_file, operation,
 HOUR_MS = 3_600_000
 
 
-def fill(lake: Lake, spec: TableSpec, rows: list[Row]) -> None:
+def fill(lake: Lake, spec: TableSpec, rows: list[Row], stamp: str = "audit-1") -> None:
     values = [tuple(row.get(name) for name in spec.column_names) for row in rows]
-    lake.replace(spec, lake.spark.createDataFrame(values, spec.worker_schema), stamp="audit-1")
+    lake.replace(spec, lake.spark.createDataFrame(values, spec.worker_schema), stamp=stamp)
 
 
 #: What each hour of the lake has, beside a produce; of the last one nobody wrote anything.
@@ -120,9 +120,26 @@ def test_files_that_no_audit_has_seen_yet_are_no_clean_hour(
 
 
 def test_a_violation_without_a_time_fails_every_hour(audited: Lake, judge) -> None:
-    # The last test of the file: nothing else is in the table from here on.
+    # Nothing else is in the table from here on.
     fill(audited, VIOLATIONS, [found(12, time=None)])
     for hour in (QUIET, OBSERVED):
         code, said = judge(hour, "violated")
         assert code == ExitCode.VIOLATED
         assert "at no known time" in said
+
+
+def test_what_the_run_before_had_is_known(audited: Lake, judge) -> None:
+    assert "new since the run before: cannot be told" in judge(None)[1]
+    fill(audited, VIOLATIONS, [found(12, time=None, message="more of it", offset_end=20), found(13)], "audit-2")
+    fill(audited, RULE_RESULTS, [result(verdict="violated", cases=2)], "audit-2")
+    code, said = judge(None)
+    assert code == ExitCode.VIOLATED
+    assert "new since the run before: 1 violation" in said
+    assert [line.startswith("violated: new: ") for line in said.split("\n") if line.startswith("violated:")] == [
+        False,
+        True,
+    ]
+    for path in (audited.path(VIOLATIONS)).glob("*.parquet"):
+        if path not in (audited.files(VIOLATIONS) or []):
+            path.unlink()
+    assert "new since the run before: cannot be told" in judge(None)[1]

@@ -12,8 +12,8 @@ def test_streams_are_kept_apart_and_plain() -> None:
     console = RichConsole(out, err)
     with console.stage("read files"):
         console.warn("[red]half a line[/red]")
-    console.result("x" * 300 + " [bold]12[/bold]")
-    assert out.getvalue() == "x" * 300 + " [bold]12[/bold]\n"
+    console.result("x" * 300 + " [bold]12[/bold] :warning:")
+    assert out.getvalue() == "x" * 300 + " [bold]12[/bold] :warning:\n"
     assert err.getvalue().splitlines()[0] == "warning: [red]half a line[/red]"
     assert err.getvalue().splitlines()[1].startswith("read files")
     assert err.getvalue().endswith(" s\n")

@@ -35,7 +35,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
     document = orjson.loads(render_json(sample.report()))
     assert keys(document) == [
         *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
-        *("rules", "violations", "observations", "open_cases", "operations", "latency", "slow_ms", "blame"),
+        *("rules", "violations", "observations", "open_cases", "topics", "operations", "latency", "slow_ms", "blame"),
         *("blame_coordinator", "timeline", "provenance", "notes", "problems"),
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")

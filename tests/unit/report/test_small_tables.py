@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.report.small_tables import (
     Bounds,
+    add_lengths,
     configs,
     coverage,
     findings,
@@ -75,3 +78,21 @@ def test_the_last_that_a_broker_said_counts() -> None:
     assert lifecycle([said(1, 1)]) == []
     settings = [said(5, 9, key="a", value="new"), said(5, 3, key="a", value="old"), said(1, 1, key="b", value=None)]
     assert {row["key"]: row["value"] for row in configs(settings)} == {"a": "new", "b": None}
+
+
+# ------------------------------------------------------------------ byte lengths
+
+
+@given(st.lists(st.tuples(st.sampled_from(["f", "g"]), st.integers(0, 60)), unique=True, max_size=20))
+def test_a_line_is_as_long_as_it_is_to_the_next_record_of_its_file(records: list[tuple[str, int]]) -> None:
+    lines = pa.table({"file_id": [file for file, _ in records], "byte_offset": [offset for _, offset in records]})
+    lines = lines.cast(pa.schema([("file_id", pa.string()), ("byte_offset", pa.int64())]))
+    evidence: list[Row] = [
+        {"file_id": file, "byte_offset": offset} for file in ("f", "g", "h", None) for offset in range(0, 61, 5)
+    ]
+    add_lengths(evidence, lines)
+    for row in evidence:
+        later = [offset for file, offset in records if file == row["file_id"] and offset > row["byte_offset"]]
+        is_record = (row["file_id"], row["byte_offset"]) in records
+        expected = min(later) - row["byte_offset"] - 1 if is_record and later else None
+        assert row.get("byte_length") == expected

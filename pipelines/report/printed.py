@@ -1,0 +1,65 @@
+"""What a caller can have printed of a report, by name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from pipelines.report.correctness import place_of
+from pipelines.report.model import CLEAN, Finding, Report
+from pipelines.report.page.first_screen import first_screen
+from pipelines.report.plain import count, plain
+from pipelines.report.render_markdown import render_markdown
+from pipelines.report.render_sarif import render_sarif
+from pipelines.report.summary import summary_text
+from pipelines.report.write import render_json
+
+#: Characters of a line for a pager: two short messages.
+PAGER_WIDTH = 300
+
+
+def pager_text(report: Report) -> str:
+    """At most four lines: the verdict, the worst finding with its partition, since when, what to run next."""
+    return "\n".join(plain(line, PAGER_WIDTH) for line in _pager_lines(report))
+
+
+def _pager_lines(report: Report) -> Iterator[str]:
+    clusters = sorted({broker.cluster_id for broker in report.brokers})
+    yield f"highwater: {report.verdict}{f', cluster {clusters[0]}' if len(clusters) == 1 else ''}{_counts(report)}"
+    worst = next(iter((*report.violations, *report.open_cases)), None)
+    if worst is not None:
+        bug = f", {worst.known_bug}" if worst.known_bug else ""
+        yield f"worst: {worst.rule_id} {place_of(worst)}{bug}"
+        yield f"since: {_since(report)}"
+    elif report.verdict != CLEAN and report.inconclusive:
+        yield f"why: {report.inconclusive[0]}"
+    if report.verdict != CLEAN:
+        command = next((item.text for item in first_screen(report).next if item.text), "see report.html")
+        yield f"next: {command}"
+
+
+def _counts(report: Report) -> str:
+    told = []
+    for findings, one, many in (
+        (report.violations, "violation", "violations"),
+        (report.open_cases, "open case", "open cases"),
+    ):
+        if findings:
+            new = sum(finding.is_new is True for finding in findings)
+            told.append(f"{count(len(findings))} {one if len(findings) == 1 else many}{f' ({new} new)' if new else ''}")
+    return f": {', '.join(told)}" if told else ""
+
+
+def _since(report: Report) -> str:
+    """The first time of what the verdict is about."""
+    findings: tuple[Finding, ...] = report.violations or report.open_cases
+    return min((finding.time for finding in findings if finding.time), default="at no known time")
+
+
+#: By name; ``text`` is what is printed unless another one is asked for.
+PRINTED: Mapping[str, Callable[[Report], str]] = {
+    "text": summary_text,
+    "json": lambda report: render_json(report).decode(),
+    "markdown": render_markdown,
+    "sarif": lambda report: render_sarif(report).decode(),
+    "pager": pager_text,
+}

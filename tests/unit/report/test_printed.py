@@ -1,0 +1,51 @@
+"""What is printed of a report."""
+
+import orjson
+import pytest
+
+from jobs.cli import highwater
+from pipelines.report.printed import PAGER_WIDTH, PRINTED, pager_text
+from pipelines.report.summary import summary_text
+from tests.unit.report import sample
+from tests.unit.report.hostile import TEXTS
+
+
+@pytest.mark.parametrize("verb", ["audit", "report"])
+def test_the_command_offers_all_forms_and_text_unless_asked(verb: str) -> None:
+    (option,) = [parameter for parameter in highwater.commands[verb].params if "--format" in parameter.opts]
+    assert list(option.type.choices) == list(PRINTED)
+    assert option.default == "text"
+    assert PRINTED["text"](sample.audited()) == summary_text(sample.audited())
+
+
+def test_forms_for_programs_are_the_files() -> None:
+    report = sample.audited()
+    assert orjson.loads(PRINTED["json"](report))["verdict"] == report.verdict
+    assert orjson.loads(PRINTED["sarif"](report))["version"] == "2.1.0"
+    assert PRINTED["markdown"](report).startswith("# Replication audit")
+
+
+def test_a_pager_gets_verdict_worst_since_and_next() -> None:
+    later = sample.finding("hw-regression", time="2026-11-20T14:09:00.000Z", is_new=True)
+    worst = sample.finding(known_bug="KAFKA-1211")
+    report = sample.report(verdict="violated", violations=(worst, later))
+    assert pager_text(report).split("\n") == [
+        "highwater: violated, cluster c: 2 violations (1 new)",
+        "worst: committed-data-lost orders-3, offsets 12 to 14, leader epoch 5, KAFKA-1211",
+        f"since: {sample.TIME}",
+        "next: highwater explain committed-data-lost",
+    ]
+
+
+def test_a_pager_is_told_why_where_there_is_no_finding() -> None:
+    report = sample.report(verdict="inconclusive", inconclusive=("a gap",))
+    lines = pager_text(report).split("\n")
+    assert lines[:2] == ["highwater: inconclusive, cluster c", "why: a gap"]
+    assert pager_text(sample.report(verdict="clean")) == "highwater: clean, cluster c"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_pager_gets_four_printable_lines_whatever_the_logs_hold(text: str) -> None:
+    lines = pager_text(sample.hostile(text)).split("\n")
+    assert len(lines) <= 4
+    assert all(line.isprintable() and len(line) <= PAGER_WIDTH for line in lines)
