@@ -53,14 +53,25 @@ with DAG(
         task_id="ingest",
         bash_command=highwater("ingest", '"$HIGHWATER_LOGS"', lake),
         env=interval | {"HIGHWATER_LOGS": "{{ params.logs }}"},
+        writes=("bronze",),
     )
-    parse = LakeOperator(task_id="parse", bash_command=highwater("parse", lake), env=interval)
-    quality = LakeOperator(task_id="quality", bash_command=highwater("quality", lake), env=interval)
+    parse = LakeOperator(
+        task_id="parse", bash_command=highwater("parse", lake), env=interval, reads=("bronze",), writes=("silver",)
+    )
+    quality = LakeOperator(
+        task_id="quality",
+        bash_command=highwater("quality", lake),
+        env=interval,
+        reads=("silver",),
+        writes=("quality",),
+    )
     replay = LakeOperator(
         task_id="replay",
         bash_command=highwater("replay", lake),
         env=interval,
         outlets=list(GOLD_ASSETS.values()),
+        reads=("silver",),
+        writes=("gold",),
     )
     report = LakeOperator(
         task_id="report",
@@ -71,6 +82,7 @@ with DAG(
             passing=VERDICTS,
         ),
         env=interval | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
+        reads=("gold",),
     )
     gate = LakeOperator(
         task_id="gate",
@@ -86,6 +98,7 @@ with DAG(
             ),
             "HIGHWATER_FAIL_ON": "{{ params.fail_on }}",
         },
+        reads=("gold",),
         # Its answer is the same the second time.
         retries=0,
     )

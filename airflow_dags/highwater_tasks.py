@@ -22,6 +22,7 @@ from typing import Any
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import Asset, Context, Param
 from highwater_lake import GOLD_TABLES, table_state
+from highwater_lineage import lineage
 
 DEFAULT_ARGS = {
     "owner": "highwater",
@@ -62,7 +63,7 @@ LAKE = folder_param("lake", "/var/lib/highwater/lake", "Folder of the Delta tabl
 REPORTS = folder_param("reports", "/var/lib/highwater/reports", "Folder that gets one folder per interval.")
 
 #: A parameter's value as it is; Bash sees it as a variable.
-_LAKE_VARIABLE = "HIGHWATER_LAKE"
+_LAKE_VARIABLE, _LOGS_VARIABLE, _REPORT_VARIABLE = "HIGHWATER_LAKE", "HIGHWATER_LOGS", "HIGHWATER_OUT"
 _VARIABLES = {_LAKE_VARIABLE: "{{ params.lake }}"}
 
 
@@ -91,11 +92,39 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
 
 
 class LakeOperator(BashOperator):
-    """Bash that works on the lake; an outlet that is a gold table gets an event that says what is in it."""
+    """Bash that works on the lake; an outlet that is a gold table gets an event that says what is in it.
 
-    def __init__(self, *, env: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+    Args:
+        reads, writes: layers of the lake, for lineage.
+    """
+
+    def __init__(
+        self,
+        *,
+        env: Mapping[str, str] | None = None,
+        reads: Sequence[str] = (),
+        writes: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
         # Exit code 99 would skip the task and all after it; none of highwater's means that.
         super().__init__(env=_VARIABLES | dict(env or {}), append_env=True, skip_on_exit_code=None, **kwargs)
+        self.reads, self.writes = tuple(reads), tuple(writes)
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        """Asked by Airflow's OpenLineage provider, if there is one."""
+        return self._lineage(None)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """As on start, with what the report says of topics."""
+        return self._lineage(self.env.get(_REPORT_VARIABLE))
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """A task that failed wrote no report of its own."""
+        return self._lineage(None)
+
+    def _lineage(self, report: str | None) -> Any:
+        logs = [self.env[_LOGS_VARIABLE]] if _LOGS_VARIABLE in self.env else []
+        return lineage(self.reads, self.writes, self.env[_LAKE_VARIABLE], logs, report)
 
     def execute(self, context: Context) -> Any:
         result = super().execute(context)

@@ -31,7 +31,7 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip("Airflow has an environment of its own: make test-airflow")
     home = tmp_path_factory.mktemp("airflow")
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("AIRFLOW_", "HIGHWATER_"))]:
+        for name in [name for name in os.environ if name.startswith(("AIRFLOW_", "HIGHWATER_", "OPENLINEAGE"))]:
             patch.delenv(name)
         patch.setenv("AIRFLOW_HOME", str(home))
         patch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(DAGS))
@@ -51,7 +51,7 @@ def dag_bag() -> Callable[[], Any]:
     def read() -> Any:
         from airflow.dag_processing.dagbag import DagBag
 
-        for module in ("highwater_tasks", "highwater_lake"):
+        for module in ("highwater_tasks", "highwater_lake", "highwater_lineage"):
             sys.modules.pop(module, None)
         return DagBag(dag_folder=str(DAGS))
 
