@@ -15,6 +15,7 @@ import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.places import local_path
+from jobs.redaction import redaction_key
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
@@ -72,7 +73,21 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=_PLACE,
         default="./highwater-report",
         show_default=True,
-        help="Folder for report.json, report.md and report.html.",
+        help="Folder for report.json, report.md, report.html and report.sarif.",
+    ),
+    "format": click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "markdown", "sarif", "pager"]),
+        default="text",
+        show_default=True,
+        help="What is printed; the files are written all the same.",
+    ),
+    "redact": click.option("--redact", is_flag=True, help="Replace topics, clients, hosts and other names of yours."),
+    "redact key": click.option(
+        "--redact-key-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="With --redact: the same key gives the same pseudonyms; without one it is random.",
     ),
     "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
     "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),
@@ -106,7 +121,7 @@ def highwater() -> None:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("logs", "lake", "out", "from", "until", "master", "conf")
+@_options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
 def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -142,12 +157,24 @@ def replay(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("lake", "out", "from", "until", "master", "conf")
+@_options("lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
 def report(**given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from jobs import steps
 
     return steps.report(_run(**given))
+
+
+@highwater.command()
+@_options("lake", "from", "until", "redact", "redact key", "master", "conf")
+@click.option(
+    "--out", type=_PLACE, default="./highwater-bundle.zip", show_default=True, help="The archive to be written."
+)
+def bundle(**given: Any) -> ExitCode:
+    """Write the report with the tables behind it into one archive."""
+    from jobs.bundle import bundle as pack
+
+    return pack(_run(**given))
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
@@ -270,12 +297,18 @@ def _run(
     out: Path = Path("highwater-report"),
     time_from: datetime | None = None,
     time_until: datetime | None = None,
+    form: str = "text",
+    redact: bool = False,
+    redact_key_file: Path | None = None,
 ) -> Any:
     from jobs.steps import Run
 
+    if redact_key_file is not None and not redact:
+        raise click.UsageError("--redact-key-file is for --redact")
+    key = redaction_key(redact_key_file) if redact else None
     if time_from is not None and time_until is not None and time_from >= time_until:
         raise click.UsageError("--from must be before --until")
-    return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until)
+    return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until, form, key)
 
 
 def _present(logs: Sequence[Path]) -> tuple[Path, ...]:

@@ -29,10 +29,13 @@ from pipelines.lake_tables import make_lake
 from pipelines.machine_faults import machine_faults
 from pipelines.quality.quarantine import custody, quarantined
 from pipelines.quality.stage import check
+from pipelines.redact.known_names import pseudonyms
+from pipelines.redact.text import Redactor
+from pipelines.redact.values import redacted
 from pipelines.report.collect import collect_report
 from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
-from pipelines.report.summary import summary_text
+from pipelines.report.printed import PRINTED
 from pipelines.report.write import make_report_folder, write_report
 from pipelines.session import build_session, local_cores, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
@@ -53,6 +56,8 @@ class Run:
         out: folder that receives the report.
         time_from: only what arrived at or after this is reported; None for no bound.
         time_until: only what arrived before this is reported; None for no bound.
+        form: what is printed of the report, a name of `pipelines.report.printed.PRINTED`.
+        redact_key: names are replaced in the report, under this key; None: they are not.
     """
 
     config: Config
@@ -61,6 +66,8 @@ class Run:
     out: Path
     time_from: datetime | None = None
     time_until: datetime | None = None
+    form: str = "text"
+    redact_key: bytes | None = None
 
 
 def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
@@ -108,7 +115,7 @@ def report(run: Run) -> ExitCode:
     started = datetime.now(UTC)
     make_report_folder(run.out)
     with lake_of(run) as lake:
-        made = _report(run, lake, _run_id(run, lake), (), started)
+        made = _report(run, lake, run_id_of(run, lake), (), started)
     return OF_VERDICT[made.verdict]
 
 
@@ -124,7 +131,7 @@ def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
             raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
         with run.console.stage("gate"):
             judged = _collect(run, lake, audited, ())
-            if not gold.is_current(lake, _run_id(run, lake)):
+            if not gold.is_current(lake, run_id_of(run, lake)):
                 judged = outdated(judged)
     for line in gate_lines(judged, fail_on, only_new):
         run.console.result(line)
@@ -212,7 +219,7 @@ def check_quality(run: Run, lake: Lake) -> None:
 
 
 def _replay(run: Run, lake: Lake) -> str:
-    run_id = _run_id(run, lake)
+    run_id = run_id_of(run, lake)
     if gold.is_current(lake, run_id):
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
@@ -225,17 +232,27 @@ def _replay(run: Run, lake: Lake) -> str:
 
 def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime) -> Report:
     with run.console.stage("report"):
-        # Beside each other: while a query is planned, a core has nothing to do.
-        collected, detail = concurrently(
-            [
-                lambda: _collect(run, lake, run_id, problems),
-                lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started),
-            ]
-        )
-        made: Report = collected.model_copy(update={"detail": detail})
+        made = whole_report(run, lake, run_id, problems, started)
+        if run.redact_key is not None:
+            made = redacted(made, Redactor(pseudonyms(lake, run.redact_key)))
         files = write_report(made, run.out)
-    run.console.result(summary_text(made))
+    run.console.result(PRINTED[run.form](made).rstrip("\n"))
     run.console.note("wrote " + ", ".join(str(path) for path in files))
+    return made
+
+
+def whole_report(
+    run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime | None
+) -> Report:
+    """The report with all that the page shows."""
+    # Beside each other: while a query is planned, a core has nothing to do.
+    collected, detail = concurrently(
+        [
+            lambda: _collect(run, lake, run_id, problems),
+            lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started),
+        ]
+    )
+    made: Report = collected.model_copy(update={"detail": detail})
     return made
 
 
@@ -250,7 +267,7 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
     return collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
 
 
-def _run_id(run: Run, lake: Lake) -> str:
+def run_id_of(run: Run, lake: Lake) -> str:
     registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
     held = custody(lake).quarantined
     ids = (file_id for register in registers for file_id in register if file_id not in held)

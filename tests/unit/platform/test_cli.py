@@ -197,3 +197,14 @@ def test_a_reader_that_leaves_is_no_verdict_and_no_traceback() -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == ExitCode.BROKEN_PIPE
+
+
+def test_a_key_without_redaction_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["report", "--lake", str(tmp_path), "--redact-key-file", str(tmp_path / "key")]) == ExitCode.USAGE
+    assert "--redact-key-file is for --redact" in capsys.readouterr().err
+
+
+def test_a_key_that_is_not_there_is_an_input_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["bundle", "--lake", str(tmp_path), "--redact", "--redact-key-file", str(tmp_path / "key")]
+    assert cli.run(arguments) == ExitCode.USAGE
+    assert "cannot be read (No such file or directory)" in capsys.readouterr().err

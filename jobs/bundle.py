@@ -1,0 +1,35 @@
+"""``highwater bundle``: the last audit in one archive, to be handed on."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from jobs.exit_codes import ExitCode
+from jobs.steps import Run, lake_of, run_id_of, whole_report
+from pipelines.errors import InputError
+from pipelines.redact.known_names import pseudonyms
+from pipelines.redact.text import Redactor
+from pipelines.redact.values import redacted, redacted_table
+from pipelines.report.bundle import write_bundle
+from schemas.audit import RULE_RESULTS
+
+
+def bundle(run: Run) -> ExitCode:
+    """Write the archive at ``run.out``.
+
+    Raises:
+        InputError: the lake holds no audit, or the archive cannot be written.
+    """
+    if run.out.is_dir():
+        raise InputError(run.out, "is a folder", "name the archive with --out, for example highwater-bundle.zip")
+    with lake_of(run) as lake:
+        if lake.stamp(RULE_RESULTS) is None:
+            raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
+        with run.console.stage("bundle"):
+            report, redact = whole_report(run, lake, run_id_of(run, lake), (), None), None
+            if run.redact_key is not None:
+                redactor = Redactor(pseudonyms(lake, run.redact_key))
+                report, redact = redacted(report, redactor), partial(redacted_table, redactor=redactor)
+            write_bundle(report, lake, run.out, run.time_from, run.time_until, redact)
+    run.console.result(f"{run.out}: {run.out.stat().st_size:,} bytes{', names replaced' if redact else ''}")
+    return ExitCode.CLEAN

@@ -1,0 +1,31 @@
+"""The key under which names are replaced."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from pipelines.errors import InputError
+
+#: Shorter ones could be tried out.
+KEY_BYTES_MIN = 16
+
+
+def redaction_key(path: Path | None) -> bytes:
+    """The key in a file, without blanks around it; without a file a random one, which is stored nowhere.
+
+    Raises:
+        InputError: the file cannot be read, or holds too little.
+    """
+    if path is None:
+        return secrets.token_bytes(32)
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise InputError(
+            path, f"cannot be read ({error.strerror or error})", "name a file that holds the key"
+        ) from None
+    if len(key) < KEY_BYTES_MIN:
+        problem = f"holds {len(key)} bytes, too few for a key"
+        raise InputError(path, problem, f"make one of {KEY_BYTES_MIN} or more: openssl rand -hex 32 > FILE")
+    return key

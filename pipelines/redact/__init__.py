@@ -1,0 +1,1 @@
+"""Names of a user's own, replaced consistently: what a report may say outside the house that it is about."""

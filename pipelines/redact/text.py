@@ -1,0 +1,177 @@
+"""Free text without names: what is known is replaced, what is Kafka's or the audit's own stays, the rest goes. Pure.
+
+A text is a log line, a message, a path. First come names that hold more than letters, digits, dots, dashes and
+underscores, the longest first, as they are and as JSON writes them; addresses; times. What is left is cut into tokens.
+A token is a known name, or a partition of one; a number; or made of words of the vocabulary. Any other is a name that
+no table has: it is replaced like one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from ipaddress import IPv4Network, ip_address
+
+from pipelines.redact.pseudonyms import HOST, NAME, Pseudonyms
+from pipelines.redact.vocabulary import vocabulary
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+#: A name that could be a number, or is next to nothing, is known by the key before it only.
+_FAINT = re.compile(r"[\d._\-]*|\W{0,2}|.", re.DOTALL)
+_KEPT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?|CRC [0-9a-f]{8}\b"
+_IPV4 = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)"
+_IPV6 = r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%\w+)?(?![\w:])"
+#: Versions up to 0.11 look like addresses of a network that has none.
+_NO_ADDRESSES = IPv4Network("0.0.0.0/8")
+_KEYS = "client_?[iI]d|group_?[iI]d|transactional_?[iI]d|member_?[iI]d|principal|topic|topicName|name"
+_KEYED = rf"\b(?:{_KEYS})\"?\s*[:=]\s*\"?(?P<faint>[^\w\s\"]?(?:\d+|\w))(?=[\"\s,;)\]}}]|$)"
+_TOKEN = re.compile(r"[.\-]*\w+(?:[.\-]+\w+)*[.\-]*")
+#: A partition, or the folder of one that is to go or to come.
+_PARTITION = re.compile(r"(.+)(-\d+(?:\.[0-9a-f]{32}-[a-z]+)?)")
+_NUMBER = re.compile(r"[\d._\-]*|T[0-3]|-?[\d.]+(?:ms|s|us|[kKMGT]i?B)|0x[0-9a-fA-F]+")
+#: Classes that log, or are thrown.
+_CLASS = re.compile(r"(?:kafka|org\.apache\.(?:kafka|zookeeper)|java)(?:\.[a-z]\w*)*\.[A-Z]\w*")
+_LETTERS = re.compile(r"[^\W\d_]+")
+#: What values and sentences of the audit's own are written in.
+_OWN_CHARS = re.compile(r"[\w .,:;()'/=+\-\[\]]*", re.ASCII)
+_PORT = re.compile(r":\d{2,5}(?![\d.])")
+#: Before a port a name of several parts is a host's, whatever words it is of; but for a place in a source file.
+_HOST_LIKE = re.compile(r"(?=.*[.\-]).*(?<!\.java)(?<!\.scala)")
+_FOREIGN = re.compile(r"[^\x00-\x7f…]")
+#: A text so long was cut, as was one that says so; the end of a name that was cut is no name that anybody knows.
+CUT_CHARS = 2000
+_CUT = re.compile(r"…(?: \(\d+ more characters\))?$")
+_TAIL_CHARS_MAX = 400
+
+
+class Redactor:
+    """Replaces names in texts.
+
+    Args:
+        pseudonyms: made with all the names that tables have.
+    """
+
+    def __init__(self, pseudonyms: Pseudonyms) -> None:
+        self.pseudonyms = pseudonyms
+        self._known = dict(pseudonyms.known)
+        self._plain = {name for name in self._known if _PLAIN_NAME.fullmatch(name) and not _FAINT.fullmatch(name)}
+        self._odd = {
+            spelled: name
+            for name in self._known
+            if not _PLAIN_NAME.fullmatch(name) and not _FAINT.fullmatch(name)
+            for spelled in _spellings(name)
+        }
+        odd = "|".join(_bounded(spelled) for spelled in sorted(self._odd, key=lambda spelled: (-len(spelled), spelled)))
+        self._spans = re.compile(
+            f"{f'(?P<odd>{odd})|' if odd else ''}(?P<kept>{_KEPT})|(?P<ip>{_IPV4}|{_IPV6})|(?P<keyed>{_KEYED})"
+        )
+        self._tail = min(max(map(len, (*self._odd, *self._plain)), default=0), _TAIL_CHARS_MAX)
+        self._words = vocabulary()
+        self._texts: dict[str, str] = {}
+
+    def name(self, kind: str, name: str) -> str:
+        """A name that stands where names of a kind stand."""
+        return self.pseudonyms.name(kind, name)
+
+    def identity(self, text: str) -> str:
+        """A hash that names went into."""
+        return self.pseudonyms.identity(text)
+
+    def value(self, text: str) -> str:
+        """One of a few values that are the audit's own: as it is, if its words are."""
+        return text if _OWN_CHARS.fullmatch(text) and self._is_own(text) else self.text(text)
+
+    def sentence(self, text: str) -> str:
+        """One of the audit's own sentences: as it is, if its words are."""
+        words = (letters for letters in _LETTERS.findall(text) if len(letters) > 1)
+        is_own = _OWN_CHARS.fullmatch(text) is not None and all(letters in self._words for letters in words)
+        return text if is_own else self.text(text)
+
+    def unread(self, text: str) -> str:
+        """A text that no grammar has read: as it is if it is a name of the audit's own, else nothing of it."""
+        is_id = re.fullmatch(r"[a-z0-9_.]*", text) is not None and self._is_own(text)
+        return text if is_id else f"[unread: {len(text)} characters]"
+
+    def text(self, text: str) -> str:
+        """A text without names."""
+        if text not in self._texts:
+            self._texts[text] = "".join(self._pieces(text))
+        return self._texts[text]
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        cut = _CUT.search(text)
+        was_cut = cut is not None or len(text) >= CUT_CHARS
+        end = cut.start() if cut else len(text)
+        # The end of a text that was cut may be half a name: nothing but whole known names is taken from there.
+        last = end - self._tail if was_cut else end
+        place = 0
+        for match in self._spans.finditer(text, 0, end):
+            yield from self._tokens(text[place : min(match.start(), max(last, place))])
+            yield self._span(match)
+            place = match.end()
+        yield from self._tokens(text[place : max(last, place)])
+        if was_cut:
+            yield text[end:] or "…"
+
+    def _span(self, match: re.Match[str]) -> str:
+        text, groups = match[0], match.groupdict()
+        if groups.get("odd") is not None:
+            return self._known[self._odd[text]]
+        if groups["ip"] is not None:
+            return self._address(text)
+        if groups["keyed"] is not None:
+            faint = match["faint"]
+            return f"{''.join(self._tokens(text[: len(text) - len(faint)]))}{self._known.get(faint, faint)}"
+        return text
+
+    def _address(self, text: str) -> str:
+        try:
+            address = ip_address(text.partition("%")[0])
+        except ValueError:
+            return "".join(self._tokens(text))
+        return text if address.version == 4 and address in _NO_ADDRESSES else self.pseudonyms.address(str(address))
+
+    def _tokens(self, text: str) -> Iterator[str]:
+        place = 0
+        for match in _TOKEN.finditer(text):
+            yield _FOREIGN.sub("?", text[place : match.start()])
+            place = match.end()
+            yield self._token(match[0], HOST if _PORT.match(text, place) else NAME)
+        yield _FOREIGN.sub("?", text[place:])
+
+    def _token(self, token: str, kind: str) -> str:
+        if token in self._plain:
+            return self._known[token]
+        match = _PARTITION.fullmatch(token)
+        if match and match[1] in self._known:
+            return f"{self._known[match[1]]}{match[2]}"
+        bare = token.strip(".-")
+        if bare != token:
+            before, after = token.split(bare, 1) if bare else (token, "")
+            return f"{before}{self._token(bare, kind) if bare else ''}{after}"
+        if _NUMBER.fullmatch(token) or _CLASS.fullmatch(token):
+            return token
+        if self._is_own(token) and not (kind == HOST and _HOST_LIKE.fullmatch(token)):
+            # A part that is somebody's name is none of the words.
+            return "".join(self._known[part] if part in self._plain else part for part in re.split(r"([.\-])", token))
+        return self.pseudonyms.name(kind, token)
+
+    def _is_own(self, text: str) -> bool:
+        return text.isascii() and all(letters in self._words for letters in _LETTERS.findall(text))
+
+
+def _spellings(name: str) -> set[str]:
+    """As it is, as a report stores it, and as JSON writes it, with and without characters beyond ASCII."""
+    stored = name.encode("utf-8", "replace").decode("utf-8")
+    escaped = {
+        json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in (name, stored) for ascii_only in (True, False)
+    }
+    return {name, stored} | escaped
+
+
+def _bounded(text: str) -> str:
+    """A pattern of a text that is no part of a longer word."""
+    before = r"(?<!\w)" if text[0].isalnum() or text[0] == "_" else ""
+    after = r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else ""
+    return f"{before}{re.escape(text)}{after}"

@@ -1,0 +1,116 @@
+"""How each field of a report and column of a table is redacted, by its name: what is not listed is free text. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from pipelines.redact import pseudonyms as kinds
+from pipelines.redact.text import Redactor
+from pipelines.report.detail import Detail
+from pipelines.report.model import Report
+
+#: Where names of a kind stand. Other fields of such names as text: a connection, a partition, a path.
+NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("topic", "closing_topic"), kinds.TOPIC),
+    **dict.fromkeys(("client_id", "client"), kinds.CLIENT),
+    "cluster_id": kinds.CLUSTER,
+    "group_id": kinds.GROUP,
+    "principal": kinds.PRINCIPAL,
+    "topic_id": kinds.TOPIC_ID,
+    "transactional_id": kinds.TRANSACTIONAL_ID,
+}
+#: Hashes that names went into, and whoever knows all else of them could try.
+_IDENTITIES = frozenset({"finding_id", "implied_by", "fingerprint", "operation_id", "request_id"})
+#: Texts that no grammar has read; of lines that one has, the name of their template.
+_UNREAD = frozenset({"template"})
+#: Hashes of contents, code and configuration: nothing that one could try is in them.
+_KEPT = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash", "rules_fingerprint", "code_version"})
+#: Values of the audit's own, few of them.
+_OWN = frozenset(
+    {
+        *("verdict", "tier", "rule_id", "severity", "cause", "known_bug", "kind", "api", "class", "operation"),
+        *("operation_class", "class_reason", "role", "closing_role", "reader", "isolation_level", "state", "strategy"),
+        *("outcome", "reason_code", "change", "made_by", "machine", "from_state", "to_state", "procedure", "step"),
+        *("level", "trigger", "rule", "reply_source", "ending", "end_reason", "key", "seen", "why", "broker_id_source"),
+        *("layout", "missing"),
+    }
+)
+_HASH = re.compile(r"[0-9a-f]{16,64}|\d+[\d.]*(?:[a-z]+\d+)?|\d{8}T\d{6}\.\d{6}-[0-9a-f]{8}|unknown")
+_SENTENCES = frozenset({"guarantee", "source", "needs"})
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
+    """What to do with the texts of a field or column."""
+    if name in NAMES:
+        return lambda text: redactor.name(NAMES[name], text)
+    if name in _IDENTITIES:
+        return redactor.identity
+    if name in _UNREAD:
+        return redactor.unread
+    if name in _KEPT:
+        return lambda text: text if _HASH.fullmatch(text) else redactor.text(text)
+    if name in _SENTENCES:
+        return redactor.sentence
+    return redactor.value if name in _OWN else redactor.text
+
+
+def redacted(report: Report, redactor: Redactor) -> Report:
+    """The report without names: the same figures, the same structure."""
+    fields = _fields(report, redactor)
+    detail: Detail | None = fields.pop("detail")
+    # A part that was not changed is validated as it is; the detail is not, since it has millions of numbers.
+    return Report.model_validate(fields).model_copy(update={"detail": detail})
+
+
+def _fields(part: BaseModel, redactor: Redactor) -> dict[str, Any]:
+    return {name: _value(value, name, redactor) for name, value in part}
+
+
+def _value(value: Any, name: str, redactor: Redactor) -> Any:
+    if isinstance(value, str):
+        return value if _INSTANT.fullmatch(value) else treatment(name, redactor)(value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update=_fields(value, redactor))
+    if isinstance(value, dict):
+        return {redactor.value(key): _value(each, name, redactor) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        if all(each is None or isinstance(each, int | float) for each in value):
+            return value
+        return type(value)(_value(each, name, redactor) for each in value)
+    return value
+
+
+def redacted_table(table: pa.Table, redactor: Redactor) -> pa.Table:
+    """A table without names, and without metadata of its columns."""
+    columns = [
+        _array(column.combine_chunks(), name, redactor)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _array(array: Any, name: str, redactor: Redactor) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_string(array.type):
+        encoded = array.dictionary_encode()
+        change = treatment(name, redactor)
+        texts = pa.array([change(text) for text in encoded.dictionary.to_pylist()], pa.string())
+        return pa.DictionaryArray.from_arrays(encoded.indices, texts).dictionary_decode()
+    if pa.types.is_list(array.type):
+        values = _array(array.values, name, redactor)
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
+    if pa.types.is_struct(array.type):
+        fields = [array.field(number) for number in range(array.type.num_fields)]
+        names = [field.name for field in array.type]
+        children = [_array(child, child_name, redactor) for child, child_name in zip(fields, names, strict=True)]
+        return pa.StructArray.from_arrays(children, names=names, mask=array.is_null())
+    if pa.types.is_binary(array.type):
+        raise TypeError(f"{name} holds bytes, in which names cannot be told")
+    return array

@@ -1,0 +1,45 @@
+"""Words that are Kafka's or the audit's own, and so nobody's secret: those of the code's grammars and messages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+#: Where the words of log lines, columns and messages stand.
+_FOLDERS = ("schemas", *(f"pipelines/{name}" for name in ("controllers", "data_dir", "latency", "quality", "replay")))
+_FOLDERS += ("pipelines/report", "pipelines/rules", "pipelines/silver")
+_WORD = re.compile("[A-Za-z]+")
+#: Values and names of files that no grammar spells out.
+_FURTHER = (
+    "User ANONYMOUS PLAINTEXT SSL SASL CONTROLLER INTERNAL EXTERNAL localhost true false null var lib opt log logs "
+    "data tmp gz zst xz bz lz zip tar tgz json txt confluent kafka python rdkafka librdkafka apache java scala go "
+    "dotnet IV FileRecords MemoryRecords HeapByteBuffer name topic host address client group principal"
+)
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """The words. Read off the code, so that a new grammar or message needs no list beside it; a second or two."""
+    words = set(_WORD.findall(_FURTHER))
+    for folder in _FOLDERS:
+        for path in sorted((_ROOT / folder).rglob("*.py")):
+            words |= words_of(path.read_text(encoding="utf-8"))
+    # A letter and a number are a name sooner than a word.
+    return frozenset({word for word in words if len(word) > 1} | {"a", "A"})
+
+
+def words_of(source: str) -> set[str]:
+    """The words in a module's strings, but for those of its documentation, which may hold examples."""
+    tree = ast.parse(source)
+    prose = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    return {
+        word
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+        for word in _WORD.findall(node.value)
+    }
