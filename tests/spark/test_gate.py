@@ -139,7 +139,7 @@ def test_what_the_run_before_had_is_known(audited: Lake, judge) -> None:
         False,
         True,
     ]
-    for path in (audited.path(VIOLATIONS)).glob("*.parquet"):
+    for path in audited.path(VIOLATIONS).rglob("*.parquet"):
         if path not in (audited.files(VIOLATIONS) or []):
             path.unlink()
     assert "new since the run before: cannot be told" in judge(None)[1]
