@@ -30,6 +30,7 @@ MANIFEST_NAME = "manifest.json"
 #: What the report is made of; lines as such are in ``gold.evidence``, as far as they are evidence.
 BUNDLED = (LOG_FILES, DATA_FILES, *(spec for spec in TABLES if spec.layer == "gold"))
 _BATCH_ROWS = 200_000
+_PIECE_BYTES = 1 << 20
 #: Equal bundles are equal files.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _ARRIVAL = "arrival_time"
@@ -77,7 +78,7 @@ def _fill(
     members: list[dict[str, Any]] = []
     for name, content in render_files(report).items():
         _add(archive, name, content)
-        members.append(_member(name, content))
+        members.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     for spec in BUNDLED:
         if not lake.has_rows(spec):
             continue
@@ -85,10 +86,8 @@ def _fill(
             # Of the machine's own scratch space: the archive's folder may be slow, or somebody else's.
             written = Path(folder) / "rows.parquet"
             rows = _write_rows(lake, spec, written, bounds, redact)
-            content = written.read_bytes()
-        name = f"tables/{spec.full_name}.parquet"
-        _add(archive, name, content, zipfile.ZIP_STORED)
-        members.append(_member(name, content) | {"rows": rows, "comment": spec.comment})
+            member = _copy(archive, f"tables/{spec.full_name}.parquet", written)
+        members.append(member | {"rows": rows, "comment": spec.comment})
     manifest = {
         "bundle_version": 1,
         "code_version": report.provenance.code_version,
@@ -101,12 +100,19 @@ def _fill(
     _add(archive, MANIFEST_NAME, orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: bytes, how: int = zipfile.ZIP_DEFLATED) -> None:
-    archive.writestr(zipfile.ZipInfo(name, _MOMENT), content, compress_type=how)
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    archive.writestr(zipfile.ZipInfo(name, _MOMENT), content, compress_type=zipfile.ZIP_DEFLATED)
 
 
-def _member(name: str, content: bytes) -> dict[str, Any]:
-    return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+def _copy(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
+    """Add a file piece by piece, as it is: Parquet is compressed. Gives its entry in the manifest."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as source, archive.open(zipfile.ZipInfo(name, _MOMENT), "w", force_zip64=True) as member:
+        while piece := source.read(_PIECE_BYTES):
+            member.write(piece)
+            digest.update(piece)
+            size += len(piece)
+    return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
 
 
 def _write_rows(
