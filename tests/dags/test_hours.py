@@ -161,10 +161,17 @@ def test_the_report_is_that_of_one_audit_of_all_files(audited: Audited) -> None:
     _highwater("report", "--lake", audited.deployment.lake, "--out", out)
     hourly, at_once = (json.loads((folder / "report.json").read_text()) for folder in (out, audited.whole / "report"))
     for part in set(at_once) - {"provenance"}:
-        assert hourly[part] == at_once[part], part
+        assert _without_news(hourly[part]) == _without_news(at_once[part]), part
     assert hourly["provenance"]["inputs"] == at_once["provenance"]["inputs"]
     assert hourly["verdict"] != "violated"
     assert hourly["operations"]["produce"]["observed"] > 500
+
+
+def _without_news(value: Any) -> Any:
+    """What a report says, but for what is new since the run before: one of all files has none."""
+    if isinstance(value, dict):
+        return {name: _without_news(each) for name, each in value.items() if name != "is_new"}
+    return [_without_news(each) for each in value] if isinstance(value, list) else value
 
 
 def test_an_hour_once_more_on_a_cluster_changes_no_table(audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,7 @@ def test_the_gate_passes_and_writes_nothing(audited_slice: Audited, verb: Verb):
     ended = verb(folder, "gate", "--from", "2026-11-20T15:00", "--until", "2026-11-20T16:00")
     assert (ended.code, ended.out) == (
         0,
-        "gate: clean, from 2026-11-20T15:00:00.000Z until 2026-11-20T16:00:00.000Z\n",
+        "gate: clean, from 2026-11-20T15:00:00.000Z until 2026-11-20T16:00:00.000Z\n"
+        "new since the run before: cannot be told, as this lake has none\n",
     ), ended.err
     assert sorted((folder / "lake").rglob("*.json")) == before

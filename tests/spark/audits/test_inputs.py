@@ -23,7 +23,7 @@ from tests.verbs import SLICE, Ended
 
 BOM = b"\xef\xbb\xbf"
 #: What a report says of places: they differ, and nothing else may.
-PLACES = {"file", "line_no", "byte_offset", "provenance", "files", "lines"}
+PLACES = {"file", "line_no", "byte_offset", "byte_length", "provenance", "files", "lines"}
 
 
 def zstd(data: bytes) -> bytes:
