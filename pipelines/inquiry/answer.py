@@ -1,0 +1,82 @@
+"""What an inquiry is answered with, whatever it was about. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from pipelines.report.cluster.parts import Step
+from pipelines.report.cluster.stories import StoryRows, with_line
+from pipelines.report.values import Part, Text, iso_utc
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+#: Texts and files of lines.
+Lines = StoryRows
+
+
+class Table(Part):
+    """Rows of an answer; all have the same keys."""
+
+    title: Text
+    rows: tuple[dict[str, Any], ...]
+
+
+class Answer(Part):
+    """What the logs say of what was asked.
+
+    Attributes:
+        title: what was asked, in words.
+        is_shown: whether the logs answer it.
+        sentences: the answer, what matters most first.
+        steps: what happened, in the order of time, with the lines that say so.
+        tables: figures beside it.
+    """
+
+    title: Text
+    is_shown: bool = True
+    sentences: tuple[Text, ...] = ()
+    steps: tuple[Step, ...] = ()
+    tables: tuple[Table, ...] = Field(default=())
+
+
+class Told(NamedTuple):
+    """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none."""
+
+    time_us: int
+    what: str
+    row: Row | None = None
+
+
+def steps_of(told: Iterable[Told], lines: Lines) -> tuple[Step, ...]:
+    """Steps in the order of time, each with its line."""
+    ordered = sorted(told, key=lambda step: step.time_us)
+    return tuple(_step(step, lines) for step in ordered)
+
+
+def _step(told: Told, lines: Lines) -> Step:
+    if told.row is None or told.row["file_id"] is None:
+        return Step(time=iso_utc(told.time_us), what=told.what)
+    return with_line(told.time_us, told.what, told.row, lines)
+
+
+def place_of(topic: str, partition: int) -> str:
+    """A partition's name: ``orders-0``."""
+    return f"{topic}-{partition}"
+
+
+def listed(values: Iterable[object], none: str = "none") -> str:
+    """Several values with commas between them."""
+    return ", ".join(map(str, values)) or none
+
+
+def plural(number: int, what: str) -> str:
+    """So many of something: ``1 record``, ``12,345 records``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def offsets(start: int, end: int) -> str:
+    """Offsets in words, the last one included: ``offset 7``, ``offsets 7 to 9``."""
+    return f"offset {start}" if end - start <= 1 else f"offsets {start} to {end - 1}"
