@@ -225,6 +225,8 @@ def _lost(corpus: Path, acked: list[Record]) -> set[Record]:
     of_offset: dict[tuple[str, int, int], list[tuple[int, str, Record]]] = defaultdict(list)
     read: dict[tuple[str, int, int], set[str]] = defaultdict(set)
     for line in _history(corpus):
+        if line["kind"] not in ("produce", "consume"):
+            continue
         place = line["topic"], line["partition"], line.get("offset")
         if line["kind"] == "consume":
             read[place].add(line["key"])

@@ -74,10 +74,14 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="Folder for report.json, report.md and report.html.",
     ),
-    "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
-    "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),
+    "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
+    "until": click.option("--until", "time_until", type=Moment(), help="Up to this time, exclusive."),
     "no span": click.option(
         *("--from", "--until"), expose_value=False, hidden=True, callback=lambda context, option, value: _whole(value)
+    ),
+    "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
+    "format": click.option(
+        "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the answer."
     ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
@@ -248,6 +252,72 @@ def explain(rule: str | None, markdown: bool) -> ExitCode:
     return tell(RichConsole(), rule, markdown)
 
 
+@highwater.group()
+def trace() -> None:
+    """Tell the story of one request, write, partition or finding, with its lines. Without Spark."""
+
+
+@trace.command("request", epilog=EXIT_CODES_HELP)
+@click.argument("request_id", required=False)
+@click.option("--broker", "broker_id", type=int, help="Broker that answered.")
+@click.option("--correlation-id", type=int, help="Correlation id.")
+@click.option("--connection", help="Connection, or any part of its name.")
+@_options("lake", "cluster", "from", "until", "format")
+def trace_request(
+    request_id: str | None, broker_id: int | None, correlation_id: int | None, connection: str | None, **given: Any
+) -> ExitCode:
+    """What REQUEST_ID (as the report shows it, or its beginning) waited for, and who answered when."""
+    from jobs import inquiries
+
+    if (request_id is None) == (broker_id is None or correlation_id is None):
+        raise click.UsageError("give the id of a request, or --broker and --correlation-id")
+    return inquiries.trace_request(_question(**given), request_id, broker_id, correlation_id, connection)
+
+
+@trace.command("write", epilog=EXIT_CODES_HELP)
+@click.argument("place", metavar="[TOPIC|TOPIC-PARTITION]", required=False)
+@click.option("--client", "client_id", help="Client id.")
+@_options("lake", "cluster", "from", "until", "format")
+def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitCode:
+    """At which offsets a client's records were written, and which replicas still hold them."""
+    from jobs import inquiries
+
+    if place is None and client_id is None:
+        raise click.UsageError("give a topic, a partition, or --client")
+    return inquiries.trace_write(_question(**given), client_id, place)
+
+
+@trace.command("partition", epilog=EXIT_CODES_HELP)
+@click.argument("place", metavar="TOPIC-PARTITION")
+@_options("lake", "cluster", "from", "until", "format")
+def trace_partition(place: str, **given: Any) -> ExitCode:
+    """A partition's life: epochs, leaders, in-sync sets, truncations, unclean elections."""
+    from jobs import inquiries
+
+    return inquiries.trace_partition(_question(**given), place)
+
+
+@trace.command("finding", epilog=EXIT_CODES_HELP)
+@click.argument("finding_id", metavar="FINDING_ID|RULE")
+@_options("lake", "format")
+def trace_finding(finding_id: str, **given: Any) -> ExitCode:
+    """A violation or observation (by the beginning of its id), its lines in order, and what follows from it."""
+    from jobs import inquiries
+
+    return inquiries.trace_finding(_question(**given), finding_id)
+
+
+@highwater.command(epilog=EXIT_CODES_HELP)
+@click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
+@click.option("--at", type=Moment(), help="Use only lines before this time (ISO 8601, UTC).")
+@_options("lake", "cluster", "format")
+def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
+    """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
+    from jobs import inquiries
+
+    return inquiries.tell_survivors(_question(**given), place, at)
+
+
 @highwater.command()
 @_options("lake", "conf")
 def doctor(lake: Path, conf: Path | None) -> ExitCode:
@@ -275,6 +345,21 @@ def _run(
     if time_from is not None and time_until is not None and time_from >= time_until:
         raise click.UsageError("--from must be before --until")
     return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until)
+
+
+def _question(
+    *,
+    lake: Path,
+    form: str,
+    cluster_id: str | None = None,
+    time_from: datetime | None = None,
+    time_until: datetime | None = None,
+) -> Any:
+    from jobs.inquiries import Question
+
+    if time_from is not None and time_until is not None and time_from >= time_until:
+        raise click.UsageError("--from must be before --until")
+    return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
 
 
 def _present(logs: Sequence[Path]) -> tuple[Path, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipelines.errors import InputError
 from pipelines.inquiry.answer import Lines, Row
+from pipelines.inquiry.partition import PartitionRows
 from pipelines.inquiry.replica_logs import (
     APPENDED,
     FETCHED,
@@ -25,6 +26,7 @@ from pipelines.inquiry.replica_logs import (
     Mark,
     Tenure,
     epoch_at,
+    replica_logs,
     tenures,
 )
 from pipelines.inquiry.survivors import ALL, ONE, Acked, PartitionFacts
@@ -189,8 +191,9 @@ def _of_fetches(
                    WHERE {_OF_PARTITION} AND coalesce(response_error_code, 0) = 0)
             SELECT epoch, broker_id, replica_id,
                    max_by({{'fetch_offset': fetch_offset, 'time': at_us, 'file_id': file_id,
-                            'byte_offset': byte_offset, 'line_no': line_no, 'hw': response_high_watermark}}, at_us)
+                            'byte_offset': byte_offset, 'line_no': line_no}}, at_us)
                      FILTER (fetch_offset IS NOT NULL) AS last,
+                   max(response_high_watermark) AS high_watermark,
                    max(epoch_us(completed_time)) FILTER (response_bytes IS NULL OR response_bytes > 0) AS carried_us
             FROM taken JOIN tenure ON broker_id = leader
               AND (from_us IS NULL OR at_us >= from_us) AND (until_us IS NULL OR at_us < until_us)
@@ -201,6 +204,9 @@ def _of_fetches(
     for row in rows:
         if row["last"] is None:
             continue
+        if row["high_watermark"] is not None and row["high_watermark"] >= 0:
+            at_us, watermark = row["last"]["time"], row["high_watermark"]
+            yield Mark(row["epoch"], at_us, WATERMARK, row["broker_id"], watermark, row["last"])
         is_over = ended.get((row["broker_id"], row["replica_id"]), False)
         offset_max = _end_at(acked, row["epoch"], row["carried_us"]) if is_over else None
         yield Mark(
@@ -349,6 +355,61 @@ def _acked(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, .
 def _tenure_of(epochs: tuple[Tenure, ...], row: Row) -> Tenure | None:
     of_it = [tenure for tenure in epochs if tenure.holds(row["broker_id"], row["handled"])]
     return of_it[-1] if of_it else None
+
+
+# -------------------------------------------------------------------- whole lives
+
+
+def partition_rows(
+    reader: LakeReader, cluster_id: str, topic: str, partition: int, since_us: int | None, until_us: int | None
+) -> PartitionRows:
+    """What tells a partition's life."""
+    place = {"cluster": cluster_id, "topic": topic, "partition": partition}
+    facts = partition_facts(reader, cluster_id, topic, partition, None)
+    where = "cluster_id = $cluster AND topic = $topic AND partition = $partition"
+    lines = reader.rows(
+        f"""SELECT broker_id, epoch_us(time) AS time, {_LINE} FROM silver_isr_changes WHERE {where}
+            UNION ALL SELECT broker_id, epoch_us(time), {_LINE} FROM silver_leader_and_isr
+            WHERE {where} AND role = 'leader_update'""",
+        **place,
+    )
+    of_time = {(row["broker_id"], row["time"]): row for row in lines}
+    changes = [
+        row | of_time.get((row["broker_id"], row["change_time"]), {"file_id": None})
+        for row in reader.rows(f"SELECT * FROM gold_isr_timeline WHERE {where} AND class <> 'not_observed'", **place)
+    ]
+    tables = ("failovers", "replica_truncations", "availability", "violations")
+    failovers, truncations, availability, findings = (
+        reader.rows(f"SELECT * FROM gold_{table} WHERE {where}", **place) for table in tables
+    )
+    logs = tuple(log for _, log in sorted(replica_logs(facts.marks).items()))
+    return PartitionRows(
+        cluster_id=cluster_id,
+        topic=topic,
+        partition=partition,
+        tenures=facts.tenures,
+        isr_changes=changes,
+        failovers=failovers,
+        truncations=truncations,
+        availability=availability,
+        findings=findings,
+        logs=logs,
+        since_us=since_us,
+        until_us=until_us,
+    )
+
+
+def without_leader(reader: LakeReader, cluster_id: str | None, at_us: int | None) -> list[tuple[str, str, int]]:
+    """Partitions that nobody led at a time; without one, at the end of the logs."""
+    rows = reader.rows(
+        """SELECT DISTINCT cluster_id, topic, partition FROM gold_availability
+           WHERE state = 'offline' AND ($cluster IS NULL OR cluster_id = $cluster)
+             AND ($at IS NULL OR started_time < $at) AND (ended_time IS NULL OR ended_time >= $at)
+           ORDER BY cluster_id, topic, partition""",
+        cluster=cluster_id,
+        at=None if at_us is None else instant(at_us),
+    )
+    return [(row["cluster_id"], row["topic"], row["partition"]) for row in rows]
 
 
 # ------------------------------------------------------------------------- lines

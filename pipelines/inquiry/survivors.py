@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipelines.inquiry.answer import Answer, Lines, Row, Table, Told, offsets, place_of, plural, steps_of
-from pipelines.inquiry.replica_logs import Interval, Mark, ReplicaLog, Tenure, replica_logs
+from pipelines.inquiry.replica_logs import WATERMARK, Interval, Mark, ReplicaLog, Tenure, replica_logs
 from pipelines.report.values import iso_utc
 
 ALL, ONE = "all", "1"
@@ -112,11 +112,21 @@ class Survivors:
 def survivors(facts: PartitionFacts) -> Survivors:
     """What is lost by each election."""
     logs = replica_logs(facts.marks)
+    acked = _with_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
-    standing, gone = _standing(facts.acked, last)
+    standing, gone = _standing(acked, last)
     replicas = sorted({*facts.replicas, *logs})
     candidates = (_candidate(logs.get(replica, ReplicaLog(replica)), standing, facts) for replica in replicas)
     return Survivors(facts, tuple(candidates), gone)
+
+
+def _with_committed(facts: PartitionFacts) -> list[Acked]:
+    """Batches; where answers are not logged, one that its own leader's high watermark passed was acknowledged."""
+    passed: dict[int, int] = {}
+    for mark in facts.marks:
+        if mark.kind == WATERMARK and mark.offset is not None:
+            passed[mark.epoch] = max(passed.get(mark.epoch, 0), mark.offset)
+    return [batch._replace(is_sure=batch.is_sure or batch.end <= passed.get(batch.epoch, 0)) for batch in facts.acked]
 
 
 def _standing(acked: Iterable[Acked], last: ReplicaLog | None) -> tuple[list[Acked], Loss]:
