@@ -318,6 +318,28 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
     return inquiries.tell_survivors(_question(**given), place, at)
 
 
+@highwater.command(epilog=EXIT_CODES_HELP)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@_options("lake", "cluster", "conf", "format")
+def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
+    """What changed from A to B: each FROM..UNTIL in --lake, another LAKE, or LAKE@FROM..UNTIL."""
+    from jobs import inquiries
+
+    question = _question(**given)
+    spans = [_span(text, question.lake) for text in (first, second)]
+    return inquiries.compare_spans(question, *spans, _config(conf).latency.slow_ms)
+
+
+@highwater.command(epilog=EXIT_CODES_HELP)
+@_options("lake", "cluster", "from", "until", "format")
+def whatif(**given: Any) -> ExitCode:
+    """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
+    from jobs import inquiries
+
+    return inquiries.tell_whatif(_question(**given))
+
+
 @highwater.command()
 @_options("lake", "conf")
 def doctor(lake: Path, conf: Path | None) -> ExitCode:
@@ -360,6 +382,21 @@ def _question(
     if time_from is not None and time_until is not None and time_from >= time_until:
         raise click.UsageError("--from must be before --until")
     return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
+
+
+def _span(text: str, lake: Path) -> Any:
+    """A side of a comparison; what has no interval in it is a lake."""
+    from jobs.inquiries import Span
+
+    folder, at, interval = text.rpartition("@")
+    place = local_path(folder) if at else lake
+    since, dots, until = interval.partition("..")
+    if not dots or "/" in interval:
+        return Span(text, local_path(text), None, None)
+    bounds = [Moment().convert(bound, None, None) if bound else None for bound in (since, until)]
+    if bounds[0] is not None and bounds[1] is not None and bounds[0] >= bounds[1]:
+        raise click.UsageError(f"{text}: the end must come after the beginning")
+    return Span(text, place, *bounds)
 
 
 def _present(logs: Sequence[Path]) -> tuple[Path, ...]:

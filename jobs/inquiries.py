@@ -11,11 +11,12 @@ from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from pipelines.console import Console
 from pipelines.errors import InputError
-from pipelines.inquiry import finding, partition, request, survivors, write
+from pipelines.inquiry import compare, finding, partition, read_compare, request, survivors, whatif, write
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.inquiry.read_finding import finding_rows, findings
 from pipelines.inquiry.read_partition import cluster_of, lines_of, partition_facts, partition_rows, without_leader
 from pipelines.inquiry.read_request import CANDIDATES_MAX, by_id, by_number, request_rows
+from pipelines.inquiry.read_whatif import variants
 from pipelines.inquiry.read_write import write_rows
 from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.lake_reader import LakeReader
@@ -207,3 +208,37 @@ def _survivors(reader: LakeReader, places: Iterable[tuple[str, str, int]], at_us
     for cluster_id, topic, number in places:
         result = survivors.survivors(partition_facts(reader, cluster_id, topic, number, at_us))
         yield survivors.answer(result, lines_of(reader, survivors.rows_shown(result)))
+
+
+# --------------------------------------------------------------- figures of a time
+
+
+class Span(NamedTuple):
+    """A lake, or an interval of one, as a side of a comparison names it: ``LAKE``, ``FROM..UNTIL``, ``LAKE@FROM..UNTIL``."""
+
+    name: str
+    lake: Path
+    since: datetime | None
+    until: datetime | None
+
+
+def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
+    """Tell what changed from one to the other."""
+    sides = [
+        read_compare.side(
+            LakeReader(span.lake, tables_in(span.lake)),
+            span.name,
+            question.cluster_id,
+            micros(span.since),
+            micros(span.until),
+            slow_ms,
+        )
+        for span in (first, second)
+    ]
+    return tell(question, compare.answer(*sides, slow_ms))
+
+
+def tell_whatif(question: Question) -> ExitCode:
+    """Tell what acks=all would have cost otherwise."""
+    window = (question.since_us, question.until_us)
+    return tell(question, whatif.answer(variants(question.reader, question.cluster_id, *window)))
