@@ -1,10 +1,12 @@
-"""What `highwater survivors` predicts of each election, beside what was lost: ``python -m bench.survivors LAKES... --corpora DIR``
+"""What `highwater survivors` predicts of each election, beside what was lost.
 
-For every election of every partition in the lakes (as `bench.releases --lakes` leaves them) the prediction is made from the
-lines before the first one that tells of its epoch, for the replica that was then elected. It is compared with the offset
-at which that leader's epoch then started, and with the records that clients had been told were written and that are gone:
-lost.json, or else the clients' own histories. Ends with 1 where a record is predicted to be lost and is not, or was lost
-and is not within the prediction.
+    python -m bench.survivors LAKES... --corpora DIR [--markdown docs/answers.md]
+
+For every election of every partition in the lakes (as `bench.releases --lakes` leaves them) the prediction is made from
+the lines before the first one that tells of its epoch, for the replica that was then elected. It is compared with the
+offset at which that leader's epoch then started, and with the records that clients had been told were written and that
+are gone: lost.json, or else the clients' own histories. Ends with 1 where a record is predicted to be lost and is not,
+or was lost and is not within the prediction.
 """
 
 from __future__ import annotations
@@ -25,13 +27,23 @@ from bench.truth import LOSS, truth_of
 from pipelines.delta_log import find_tables
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.replica_logs import Interval
-from pipelines.inquiry.survivors import ALL, ONE, Acked, Candidate, PartitionFacts, survivors
+from pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
 from pipelines.lake_reader import LakeReader
 
 HEADS = (
     *("corpus", "elections", "log end exact", "within bounds", "outside", "lost acks=all", "sure", "perhaps", "missed"),
-    *("lost acks=1", "sure", "perhaps", "acked by a deposed leader", "missed", "predicted and not lost"),
+    *(
+        "lost acks=1",
+        "sure",
+        "perhaps",
+        "acked by a deposed leader",
+        "said: cannot be shown",
+        "missed",
+        "predicted and not lost",
+    ),
 )
+#: A client has the answer so long after the broker logged it, at most.
+_ANSWERED_US = 2_000_000
 _CORPUS = re.compile(r"corpora/([^/]+)/")
 
 
@@ -43,6 +55,15 @@ class Record(NamedTuple):
     offset: int
     acks: str
     acked_us: int
+
+
+class Election(NamedTuple):
+    """An epoch's leader, when the first line or record tells of the epoch, and its start as its leader logs it."""
+
+    epoch: int
+    leader: int
+    at_us: int
+    start_offset: int | None
 
 
 @dataclass
@@ -67,7 +88,10 @@ class Comparison:
         """A row of the table."""
         ends = (self.ends["exact"], self.ends["within"], self.ends["outside"])
         of_all = (self.lost[ALL], *(self.counts[ALL, how] for how in ("sure", "perhaps", "missed")))
-        of_one = (self.lost[ONE], *(self.counts[ONE, how] for how in ("sure", "perhaps", "deposed", "missed")))
+        of_one = (
+            self.lost[ONE],
+            *(self.counts[ONE, how] for how in ("sure", "perhaps", "deposed", "not shown", "missed")),
+        )
         wrong = self.counts[ALL, "not lost"] + self.counts[ONE, "not lost"]
         return (self.corpus, *map(str, (sum(self.ends.values()), *ends, *of_all, *of_one, wrong)))
 
@@ -113,7 +137,8 @@ def compared(reader: LakeReader, cluster_id: str, corpus: Path) -> Comparison:
     deleted = {
         row["topic"]
         for row in reader.rows(
-            "SELECT DISTINCT topic FROM silver_controller_events WHERE event = 'topic_deleted' AND cluster_id = $cluster",
+            """SELECT DISTINCT topic FROM silver_controller_events
+               WHERE event = 'topic_deleted' AND cluster_id = $cluster""",
             cluster=cluster_id,
         )
     }
@@ -121,38 +146,41 @@ def compared(reader: LakeReader, cluster_id: str, corpus: Path) -> Comparison:
         if topic in deleted:
             continue
         of_it = [record for record in acked if (record.topic, record.partition) == (topic, partition)]
-        after: PartitionFacts | None = None
-        for epoch, leader, at_us, start_offset in _elections(reader, cluster_id, topic, partition):
-            after = after or partition_facts(reader, cluster_id, topic, partition, None)
-            before = survivors(partition_facts(reader, cluster_id, topic, partition, at_us))
-            chosen = next((one for one in before.candidates if one.log.replica_id == leader), None)
+        elections = list(_elections(reader, cluster_id, topic, partition))
+        after = partition_facts(reader, cluster_id, topic, partition, None) if elections else None
+        for election in elections:
+            before = survivors(partition_facts(reader, cluster_id, topic, partition, election.at_us))
+            chosen = next((one for one in before.candidates if one.log.replica_id == election.leader), None)
             if chosen is None:
                 continue
-            result.ends[_end(result, chosen, start_offset, f"{topic}-{partition} epoch {epoch}")] += 1
+            result.ends[_end(result, chosen, election, f"{topic}-{partition}")] += 1
             for record in of_it:
-                if record.acked_us < at_us and (how := _prediction(chosen, record)) is not None:
+                if record.acked_us < election.at_us and (how := _prediction(chosen, record)) is not None:
                     predicted.setdefault(record, how)
         for record in of_it:
             if record in lost:
-                how = predicted.get(record) or ("deposed" if _is_of_deposed(record, after) else "missed")
+                how = predicted.get(record) or _otherwise(record, after, elections)
                 result.counts[record.acks, how] += 1
                 if how == "missed":
-                    result.complaints.append(f"{topic}-{partition} {record.offset} (acks={record.acks}) is lost, and missed")
+                    result.complaints.append(
+                        f"{topic}-{partition} {record.offset} (acks={record.acks}) is lost, and missed"
+                    )
             elif predicted.get(record) == "sure":
                 result.counts[record.acks, "not lost"] += 1
                 result.complaints.append(f"{topic}-{partition} {record.offset} (acks={record.acks}) is not lost")
     return result
 
 
-def _end(result: Comparison, chosen: Candidate, start_offset: int | None, place: str) -> str:
-    log = chosen.log
+def _end(result: Comparison, chosen: Candidate, election: Election, place: str) -> str:
+    log, start_offset = chosen.log, election.start_offset
     if start_offset is None or log.end_min is None:
         return "not told"
     if log.end_min == log.end_max == start_offset:
         return "exact"
     if log.end_min <= start_offset and (log.end_max is None or start_offset <= log.end_max):
         return "within"
-    result.complaints.append(f"{place} starts at {start_offset}, predicted {log.end_min} to {log.end_max}")
+    told = f"epoch {election.epoch} starts at {start_offset}, predicted {log.end_min} to {log.end_max}"
+    result.complaints.append(f"{place} {told}")
     return "outside"
 
 
@@ -170,20 +198,23 @@ def _within(offset: int, intervals: Iterable[Interval]) -> bool:
     return any(start <= offset < end for start, end in intervals)
 
 
-def _is_of_deposed(record: Record, after: PartitionFacts | None) -> bool:
-    """Its leader answered after a line had told of a later epoch."""
-    batches: Sequence[Acked] = () if after is None else after.acked
-    for batch in batches:
-        if batch.start <= record.offset < batch.end and abs(batch.row["time"] - record.acked_us) < 2_000_000:
-            later = [tenure.row["time"] for tenure in after.tenures if tenure.epoch > batch.epoch] if after else []
-            return any(time_us <= record.acked_us for time_us in later)
+def _otherwise(record: Record, after: PartitionFacts | None, elections: Sequence[Election]) -> str:
+    if _is_of_deposed(record, after, elections):
+        return "deposed"
+    return "not shown" if record.acks == ONE and after is not None and after.unplaced else "missed"
+
+
+def _is_of_deposed(record: Record, after: PartitionFacts | None, elections: Sequence[Election]) -> bool:
+    """Its leader answered when a line had told of a later epoch: no prediction from before that could know of it."""
+    for batch in () if after is None else after.acked:
+        is_it = batch.start <= record.offset < batch.end and abs(batch.row["time"] - record.acked_us) < _ANSWERED_US
+        if is_it and any(one.epoch > batch.epoch and one.at_us <= record.acked_us for one in elections):
+            return True
     return False
 
 
-def _elections(
-    reader: LakeReader, cluster_id: str, topic: str, partition: int
-) -> Iterator[tuple[int, int, int, int | None]]:
-    """Epoch, leader, time of the first line (or record) that tells of it, and start as the leader logs it; not the first."""
+def _elections(reader: LakeReader, cluster_id: str, topic: str, partition: int) -> Iterator[Election]:
+    """All but the first."""
     rows = reader.rows(
         """SELECT leader_epoch AS epoch, max(leader) FILTER (leader >= 0) AS leader, min(epoch_us(time)) AS at_us,
                   min(start_offset) FILTER (role = 'leader_start') AS start_offset
@@ -199,7 +230,7 @@ def _elections(
         partition=partition,
     )
     for row in [row for row in rows if row["leader"] is not None][1:]:
-        yield row["epoch"], row["leader"], row["at_us"], row["start_offset"]
+        yield Election(row["epoch"], row["leader"], row["at_us"], row["start_offset"])
 
 
 # -------------------------------------------------------------------------- truth
@@ -208,8 +239,15 @@ def _elections(
 def _acked(corpus: Path) -> Iterator[Record]:
     """What clients were told was written."""
     for line in _history(corpus):
-        if line["kind"] == "produce" and line["error"] is None and line.get("offset") is not None and line["offset"] >= 0:
-            yield Record(line["topic"], line["partition"], line["offset"], str(line.get("acks", ALL)), _micros(line["t1"]))
+        if (
+            line["kind"] == "produce"
+            and line["error"] is None
+            and line.get("offset") is not None
+            and line["offset"] >= 0
+        ):
+            yield Record(
+                line["topic"], line["partition"], line["offset"], str(line.get("acks", ALL)), _micros(line["t1"])
+            )
 
 
 def _lost(corpus: Path, acked: list[Record]) -> set[Record]:

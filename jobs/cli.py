@@ -81,7 +81,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
     "format": click.option(
-        "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the answer."
+        "--format",
+        "form",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Of the answer.",
     ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
@@ -327,8 +332,8 @@ def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCod
     from jobs import inquiries
 
     question = _question(**given)
-    spans = [_span(text, question.lake) for text in (first, second)]
-    return inquiries.compare_spans(question, *spans, _config(conf).latency.slow_ms)
+    before, after = (_span(text, question.lake) for text in (first, second))
+    return inquiries.compare_spans(question, before, after, _config(conf).latency.slow_ms)
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)

@@ -197,7 +197,9 @@ def tell_survivors(question: Question, place: str | None, at: datetime | None) -
         places = without_leader(reader, question.cluster_id, at_us)
     if not places:
         when = "at the end of the logs" if at_us is None else f"at {iso_utc(at_us)}"
-        say = f"No partition was without a leader {when}, as gold.availability tells; name one to ask of it all the same."
+        say = (
+            f"No partition was without a leader {when}, as gold.availability tells; name one to ask of it all the same."
+        )
         return tell(question, Answer(title="partitions without a leader", sentences=(say,)))
     if len(places) > PARTITIONS_MAX:
         question.console.note(f"{len(places)} partitions have no leader; the first {PARTITIONS_MAX} are told")
@@ -214,7 +216,7 @@ def _survivors(reader: LakeReader, places: Iterable[tuple[str, str, int]], at_us
 
 
 class Span(NamedTuple):
-    """A lake, or an interval of one, as a side of a comparison names it: ``LAKE``, ``FROM..UNTIL``, ``LAKE@FROM..UNTIL``."""
+    """A side of a comparison: a lake, or an interval of one."""
 
     name: str
     lake: Path
@@ -235,7 +237,7 @@ def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -
         )
         for span in (first, second)
     ]
-    return tell(question, compare.answer(*sides, slow_ms))
+    return tell(question, compare.answer(sides[0], sides[1], slow_ms))
 
 
 def tell_whatif(question: Question) -> ExitCode:

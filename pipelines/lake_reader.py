@@ -71,7 +71,9 @@ def _columns(log: TableLog) -> str:
 
 def _source(path: Path, log: TableLog) -> str:
     if not log.files:
-        nulls = ", ".join(f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in log.schema["fields"])
+        nulls = ", ".join(
+            f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in log.schema["fields"]
+        )
         return f"(SELECT {nulls} WHERE false)"
     files = ", ".join(_quoted(str(path / file.path)) for file in log.files)
     return f"read_parquet([{files}], union_by_name = true)"

@@ -17,6 +17,8 @@ from pipelines.report.plain import ms, share
 REQUESTS_MIN = 20
 #: Ratio of two p99 from which on there is something to explain.
 RATIO_MIN = 1.2
+#: Difference of two means that is shown.
+DIFFERENCE_MIN_MS = 0.05
 #: Rows of a table.
 ROWS_MAX = 30
 
@@ -35,7 +37,8 @@ class Side:
         findings: by severity and rule, how many have their time in it.
         latency: by kind of request, durations in milliseconds with how often each occurs.
         phases: by kind of request, mean milliseconds by the names of `pipelines.report.figures.PHASES`.
-        waits: by replica that acks=all produces waited for last, operations and seconds waited beyond `slow_ms` each.
+        waits: by replica that acks=all produces waited for last, those answered with an error included: operations, and
+            seconds waited beyond `slow_ms` each.
         events: how often each happened, by its name in words; `of_broker` those of one broker.
     """
 
@@ -71,7 +74,9 @@ def answer(before: Side, after: Side, slow_ms: int) -> Answer:
 
 
 def _verdicts(before: Side, after: Side) -> Iterator[str]:
-    changed = [rule for rule in before.verdicts if after.verdicts.get(rule, before.verdicts[rule]) != before.verdicts[rule]]
+    changed = [
+        rule for rule in before.verdicts if after.verdicts.get(rule, before.verdicts[rule]) != before.verdicts[rule]
+    ]
     for rule in changed:
         yield f"{rule}: {before.verdicts[rule]} in A, {after.verdicts[rule]} in B."
     for severity in ("violation", "observation"):
@@ -120,8 +125,8 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         yield f"Produces with acks=all took longer in {name}, and the tables name no replica for it."
         return
     yield (
-        f"Produces with acks=all took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond {slow_ms} ms "
-        f"was for broker {worst} (on the other side {share(faster.slow_share(worst))})."
+        f"Produces with acks=all took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond "
+        f"{slow_ms} ms was for broker {worst} (on the other side {share(faster.slow_share(worst))})."
     )
     happened = {
         what: number
@@ -132,7 +137,7 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         told = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
         yield f"What happened to broker {worst} in {name} and not, or less, on the other side: {told}."
     else:
-        yield f"No restart, election or change of an ISR of broker {worst} tells why: it was slow, and nothing else is logged."
+        yield f"No restart, election or change of an ISR of broker {worst} tells why: nothing but the waiting is logged."
 
 
 # ------------------------------------------------------------------------ tables
@@ -169,9 +174,13 @@ def _latency_rows(before: Side, after: Side) -> list[dict[str, Any]]:
 def _phase_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     rows = []
     for kind in sorted({*before.phases} & {*after.phases}, key=_kind):
+        if min(sum(count for _, count in side.latency[kind]) for side in (before, after)) < REQUESTS_MIN:
+            continue
         for phase in PHASES:
             first, second = before.phases[kind][phase], after.phases[kind][phase]
-            rows.append({"request": _kind(kind), "phase": phase, "a": first, "b": second, "difference": second - first})
+            if abs(second - first) >= DIFFERENCE_MIN_MS:
+                row = {"request": _kind(kind), "phase": phase, "a": first, "b": second, "difference": second - first}
+                rows.append(row)
     return sorted(rows, key=lambda row: -abs(row["difference"]))
 
 

@@ -34,7 +34,7 @@ def answer(rows: FindingRows) -> Answer:
     return Answer(
         title=f"{finding['severity']} {finding['rule_id']}{where}, finding {finding['finding_id']}",
         sentences=tuple(_sentences(rows)),
-        steps=tuple(_step(line) for line in sorted(rows.evidence, key=lambda line: int(line["position"]))),
+        steps=tuple(_step(line, finding["time"]) for line in sorted(rows.evidence, key=_position)),
         tables=tuple(_tables(rows)),
     )
 
@@ -54,7 +54,11 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
     if told:
         yield f"It is about {'; '.join(told)}."
     if finding["cause"] or finding["known_bug"]:
-        bug = f"; {finding['known_bug']} is a bug of the running version with this signature" if finding["known_bug"] else ""
+        bug = (
+            f"; {finding['known_bug']} is a bug of the running version with this signature"
+            if finding["known_bug"]
+            else ""
+        )
         yield f"Cause: {finding['cause'] or 'not told apart'}{bug}."
     if rows.implied_by is not None:
         other = rows.implied_by
@@ -63,11 +67,16 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
         yield "No line of evidence is in the lake."
 
 
-def _step(line: Row) -> Step:
-    broker = "" if line["broker_id"] is None else f"Broker {line['broker_id']} wrote:"
+def _position(line: Row) -> int:
+    return int(line["position"])
+
+
+def _step(line: Row, found_us: int | None) -> Step:
+    """A line of evidence; what a file holds has no time of its own, and stands at the finding's."""
+    broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
     return Step(
-        time=iso_utc(line["time"] or 0),
-        what=broker or "A file holds:",
+        time=iso_utc(line["time"] or found_us or 0),
+        what=f"A file{broker} holds:" if line["time"] is None else f"A line{broker}:",
         file=line["file"],
         line_no=line["line_no"],
         byte_offset=line["byte_offset"],

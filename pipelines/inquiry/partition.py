@@ -1,4 +1,4 @@
-"""The life of a partition: its epochs with leaders and in-sync sets, what was truncated, when it was unavailable. Pure."""
+"""The life of a partition: its epochs, leaders and in-sync sets, truncations, and when it was unavailable. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class PartitionRows:
 
     def holds(self, time_us: int) -> bool:
         """Whether a time is asked for."""
-        return (self.since_us is None or time_us >= self.since_us) and (self.until_us is None or time_us < self.until_us)
+        return (self.since_us is None or time_us >= self.since_us) and (
+            self.until_us is None or time_us < self.until_us
+        )
 
 
 def rows_shown(rows: PartitionRows) -> list[Row]:
@@ -123,8 +125,8 @@ def _steps(rows: PartitionRows) -> Iterator[Told]:
         yield Told(row["started_time"], f"{state} until {until}{refused}.")
     for row in rows.findings:
         if row["time"] is not None and row["implied_by"] is None:
-            what = f"{row['severity']} {row['rule_id']} (highwater trace finding {row['finding_id'][:8]}): {row['message']}"
-            yield Told(row["time"], what)
+            command = f"highwater trace finding {row['finding_id'][:8]}"
+            yield Told(row["time"], f"{row['severity']} {row['rule_id']} ({command}): {row['message']}")
 
 
 def _tables(rows: PartitionRows) -> Iterator[Table]:

@@ -44,7 +44,7 @@ def side(
         f"""SELECT coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica,
                    count(*) AS operations, sum(greatest(wait_ms - $slow, 0)) / 1000 AS slow_s
             FROM gold_delayed_operations
-            WHERE {arrived} AND operation = 'produce' AND api = 'PRODUCE' AND succeeded GROUP BY 1""",
+            WHERE {arrived} AND operation = 'produce' AND api = 'PRODUCE' GROUP BY 1""",
         slow=slow_ms,
         **parameters,
     )

@@ -26,4 +26,6 @@ def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
     implied = reader.rows("SELECT * FROM gold_violations WHERE implied_by = $id ORDER BY rule_id, offset_start", **own)
     by = reader.rows("SELECT * FROM gold_violations WHERE finding_id = $id", **origin) if finding["implied_by"] else []
     rule = BY_ID.get(finding["rule_id"])
-    return FindingRows(finding, evidence, implied, by[0] if by else None, "unknown." if rule is None else rule.guarantee)
+    return FindingRows(
+        finding, evidence, implied, by[0] if by else None, "unknown." if rule is None else rule.guarantee
+    )

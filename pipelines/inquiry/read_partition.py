@@ -82,8 +82,8 @@ def partition_facts(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, before_us: int | None
 ) -> PartitionFacts:
     """All that is known of a partition from lines before a time; without one, from its files, too."""
-    place = {"cluster": cluster_id, "topic": topic, "partition": partition}
-    place["before"] = _FAR if before_us is None else instant(before_us)  # type: ignore[assignment]
+    before = _FAR if before_us is None else instant(before_us)
+    place = {"cluster": cluster_id, "topic": topic, "partition": partition, "before": before}
     leaderships = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, role, leader, leader_epoch, partition_epoch, start_offset,
                    high_watermark, isr, replicas, {_LINE}
@@ -113,6 +113,7 @@ def partition_facts(
         acked=tuple(acked[:ACKED_MAX]),
         is_whole=len(acked) <= ACKED_MAX,
         has_answers=bool(acked),
+        unplaced=_unplaced(reader, place),
         replicas=tuple(_last(leaderships, "replicas") or (metadata or {}).get("replicas") or ()),
         isr=tuple(isr or ()),
         eligible=tuple((metadata or {}).get("elr") or ()),
@@ -350,6 +351,17 @@ def _acked(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, .
         batches.append(Acked(tenure.epoch, start, end, ALL if row["acks"] == -1 else ONE, row["is_sure"], row))
         next_base[tenure.epoch] = start
     return batches
+
+
+def _unplaced(reader: LakeReader, place: Mapping[str, Any]) -> int:
+    (row,) = reader.rows(
+        """SELECT count(*) AS produces
+           FROM (SELECT unnest(partitions) AS p FROM silver_produce_requests
+                 WHERE cluster_id = $cluster AND time < $before AND acks = 1)
+           WHERE p.topic = $topic AND p.partition = $partition AND p.base_offset IS NULL AND p.error_code IS NULL""",
+        **place,
+    )
+    return int(row["produces"])
 
 
 def _tenure_of(epochs: tuple[Tenure, ...], row: Row) -> Tenure | None:

@@ -63,7 +63,9 @@ def request_rows(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
         "connection": key["connection"],
         "line_time": instant(key["line_time"]),
     }
-    (phases, *_) = reader.rows(f"SELECT * FROM gold_request_phases WHERE {_SAME} AND line_time = $line_time", **parameters)
+    (phases, *_) = reader.rows(
+        f"SELECT * FROM gold_request_phases WHERE {_SAME} AND line_time = $line_time", **parameters
+    )
     operations = reader.rows(
         f"SELECT * FROM gold_delayed_operations WHERE {_SAME} AND line_time = $line_time", **parameters
     )

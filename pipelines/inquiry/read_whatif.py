@@ -35,7 +35,8 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
 
     def counts(where: str = "true", duration: str = "total_ms") -> Counts:
         rows = reader.rows(
-            f"SELECT {rounded(duration)} AS ms, count(*) AS n FROM {_OPERATIONS} WHERE succeeded AND {where} GROUP BY 1",
+            f"""SELECT {rounded(duration)} AS ms, count(*) AS n
+                FROM {_OPERATIONS} WHERE succeeded AND {where} GROUP BY 1""",
             **parameters,
         )
         return [(row["ms"], row["n"]) for row in rows]
@@ -45,7 +46,9 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
             WHERE succeeded AND without_ms IS NOT NULL AND closing_replica <> broker_id ORDER BY 1""",
         **parameters,
     )
-    led = reader.rows(f"SELECT DISTINCT broker_id AS broker FROM {_OPERATIONS} WHERE succeeded ORDER BY 1", **parameters)
+    led = reader.rows(
+        f"SELECT DISTINCT broker_id AS broker FROM {_OPERATIONS} WHERE succeeded ORDER BY 1", **parameters
+    )
     sizes = reader.rows(
         f"""SELECT isr_size, count(*) FILTER (succeeded) AS answered,
                    count(*) FILTER (list_has_any(error_codes, {list(_TOO_FEW)})) AS refused
@@ -66,5 +69,7 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
         refused={
             size: sum(row["answered"] for row in sizes if row["isr_size"] < size) for size in range(1, largest + 1)
         },
-        spared={size: sum(row["refused"] for row in sizes if row["isr_size"] >= size) for size in range(1, largest + 1)},
+        spared={
+            size: sum(row["refused"] for row in sizes if row["isr_size"] >= size) for size in range(1, largest + 1)
+        },
     )

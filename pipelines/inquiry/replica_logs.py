@@ -1,4 +1,4 @@
-"""What the logs show of each replica's log of one partition: how far it goes at least, at most, and of which epochs. Pure.
+"""What is known of each replica's log of a partition: how far it goes at least, at most, and of which epochs. Pure.
 
 A replica's log is known as Kafka's own leader-epoch cache knows it: epochs with their first offsets, and an end. It
 follows from what lines say, by three rules of Kafka:

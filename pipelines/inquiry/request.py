@@ -100,7 +100,9 @@ def _sentences(rows: RequestRows) -> Iterator[str]:
         yield f"It was answered with {errors}."
     reason = f" ({operation['class_reason']})" if operation["class_reason"] else ""
     bug = f"; {operation['known_bug']} has this signature" if operation["known_bug"] else ""
-    distance = "" if operation["residual_ms"] is None else f", {ms(operation['residual_ms'])} ms from what the rules ask"
+    distance = (
+        "" if operation["residual_ms"] is None else f", {ms(operation['residual_ms'])} ms from what the rules ask"
+    )
     yield f"Cause: {operation['cause']}; {operation['class']}{reason}{distance}{bug}."
     if operation["closing_replica"] is not None:
         yield from _waited(operation)
@@ -153,5 +155,7 @@ def _other_replicas(rows: RequestRows, operation: Row) -> Iterator[Told]:
         has_it = fetch["fetch_offset"] is not None and fetch["fetch_offset"] >= part["required_offset"]
         if has_it and fetch["replica_id"] not in seen and fetch["handled_time"] >= operation["handled_time"]:
             seen.add(fetch["replica_id"])
-            what = f"Fetch of broker {fetch['replica_id']} at offset {fetch['fetch_offset']}: it has all of the records."
+            what = (
+                f"Fetch of broker {fetch['replica_id']} at offset {fetch['fetch_offset']}: it has all of the records."
+            )
             yield Told(fetch["dequeued_time"], what, fetch)

@@ -47,6 +47,7 @@ class PartitionFacts:
         marks: of its replicas' logs.
         acked: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all.
         has_answers: the logs have answers to produces at all.
+        unplaced: produces of acks=1 that were answered, at offsets that no line tells.
         isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told.
         leader: as last told; -1 for none.
         committed: highest high watermark that a leader told, with its epoch and line.
@@ -61,6 +62,7 @@ class PartitionFacts:
     acked: tuple[Acked, ...]
     is_whole: bool
     has_answers: bool
+    unplaced: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
@@ -223,6 +225,11 @@ def _sentences(result: Survivors) -> Iterable[str]:
             "What was acknowledged cannot be shown: no answers to produces are in these logs (kafka.request.logger at "
             "DEBUG has them). Losses are told of what high watermarks show to have been committed."
         )
+    if facts.unplaced:
+        yield (
+            f"{plural(facts.unplaced, 'produce')} with acks=1 went to it whose offsets no line tells, for this release "
+            "logs no answers: which of their records are lost cannot be shown."
+        )
     for candidate in result.candidates:
         yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
     if result.gone.surely:
@@ -231,7 +238,7 @@ def _sentences(result: Survivors) -> Iterable[str]:
             "of acks=all were lost before: the last leader's log does not hold them."
         )
     if facts.acked and not facts.is_whole:
-        yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at; older ones are as safe."
+        yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at."
 
 
 def _fate(candidate: Candidate, facts: PartitionFacts) -> str:

@@ -84,12 +84,12 @@ def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
     if best is not None and actual["p99"] is not None:
         yield f"p99 was {ms(actual['p99'])} ms; with {best['variant']} it would have been {ms(best['p99'])} ms."
     yield (
-        "min.insync.replicas changes who is refused, not how long one waits: acks=all waits for the whole ISR (from 4.0 "
-        "with eligible leader replicas, for an ISR that is large enough, too)."
+        "min.insync.replicas changes who is refused, not how long one waits: acks=all waits for the whole ISR (from "
+        "4.0 with eligible leader replicas, for an ISR that is large enough, too)."
     )
     spared = max(variants.spared.values(), default=0)
     if spared:
         yield (
-            f"{plural(spared, 'produce')} that were refused would have been accepted by a lower one; how long they would "
-            "have waited cannot be shown."
+            f"{plural(spared, 'produce')} that were refused would have been accepted by a lower one; how long they "
+            "would have waited cannot be shown."
         )

@@ -126,7 +126,8 @@ def _is_of(batch: Acked, row: Row) -> bool:
 def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     left_out = rows.writes_count - len(rows.writes)
     more = f"; the first {len(rows.writes)} are told" if left_out else ""
-    yield f"{plural(rows.writes_count, 'write')} of this kind {'was' if rows.writes_count == 1 else 'were'} answered{more}."
+    verb = "was" if rows.writes_count == 1 else "were"
+    yield f"{plural(rows.writes_count, 'write')} of this kind {verb} answered{more}."
     refused = [row for row in rows.writes if row["error_code"]]
     if refused:
         errors = listed(sorted({error_name(row["error_code"]) for row in refused}))
