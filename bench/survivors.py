@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
     complaints = [f"{result.corpus}: {text}" for result in results for text in result.complaints]
     print("\n".join([*lines, "", *complaints]))
     if given.markdown:
-        insert(given.markdown, lines)
+        insert(given.markdown, lines, "survivors")
     return 1 if complaints else 0
 
 
@@ -189,6 +189,8 @@ def _prediction(chosen: Candidate, record: Record) -> str | None:
     for how, intervals in (("sure", fate.surely), ("perhaps", fate.perhaps)):
         if _within(record.offset, intervals):
             return how
+    if fate.beyond is not None and record.offset >= fate.beyond:
+        return "perhaps"
     if chosen.committed_lost is not None and _within(record.offset, (chosen.committed_lost,)):
         return "sure"
     return None

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
     lines = markdown(HEADS, rows)
     print("\n".join(lines))
     if given.markdown:
-        insert(given.markdown, lines)
+        insert(given.markdown, lines, "whatif")
     return 0
 
 

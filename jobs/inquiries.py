@@ -179,7 +179,7 @@ def trace_finding(question: Question, finding_id: str) -> ExitCode:
         say = "Not found: gold.violations has no finding whose id begins so, and none of a rule of this name."
         return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,)))
     if len(fitting) > 1:
-        names = ("finding_id", "severity", "rule_id", "topic", "partition", "offset_start", "message")
+        names = ("finding_id", "severity", "rule_id", "topic", "partition", "offset_start", "offset_end", "cause")
         rows = tuple({name: row[name] for name in names} for row in fitting[:CANDIDATES_MAX])
         say = f"{len(fitting)} findings fit; choose one by its id."
         table = Table(title="findings", rows=rows)

@@ -30,14 +30,17 @@ class LakeReader:
     Args:
         root: folder of the lake.
         tables: folder of every table by full name.
+
+    Attributes:
+        connection: DuckDB's, where the tables that were asked for are views.
     """
 
     def __init__(self, root: Path, tables: Mapping[str, Path]) -> None:
         self.root = root
         self._tables = tables
-        self._connection = duckdb.connect()
+        self.connection = duckdb.connect()
         # Hours are those of the logs, not of the machine that asks.
-        self._connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         self._views: set[str] = set()
 
     def rows(self, statement: str, **parameters: object) -> Rows:
@@ -48,7 +51,7 @@ class LakeReader:
         """
         for layer, name in _TABLE.findall(statement):
             self._make_view(f"{layer}.{name}")
-        return plain_rows(self._connection.sql(statement, params=parameters or None).to_arrow_table())
+        return plain_rows(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
     def _make_view(self, full_name: str) -> None:
         if full_name in self._views:
@@ -59,7 +62,7 @@ class LakeReader:
         log = read_log(path)
         if not log.is_plain:
             raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
-        self._connection.execute(
+        self.connection.execute(
             f"CREATE VIEW {full_name.replace('.', '_')} AS SELECT {_columns(log)} FROM {_source(path, log)}"
         )
         self._views.add(full_name)

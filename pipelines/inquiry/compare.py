@@ -137,7 +137,7 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         told = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
         yield f"What happened to broker {worst} in {name} and not, or less, on the other side: {told}."
     else:
-        yield f"No restart, election or change of an ISR of broker {worst} tells why: nothing but the waiting is logged."
+        yield f"No restart, election or change of an ISR of broker {worst} tells why: only the waiting is logged."
 
 
 # ------------------------------------------------------------------------ tables

@@ -86,6 +86,6 @@ def _step(line: Row, found_us: int | None) -> Step:
 
 def _tables(rows: FindingRows) -> Iterator[Table]:
     if rows.implied:
-        names = ("finding_id", "rule_id", "severity", "offset_start", "offset_end", "message")
+        names = ("finding_id", "rule_id", "severity", "offset_start", "offset_end")
         implied = tuple({name: row[name] for name in names} for row in rows.implied)
         yield Table(title="what follows from it", rows=implied)

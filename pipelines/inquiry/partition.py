@@ -98,7 +98,7 @@ def _steps(rows: PartitionRows) -> Iterator[Told]:
         start = "" if tenure.start_offset is None else f" from offset {tenure.start_offset}"
         watermark = "" if row["high_watermark"] is None else f", high watermark {row['high_watermark']}"
         isr = f", ISR {listed(row['isr'])}" if row["isr"] else ""
-        yield Told(row["time"], f"Epoch {tenure.epoch}: broker {tenure.leader} leads{start}{watermark}{isr}.", row)
+        yield Told(row["time"], f"Broker {tenure.leader} takes up epoch {tenure.epoch}{start}{watermark}{isr}.", row)
     for row in rows.isr_changes:
         how = "left" if row["change"] == "shrink" else "joined"
         isr = f"{listed(row['isr_before'])} became {listed(row['isr_after'])}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.errors import InputError
 from pipelines.inquiry.answer import Lines, Row
@@ -22,6 +22,7 @@ from pipelines.inquiry.replica_logs import (
     OWN_ROLES,
     STORED,
     TRUNCATED,
+    UNSEEN,
     WATERMARK,
     Mark,
     Tenure,
@@ -37,9 +38,28 @@ ACKED_MAX = 500_000
 #: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
 ANSWERED_WITHIN_US = 2_000_000
 
+_FOR_GOOD_US = 1 << 62
 _FAR = datetime(9999, 1, 1, tzinfo=UTC)
 _LINE = "file_id, byte_offset, line_no"
 _OF_PARTITION = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND time < $before"
+
+
+class RequestLogs(NamedTuple):
+    """Request logs of leaders.
+
+    Attributes:
+        last_line_us: by leader, time of the last request that it logged.
+        last_fetch_us: by leader and follower, when the last fetch was answered that it logged, of any partition.
+    """
+
+    last_line_us: Mapping[int, int]
+    last_fetch_us: Mapping[tuple[int, int], int]
+
+    def is_over(self, leader: int, follower: int, since_us: int) -> bool:
+        """Whether the leader's log goes on for so long that all of what it answered to the follower is in it."""
+        last_line_us = self.last_line_us.get(leader)
+        answered_us = max(since_us, self.last_fetch_us.get((leader, follower), since_us))
+        return last_line_us is not None and last_line_us - answered_us > ANSWERED_WITHIN_US
 
 
 def instant(time_us: int) -> datetime:
@@ -92,11 +112,17 @@ def partition_facts(
     )
     epochs = tenures([_with_own_leader(row) for row in leaderships])
     acked = _acked(reader, place, epochs)
+    lines = list(_of_lines(reader, place, leaderships))
+    seen = _request_logs(reader, place, epochs)
+    traced = _traced(reader, place)
+    fetched = list(_of_fetches(reader, place, epochs, acked, seen))
+    acked = list(_with_ends(acked, fetched))
     marks = [
         *_of_leaderships(leaderships, epochs),
-        *_of_fetches(reader, place, epochs, acked),
-        *_of_lines(reader, place, leaderships),
+        *fetched,
+        *lines,
         *_of_appends(acked),
+        *_unseen(leaderships, fetched, lines, seen, traced),
     ]
     if before_us is None:
         marks += _of_files(reader, place)
@@ -175,7 +201,11 @@ def _of_leaderships(rows: Rows, epochs: Iterable[Tenure]) -> Iterator[Mark]:
 
 
 def _of_fetches(
-    reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...], acked: list[Acked]
+    reader: LakeReader,
+    place: Mapping[str, Any],
+    epochs: tuple[Tenure, ...],
+    acked: list[Acked],
+    seen: RequestLogs,
 ) -> Iterator[Mark]:
     """The last fetch of each follower in each tenure, with the most that its answer can have brought."""
     if not epochs:
@@ -201,14 +231,13 @@ def _of_fetches(
             GROUP BY epoch, broker_id, replica_id""",
         **place,
     )
-    ended = _ends_of_fetching(reader, place, epochs) if rows else {}
     for row in rows:
         if row["last"] is None:
             continue
         if row["high_watermark"] is not None and row["high_watermark"] >= 0:
             at_us, watermark = row["last"]["time"], row["high_watermark"]
             yield Mark(row["epoch"], at_us, WATERMARK, row["broker_id"], watermark, row["last"])
-        is_over = ended.get((row["broker_id"], row["replica_id"]), False)
+        is_over = seen.is_over(row["broker_id"], row["replica_id"], row["last"]["time"])
         offset_max = _end_at(acked, row["epoch"], row["carried_us"]) if is_over else None
         yield Mark(
             row["epoch"],
@@ -222,28 +251,49 @@ def _of_fetches(
         )
 
 
-def _ends_of_fetching(
-    reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]
-) -> dict[tuple[int, int], bool]:
-    """By leader and follower, whether the leader's log goes on for long after the follower's last fetch of anything."""
+def _request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> RequestLogs:
+    """How far the leaders' request logs go, and when each follower last fetched anything, as far as they tell."""
+    if not epochs:
+        return RequestLogs({}, {})
     leaders = ", ".join(str(leader) for leader in sorted({tenure.leader for tenure in epochs}))
     where = f"cluster_id = $cluster AND time < $before AND broker_id IN ({leaders})"
     rows = reader.rows(
-        f"""WITH line AS (
-              SELECT broker_id, time FROM silver_produce_requests WHERE {where}
-              UNION ALL SELECT broker_id, time FROM silver_fetch_requests WHERE {where}),
-            last_line AS (SELECT broker_id, max(time) AS last_time FROM line GROUP BY broker_id)
-            SELECT f.broker_id, f.replica_id, epoch_us(any_value(last_time)) AS last_us,
-                   epoch_us(max(f.completed_time)) AS fetched_us
-            FROM (SELECT * FROM silver_fetch_requests WHERE {where} AND replica_id >= 0) f
-            JOIN last_line ON last_line.broker_id = f.broker_id
-            GROUP BY f.broker_id, f.replica_id""",
+        f"""SELECT broker_id, NULL AS replica_id, epoch_us(max(time)) AS last_us
+            FROM (SELECT broker_id, time FROM silver_produce_requests WHERE {where}
+                  UNION ALL SELECT broker_id, time FROM silver_fetch_requests WHERE {where}) GROUP BY broker_id
+            UNION ALL
+            SELECT broker_id, replica_id, epoch_us(max(completed_time)) FROM silver_fetch_requests
+            WHERE {where} AND replica_id >= 0 GROUP BY broker_id, replica_id""",
         cluster=place["cluster"],
         before=place["before"],
     )
-    return {
-        (row["broker_id"], row["replica_id"]): row["last_us"] - row["fetched_us"] > ANSWERED_WITHIN_US for row in rows
-    }
+    return RequestLogs(
+        last_line_us={row["broker_id"]: row["last_us"] for row in rows if row["replica_id"] is None},
+        last_fetch_us={(r["broker_id"], r["replica_id"]): r["last_us"] for r in rows if r["replica_id"] is not None},
+    )
+
+
+def _traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
+    """Brokers that log each of their own appends as followers (T3): what they say nothing of, they did not append."""
+    rows = reader.rows(
+        f"SELECT DISTINCT broker_id FROM silver_appends WHERE {_OF_PARTITION} AND source = 'follower'", **place
+    )
+    return {row["broker_id"] for row in rows}
+
+
+def _unseen(rows: Rows, fetched: list[Mark], lines: list[Mark], seen: RequestLogs, traced: set[int]) -> Iterator[Mark]:
+    """Of followers whose fetches from a leader are in no line, though there may have been some."""
+    for row in rows:
+        follower, leader, epoch = row["broker_id"], row["leader"], row["leader_epoch"]
+        follows = row["role"] in OWN_ROLES and leader is not None and leader >= 0 and leader != follower
+        if epoch is None or not follows or follower in traced or seen.is_over(leader, follower, row["time"]):
+            continue
+        of_it = (mark for mark in fetched if (mark.kind, mark.epoch, mark.replica_id) == (FETCHED, epoch, follower))
+        if not any(mark.time_us >= row["time"] for mark in of_it):
+            # Whatever it fetched, it did until it was started anew, when it says where its log ends.
+            restarts = (m.time_us for m in lines if m.kind == LOADED and m.replica_id == follower)
+            until_us = min((time_us for time_us in restarts if time_us > row["time"]), default=_FOR_GOOD_US) - 1
+            yield Mark(epoch, until_us, UNSEEN, follower, None, row, leader=leader)
 
 
 def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
@@ -345,12 +395,24 @@ def _acked(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, .
     batches: list[Acked] = []
     next_base: dict[int, int] = {}
     for tenure, row in placed:
-        end = next_base.get(tenure.epoch, row["base"] + 1)
+        following = next_base.get(tenure.epoch)
         # A retry is answered with the place of the batch that it repeats.
-        start, end = row["base"], max(end, row["base"] + 1)
-        batches.append(Acked(tenure.epoch, start, end, ALL if row["acks"] == -1 else ONE, row["is_sure"], row))
+        start, end = row["base"], max(following or 0, row["base"] + 1)
+        acks = ALL if row["acks"] == -1 else ONE
+        batches.append(Acked(tenure.epoch, start, end, acks, row["is_sure"], following is not None, row))
         next_base[tenure.epoch] = start
     return batches
+
+
+def _with_ends(acked: list[Acked], fetched: Iterable[Mark]) -> Iterator[Acked]:
+    """Batches; the last one of an epoch ends where a follower that has it fetches on, for batches are copied whole."""
+    reached: dict[int, int] = {}
+    for mark in fetched:
+        if mark.kind == FETCHED and mark.offset is not None:
+            reached[mark.epoch] = max(reached.get(mark.epoch, 0), mark.offset)
+    for batch in acked:
+        end = reached.get(batch.epoch, 0)
+        yield batch if batch.is_whole or end <= batch.start else batch._replace(end=end, is_whole=True)
 
 
 def _unplaced(reader: LakeReader, place: Mapping[str, Any]) -> int:

@@ -27,6 +27,8 @@ FOLLOWS: Final = "follows"
 LOADED: Final = "loaded"
 TRUNCATED: Final = "truncated"
 FETCHED: Final = "fetched"
+#: It follows a leader whose answers to it are not, or not all, in the logs: it may have anything of that leader's.
+UNSEEN: Final = "unseen"
 APPENDED: Final = "appended"
 WATERMARK: Final = "watermark"
 STORED: Final = "stored"
@@ -219,6 +221,11 @@ def _fetched(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> Rep
     return replace(log, epochs=epochs, end_min=mark.offset, end_max=end_max, row=mark.row)
 
 
+def _unseen(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    leader = logs.get(mark.leader) if mark.leader is not None else None
+    return replace(log, epochs=log.epochs if leader is None else leader.epochs, end_max=None)
+
+
 def _appended(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
     return log if mark.offset is None else _grown(log, mark.offset, mark.row)
 
@@ -259,6 +266,7 @@ _STEPS = {
     LOADED: _ends,
     TRUNCATED: _truncated,
     FETCHED: _fetched,
+    UNSEEN: _unseen,
     APPENDED: _appended,
     WATERMARK: _watermark,
     STORED: _stored,

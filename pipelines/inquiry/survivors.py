@@ -24,9 +24,10 @@ class Acked(NamedTuple):
     """Records of one acknowledged batch.
 
     Attributes:
-        end: exclusive; of the last batch of a tenure at least this.
+        end: exclusive.
         acks: ``all`` or ``1``.
         is_sure: the answer is logged; where a release logs none, it may have been an error.
+        is_whole: it ends there, as what comes behind it shows; else it may hold more records.
         row: the request's line.
     """
 
@@ -35,6 +36,7 @@ class Acked(NamedTuple):
     end: int
     acks: str
     is_sure: bool
+    is_whole: bool
     row: Row
 
 
@@ -71,10 +73,15 @@ class PartitionFacts:
 
 
 class Loss(NamedTuple):
-    """Acknowledged records that an election loses: surely, and those beside them whose fate the logs leave open."""
+    """Acknowledged records that an election loses: surely, and those beside them whose fate the logs leave open.
+
+    Attributes:
+        beyond: from here on there may be more records of a lost batch; None: there are none.
+    """
 
     surely: tuple[Interval, ...]
     perhaps: tuple[Interval, ...]
+    beyond: int | None = None
 
     @property
     def surely_count(self) -> int:
@@ -161,13 +168,16 @@ def loss(log: ReplicaLog, batches: Iterable[Acked]) -> Loss:
     """Which records of acknowledged batches a log lacks, surely and perhaps."""
     surely: list[Interval] = []
     perhaps: list[Interval] = []
+    beyond: int | None = None
     for batch in batches:
         held = log.surely_held(*batch[:3])
         possible = log.possibly_held(*batch[:3])
         lacking = _without((batch.start, batch.end), possible)
         (surely if batch.is_sure else perhaps).extend(lacking)
         perhaps += _without(possible, held)
-    return Loss(merged(surely), merged(perhaps))
+        if not batch.is_whole and held[1] < batch.end:
+            beyond = batch.end
+    return Loss(merged(surely), merged(perhaps), beyond)
 
 
 def _without(whole: Interval, part: Interval) -> list[Interval]:
@@ -234,8 +244,8 @@ def _sentences(result: Survivors) -> Iterable[str]:
         yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
     if result.gone.surely:
         yield (
-            f"Whoever is elected, {_ranges(result.gone.surely)} ({plural(result.gone.surely_count, 'record')}) "
-            "of acks=all were lost before: the last leader's log does not hold them."
+            f"Whoever is elected, {plural(result.gone.surely_count, 'record')} of acks=all "
+            f"({_ranges(result.gone.surely)}) went before: the last leader's log does not hold them."
         )
     if facts.acked and not facts.is_whole:
         yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at."
@@ -248,23 +258,23 @@ def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
     parts = []
     for acks, lost in ((ALL, candidate.of_all), (ONE, candidate.of_one)):
         if lost.surely:
-            parts.append(
-                f"{_ranges(lost.surely)} ({plural(lost.surely_count, 'record')} acknowledged with acks={acks}) are lost"
-            )
+            records = f"{plural(lost.surely_count, 'record')} acknowledged with acks={acks}"
+            parts.append(f"{records} {'is' if lost.surely_count == 1 else 'are'} lost: {_ranges(lost.surely)}")
         if lost.perhaps:
-            more = "more " if lost.surely else ""
-            parts.append(
-                f"whether {plural(lost.perhaps_count, f'{more}record')} of acks={acks} "
-                f"({_ranges(lost.perhaps)}) are lost cannot be shown"
-            )
+            records = plural(lost.perhaps_count, f"{'further ' if lost.surely else ''}record")
+            parts.append(f"of {records} of acks={acks} ({_ranges(lost.perhaps)}) it cannot be shown")
+        if lost.beyond is not None:
+            parts.append(f"the batch before offset {lost.beyond} may hold more records, which no line tells")
     if candidate.committed_lost is not None and not candidate.of_all.surely:
-        parts.append(f"{offsets(*candidate.committed_lost)}, which a high watermark had passed, are lost")
+        parts.append(f"what a high watermark had passed is lost: {offsets(*candidate.committed_lost)}")
     if parts:
         return "; ".join(parts)
     return "no acknowledged record is lost" if facts.has_answers else "nothing is known to be lost"
 
 
 def _ranges(intervals: Sequence[Interval]) -> str:
+    if len(intervals) == 1:
+        return offsets(*intervals[0])
     shown = ", ".join(offsets(*interval).split(" ", 1)[1] for interval in intervals[:RANGES_MAX])
     more = f" and {len(intervals) - RANGES_MAX} ranges more" if len(intervals) > RANGES_MAX else ""
     return f"offsets {shown}{more}"
@@ -276,15 +286,15 @@ def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, object]:
     return {
         "replica": log.replica_id,
         "in_isr": log.replica_id in facts.isr,
-        "eligible": log.replica_id in facts.eligible,
+        **({"eligible": log.replica_id in facts.eligible} if facts.eligible else {}),
         "log_end_min": log.end_min,
         "log_end_max": log.end_max,
         "last_epoch": log.last_epoch,
         "high_watermark": log.high_watermark,
         "lost_acks_all": candidate.of_all.surely_count if known and facts.has_answers else None,
-        "perhaps_lost_acks_all": candidate.of_all.perhaps_count if known and facts.has_answers else None,
+        "perhaps_acks_all": candidate.of_all.perhaps_count if known and facts.has_answers else None,
         "lost_acks_1": candidate.of_one.surely_count if known and facts.has_answers else None,
-        "perhaps_lost_acks_1": candidate.of_one.perhaps_count if known and facts.has_answers else None,
+        "perhaps_acks_1": candidate.of_one.perhaps_count if known and facts.has_answers else None,
     }
 
 

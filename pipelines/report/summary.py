@@ -16,6 +16,8 @@ from pipelines.report.values import UNKNOWN_BROKER
 WIDTH = 100
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5
+#: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
+ID_SHOWN = 8
 #: Observations shown of one rule.
 OBSERVATIONS_SHOWN_MAX = 2
 
@@ -102,7 +104,8 @@ def _finding(finding: Finding) -> str:
     said = f"{finding.rule_id}{' ' if place else ''}{place}{known_bug}: {finding.message}"
     implies = f", implies {_number(len(finding.implied), 'finding')} more" if finding.implied else ""
     # However long the message, what comes after it is shown.
-    return f"{plain(said)} ({_number(len(finding.evidence), 'line')} of evidence{implies})"
+    story = f"highwater trace finding {finding.finding_id[:ID_SHOWN]}"
+    return f"{plain(said)} ({_number(len(finding.evidence), 'line')} of evidence{implies}; {story})"
 
 
 def _observations(observations: Sequence[Finding]) -> Iterator[str]:
