@@ -44,7 +44,8 @@ class Tenure(NamedTuple):
     """One epoch of a leader, on the leader's own clock.
 
     Attributes:
-        from_us, until_us: its requests are those handled then, the end exclusive; None: no bound is known.
+        from_us, until_us: its requests are those handled then, the end exclusive; None: no bound is known. What a
+            broker answers without error it answers as leader: that ends where it leads again, whoever was told when.
         start_offset: where it starts, as logged.
     """
 
@@ -138,7 +139,13 @@ def tenures(leaderships: Sequence[Row]) -> tuple[Tenure, ...]:
     for row in leaderships:
         if row["leader_epoch"] is not None and row["leader"] is not None and row["leader"] >= 0:
             said[row["leader_epoch"]].append(row)
-    return tuple(_tenure(epoch, rows, leaderships) for epoch, rows in sorted(said.items()))
+    known = [_tenure(epoch, rows, leaderships) for epoch, rows in sorted(said.items())]
+    return tuple(
+        tenure._replace(
+            until_us=next((later.from_us for later in known[number:] if later.leader == tenure.leader), None)
+        )
+        for number, tenure in enumerate(known, start=1)
+    )
 
 
 def _tenure(epoch: int, rows: list[Row], leaderships: Sequence[Row]) -> Tenure:
@@ -147,14 +154,13 @@ def _tenure(epoch: int, rows: list[Row], leaderships: Sequence[Row]) -> Tenure:
     own = [row for row in leaderships if row["broker_id"] == leader and row["role"] in OWN_ROLES]
     of_it = [row for row in own if row["leader_epoch"] == epoch and row["leader"] == leader]
     first = min(starts or of_it or rows, key=_time)
-    later = [row["time"] for row in own if row["leader_epoch"] is not None and row["leader_epoch"] > epoch]
     # Where the log begins within an epoch, what it answered before its first line about it is of that epoch, too.
     is_earliest = not starts and not any(row["time"] < first["time"] for row in own)
     return Tenure(
         epoch=epoch,
         leader=leader,
         from_us=None if is_earliest else first["time"],
-        until_us=min(later, default=None),
+        until_us=None,
         start_offset=min((row["start_offset"] for row in starts if row["start_offset"] is not None), default=None),
         row=first,
     )
