@@ -17,11 +17,15 @@ Rows = Sequence[Row]
 Lines = StoryRows
 
 
+#: What stands in a table.
+Cell = Text | bool | int | float | None | list[Text | int]
+
+
 class Table(Part):
     """Rows of an answer; all have the same keys."""
 
     title: Text
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[dict[Text, Cell], ...]
 
 
 class Answer(Part):

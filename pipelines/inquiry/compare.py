@@ -202,6 +202,6 @@ def _wait_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -abs(row["slow_wait_s_b"] - row["slow_wait_s_a"]))
 
 
-def _count_rows(first: Mapping[str, int], second: Mapping[str, int], what: str) -> list[dict[str, object]]:
+def _count_rows(first: Mapping[str, int], second: Mapping[str, int], what: str) -> list[dict[str, Any]]:
     rows = [(name, first.get(name, 0), second.get(name, 0)) for name in sorted({*first, *second})]
     return [{what: name, "a": a, "b": b} for name, a, b in sorted(rows, key=lambda row: -abs(row[2] - row[1]))]

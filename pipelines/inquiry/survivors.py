@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipelines.inquiry.answer import Answer, Lines, Row, Table, Told, offsets, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import WATERMARK, Interval, Mark, ReplicaLog, Tenure, replica_logs
@@ -280,7 +280,7 @@ def _ranges(intervals: Sequence[Interval]) -> str:
     return f"offsets {shown}{more}"
 
 
-def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, object]:
+def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, Any]:
     log = candidate.log
     known = log.end_min is not None or log.end_max is not None
     return {

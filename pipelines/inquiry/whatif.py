@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipelines.inquiry.answer import Answer, Row, Table, plural
 from pipelines.inquiry.quantiles import quantiles
@@ -54,7 +55,7 @@ def answer(variants: Variants) -> Answer:
     )
 
 
-def _rows(variants: Variants) -> Iterator[dict[str, object]]:
+def _rows(variants: Variants) -> Iterator[dict[str, Any]]:
     yield _row("as it was", variants.actual)
     for broker, counts in sorted(variants.without.items()):
         yield _row(f"broker {broker} not waited for", counts)
@@ -67,7 +68,7 @@ def _rows(variants: Variants) -> Iterator[dict[str, object]]:
         yield _row(f"min.insync.replicas {number}", counts, refused, spared)
 
 
-def _row(variant: str, counts: Counts, refused: int = 0, spared: int = 0) -> dict[str, object]:
+def _row(variant: str, counts: Counts, refused: int = 0, spared: int = 0) -> dict[str, Any]:
     return {
         "variant": variant,
         "operations": sum(count for _, count in counts),

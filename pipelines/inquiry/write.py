@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipelines.inquiry.answer import Answer, Lines, Row, Rows, Table, Told, listed, offsets, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
@@ -167,7 +168,7 @@ def _told(row: Row, fate: Fate | None, findings: Rows) -> str:
 
 
 def _tables(fates: list[tuple[Row, Fate | None]]) -> Iterator[Table]:
-    rows = tuple(
+    rows: tuple[dict[str, Any], ...] = tuple(
         {
             "answered": iso_utc(row["time"]),
             "partition": place_of(row["topic"], row["partition"]),

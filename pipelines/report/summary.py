@@ -89,6 +89,8 @@ def _correctness(report: Report) -> Iterator[str]:
             yield ""
             yield f"{title}: {count(len(findings))}"
             yield from _list("", [_finding(one) for one in findings])
+            ids = ", ".join(plain(one.finding_id[:ID_SHOWN]) for one in findings[:SHOWN_MAX])
+            yield from _wrapped(f"  with all lines: highwater trace finding {'ID, of ' * (len(findings) > 1)}{ids}")
     if report.observations:
         yield ""
         yield f"observations: {count(len(report.observations))}"
@@ -104,8 +106,7 @@ def _finding(finding: Finding) -> str:
     said = f"{finding.rule_id}{' ' if place else ''}{place}{known_bug}: {finding.message}"
     implies = f", implies {_number(len(finding.implied), 'finding')} more" if finding.implied else ""
     # However long the message, what comes after it is shown.
-    story = f"highwater trace finding {finding.finding_id[:ID_SHOWN]}"
-    return f"{plain(said)} ({_number(len(finding.evidence), 'line')} of evidence{implies}; {story})"
+    return f"{plain(said)} ({_number(len(finding.evidence), 'line')} of evidence{implies})"
 
 
 def _observations(observations: Sequence[Finding]) -> Iterator[str]:

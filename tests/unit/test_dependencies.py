@@ -61,6 +61,7 @@ ONLY_IN = {
     "py4j": {"pipelines.lake"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
+    "duckdb": {"pipelines.lake_reader"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
     # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.
