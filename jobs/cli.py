@@ -1,4 +1,4 @@
-"""The command: arguments to configuration to a step to an exit code. Nothing else imports click."""
+"""The command: arguments to configuration to a step to an exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,27 +14,13 @@ from typing import Any
 import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
-from jobs.places import local_path
+from jobs.inquiry_verbs import VERBS
+from jobs.option_types import Moment, Place
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
-
-
-class Moment(click.ParamType[datetime]):
-    """A time in ISO 8601; one without a zone is UTC, as everything else."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00", param, ctx)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _options(*names: str) -> Callable[[Any], Any]:
@@ -46,15 +32,6 @@ def _options(*names: str) -> Callable[[Any], Any]:
         return verb
 
     return decorate
-
-
-class Place(click.ParamType[Path]):
-    """A path of this machine, or its ``file:`` URI."""
-
-    name = "path"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return value if isinstance(value, Path) else local_path(value)
 
 
 _PLACE = Place()
@@ -74,19 +51,10 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="Folder for report.json, report.md and report.html.",
     ),
-    "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
-    "until": click.option("--until", "time_until", type=Moment(), help="Up to this time, exclusive."),
+    "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
+    "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),
     "no span": click.option(
         *("--from", "--until"), expose_value=False, hidden=True, callback=lambda context, option, value: _whole(value)
-    ),
-    "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
-    "format": click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Of the answer.",
     ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
@@ -257,94 +225,6 @@ def explain(rule: str | None, markdown: bool) -> ExitCode:
     return tell(RichConsole(), rule, markdown)
 
 
-@highwater.group()
-def trace() -> None:
-    """Tell the story of one request, write, partition or finding, with its lines. Without Spark."""
-
-
-@trace.command("request", epilog=EXIT_CODES_HELP)
-@click.argument("request_id", required=False)
-@click.option("--broker", "broker_id", type=int, help="Broker that answered.")
-@click.option("--correlation-id", type=int, help="Correlation id.")
-@click.option("--connection", help="Connection, or any part of its name.")
-@_options("lake", "cluster", "from", "until", "format")
-def trace_request(
-    request_id: str | None, broker_id: int | None, correlation_id: int | None, connection: str | None, **given: Any
-) -> ExitCode:
-    """What REQUEST_ID (as the report shows it, or its beginning) waited for, and who answered when."""
-    from jobs import inquiries
-
-    if (request_id is None) == (broker_id is None or correlation_id is None):
-        raise click.UsageError("give the id of a request, or --broker and --correlation-id")
-    return inquiries.trace_request(_question(**given), request_id, broker_id, correlation_id, connection)
-
-
-@trace.command("write", epilog=EXIT_CODES_HELP)
-@click.argument("place", metavar="[TOPIC|TOPIC-PARTITION]", required=False)
-@click.option("--client", "client_id", help="Client id.")
-@_options("lake", "cluster", "from", "until", "format")
-def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitCode:
-    """At which offsets a client's records were written, and which replicas still hold them."""
-    from jobs import inquiries
-
-    if place is None and client_id is None:
-        raise click.UsageError("give a topic, a partition, or --client")
-    return inquiries.trace_write(_question(**given), client_id, place)
-
-
-@trace.command("partition", epilog=EXIT_CODES_HELP)
-@click.argument("place", metavar="TOPIC-PARTITION")
-@_options("lake", "cluster", "from", "until", "format")
-def trace_partition(place: str, **given: Any) -> ExitCode:
-    """A partition's life: epochs, leaders, in-sync sets, truncations, unclean elections."""
-    from jobs import inquiries
-
-    return inquiries.trace_partition(_question(**given), place)
-
-
-@trace.command("finding", epilog=EXIT_CODES_HELP)
-@click.argument("finding_id", metavar="FINDING_ID|RULE")
-@_options("lake", "format")
-def trace_finding(finding_id: str, **given: Any) -> ExitCode:
-    """A violation or observation (by the beginning of its id), its lines in order, and what follows from it."""
-    from jobs import inquiries
-
-    return inquiries.trace_finding(_question(**given), finding_id)
-
-
-@highwater.command(epilog=EXIT_CODES_HELP)
-@click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
-@click.option("--at", type=Moment(), help="Use only lines before this time (ISO 8601, UTC).")
-@_options("lake", "cluster", "format")
-def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
-    """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
-    from jobs import inquiries
-
-    return inquiries.tell_survivors(_question(**given), place, at)
-
-
-@highwater.command(epilog=EXIT_CODES_HELP)
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
-@_options("lake", "cluster", "conf", "format")
-def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
-    """What changed from A to B: each FROM..UNTIL in --lake, another LAKE, or LAKE@FROM..UNTIL."""
-    from jobs import inquiries
-
-    question = _question(**given)
-    before, after = (_span(text, question.lake) for text in (first, second))
-    return inquiries.compare_spans(question, before, after, _config(conf).latency.slow_ms)
-
-
-@highwater.command(epilog=EXIT_CODES_HELP)
-@_options("lake", "cluster", "from", "until", "format")
-def whatif(**given: Any) -> ExitCode:
-    """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
-    from jobs import inquiries
-
-    return inquiries.tell_whatif(_question(**given))
-
-
 @highwater.command()
 @_options("lake", "conf")
 def doctor(lake: Path, conf: Path | None) -> ExitCode:
@@ -352,6 +232,10 @@ def doctor(lake: Path, conf: Path | None) -> ExitCode:
     from jobs.doctor import doctor as examine
 
     return examine(conf, RichConsole(), lake)
+
+
+for _verb in VERBS:
+    highwater.add_command(_verb)
 
 
 def _config(conf: Path | None, master: str | None = None) -> Config:
@@ -372,36 +256,6 @@ def _run(
     if time_from is not None and time_until is not None and time_from >= time_until:
         raise click.UsageError("--from must be before --until")
     return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until)
-
-
-def _question(
-    *,
-    lake: Path,
-    form: str,
-    cluster_id: str | None = None,
-    time_from: datetime | None = None,
-    time_until: datetime | None = None,
-) -> Any:
-    from jobs.inquiries import Question
-
-    if time_from is not None and time_until is not None and time_from >= time_until:
-        raise click.UsageError("--from must be before --until")
-    return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
-
-
-def _span(text: str, lake: Path) -> Any:
-    """A side of a comparison; what has no interval in it is a lake."""
-    from jobs.inquiries import Span
-
-    folder, at, interval = text.rpartition("@")
-    place = local_path(folder) if at else lake
-    since, dots, until = interval.partition("..")
-    if not dots or "/" in interval:
-        return Span(text, local_path(text), None, None)
-    bounds = [Moment().convert(bound, None, None) if bound else None for bound in (since, until)]
-    if bounds[0] is not None and bounds[1] is not None and bounds[0] >= bounds[1]:
-        raise click.UsageError(f"{text}: the end must come after the beginning")
-    return Span(text, place, *bounds)
 
 
 def _present(logs: Sequence[Path]) -> tuple[Path, ...]:

@@ -14,7 +14,8 @@ from pipelines.errors import InputError
 from pipelines.inquiry import compare, finding, partition, read_compare, request, survivors, whatif, write
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.inquiry.read_finding import finding_rows, findings
-from pipelines.inquiry.read_partition import cluster_of, lines_of, partition_facts, partition_rows, without_leader
+from pipelines.inquiry.read_lines import lines_of
+from pipelines.inquiry.read_partition import cluster_of, partition_facts, partition_rows, without_leader
 from pipelines.inquiry.read_request import CANDIDATES_MAX, by_id, by_number, request_rows
 from pipelines.inquiry.read_whatif import variants
 from pipelines.inquiry.read_write import write_rows

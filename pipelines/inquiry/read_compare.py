@@ -7,11 +7,9 @@ from typing import Any
 
 from pipelines.inquiry.compare import Kind, Side
 from pipelines.inquiry.quantiles import rounded
-from pipelines.inquiry.read_partition import instant
+from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.lake_reader import LakeReader
 from pipelines.report.figures import PHASES
-
-_END_US = 253_000_000_000_000_000
 
 
 def side(
@@ -24,7 +22,7 @@ def side(
     """
     parameters = {
         "since": instant(since_us or 0),
-        "until": instant(_END_US if until_us is None else until_us),
+        "until": instant(FAR_US if until_us is None else until_us),
         "cluster": cluster_id,
     }
     of_cluster = "($cluster IS NULL OR cluster_id = $cluster)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.inquiry.read_partition import instant
+from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.request import RequestRows
 from pipelines.lake_reader import LakeReader, Rows
 from pipelines.report.cluster.stories import AFTER_US, BEFORE_US
@@ -50,7 +50,7 @@ def by_number(
         connection=connection,
         cluster=cluster_id,
         since=instant(since_us or 0),
-        until=instant(until_us if until_us is not None else 253_000_000_000_000_000),
+        until=instant(until_us if until_us is not None else FAR_US),
     )
 
 

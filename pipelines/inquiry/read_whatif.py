@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from pipelines.inquiry.quantiles import rounded
-from pipelines.inquiry.read_partition import instant
+from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.whatif import Counts, Variants
 from pipelines.lake_reader import LakeReader
 from pipelines.report.values import iso_utc
 
 #: Errors of a produce that too small an ISR gets (`Partition.appendRecordsToLeader`, before and after the append).
 _TOO_FEW = (19, 20)
-_END_US = 253_000_000_000_000_000
 
 _OPERATIONS = """(
   SELECT broker_id, succeeded, closing_replica, wait_without_closing_ms AS without_ms, wait_ms, error_codes,
@@ -29,7 +28,7 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     """All variants of the produces that arrived between two times."""
     parameters: dict[str, str | datetime | None] = {
         "since": instant(since_us or 0),
-        "until": instant(_END_US if until_us is None else until_us),
+        "until": instant(FAR_US if until_us is None else until_us),
         "cluster": cluster_id,
     }
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.inquiry.read_partition import instant, partition_facts
+from pipelines.inquiry.read_lines import FAR_US, instant
+from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.write import ABOUT_RECORDS, WRITES_MAX, WriteRows
 from pipelines.lake_reader import LakeReader
 from pipelines.report.values import iso_utc
-
-_END_US = 253_000_000_000_000_000
 
 
 def write_rows(
@@ -26,7 +25,7 @@ def write_rows(
         "partition": partition,
         "cluster": cluster_id,
         "since": instant(since_us or 0),
-        "until": instant(_END_US if until_us is None else until_us),
+        "until": instant(FAR_US if until_us is None else until_us),
     }
     of_time = "time >= $since AND arrival_time < $until AND ($cluster IS NULL OR cluster_id = $cluster)"
     found = f"""

@@ -56,7 +56,7 @@ SPARK_SHELLS = {
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 #: Libraries that belong to one place.
 ONLY_IN = {
-    "click": {"jobs.cli"},
+    "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.option_types"},
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.lake"},
     "delta": {"pipelines.lake"},
