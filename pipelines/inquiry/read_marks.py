@@ -205,6 +205,22 @@ def of_appends(acked: list[Acked]) -> Iterator[Mark]:
         yield Mark(epoch, batch.row["time"], APPENDED, broker_id, batch.end, batch.row)
 
 
+def isr_members(epochs: tuple[Tenure, ...], marks: list[Mark], isr: Iterable[int]) -> Iterator[Mark]:
+    """Members of the last in-sync set have what its leader's high watermark passed: it is the least of their ends."""
+    last = epochs[-1:]
+    told = [
+        mark
+        for mark in marks
+        for tenure in last
+        if (mark.kind, mark.epoch, mark.replica_id) == (WATERMARK, tenure.epoch, tenure.leader)
+    ]
+    if told:
+        highest = max(told, key=lambda mark: mark.offset or 0)
+        for member in isr:
+            if member != highest.replica_id:
+                yield highest._replace(kind=APPENDED, replica_id=member)
+
+
 def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[Mark]:
     """Segments, epochs and high watermarks of data directories, of which no line tells when they were copied."""
     parameters = {name: value for name, value in place.items() if name != "before"}

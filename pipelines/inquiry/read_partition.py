@@ -32,11 +32,7 @@ def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str |
             """SELECT DISTINCT cluster_id FROM (
                  SELECT cluster_id FROM silver_leader_and_isr WHERE topic = $topic AND partition = $partition
                  UNION ALL
-                 SELECT cluster_id FROM silver_replica_fetches WHERE topic = $topic AND partition = $partition
-                 UNION ALL
-                 SELECT cluster_id FROM (
-                   SELECT cluster_id, unnest(partitions) AS p FROM gold_delayed_operations WHERE operation = 'produce')
-                 WHERE p.topic = $topic AND p.partition = $partition)
+                 SELECT cluster_id FROM silver_replica_fetches WHERE topic = $topic AND partition = $partition)
                WHERE $cluster IS NULL OR cluster_id = $cluster ORDER BY 1""",
             topic=topic,
             partition=partition,
@@ -79,9 +75,10 @@ def partition_facts(
     ]
     if before_us is None:
         marks += of.of_files(reader, place)
-    committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
     metadata = _last_metadata(reader, place)
     isr = _last_isr(reader, place, leaderships) if metadata is None else metadata["isr"]
+    marks += of.isr_members(epochs, marks, isr or ())
+    committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
     return PartitionFacts(
         cluster_id=cluster_id,
         topic=topic,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,32 @@ def test_a_time_without_lines_cannot_be_shown(capsys: pytest.CaptureFixture[str]
     code, answer = ask(capsys, "survivors", "sessions-1", "--at", "2026-11-20T15:00")
     assert code == ExitCode.INCONCLUSIVE
     assert "nothing can be shown" in answer["sentences"][0]
+
+
+@pytest.fixture
+def default_levels(tmp_path: Path) -> Path:
+    """The lake as logs at default levels would have made it: no requests, no lines below INFO."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    logged_below = ("produce_requests", "fetch_requests", "replica_fetches", "appends", "high_watermarks")
+    for table in (*(f"silver/{name}" for name in logged_below), "gold/delayed_operations", "gold/request_phases"):
+        log = lake / table / "_delta_log" / f"{0:020}.json"
+        actions = [line for line in log.read_text(encoding="utf-8").splitlines() if '"add"' not in line]
+        log.write_text("\n".join(actions), encoding="utf-8")
+    return lake
+
+
+def test_at_default_levels_nothing_is_made_up(default_levels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Broker 2 followed; how far it came is in no line, so it may have everything that its leader has."""
+    arguments = ["survivors", "sessions-1", "--at", UNCLEAN, "--lake", str(default_levels), "--format", "json"]
+    assert cli.run(arguments) == ExitCode.CLEAN
+    answer = json.loads(capsys.readouterr().out)
+    broker = replicas(answer)[2]
+    assert (broker["log_end_min"], broker["log_end_max"], broker["lost_acks_all"]) == (0, None, None)
+    assert any("What was acknowledged cannot be shown" in sentence for sentence in answer["sentences"])
+    assert cli.run(["whatif", "--lake", str(default_levels)]) == ExitCode.INCONCLUSIVE
+    assert cli.run(["trace", "write", "sessions-1", "--lake", str(default_levels)]) == ExitCode.INCONCLUSIVE
+    assert "No request log of this time is in the lake" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------- trace
