@@ -164,6 +164,20 @@ def test_a_follower_whose_fetches_are_in_no_line_may_have_anything() -> None:
     assert (logs[2].end_min, logs[2].end_max) == (7, None)
 
 
+def test_epochs_order_what_brokers_with_other_clocks_say() -> None:
+    """The clock of leader 1 is far ahead of that of leader 2."""
+    logs = replica_logs(
+        [
+            mark(0, 1_001, LEADS, 1, 0),
+            mark(0, 1_002, FETCHED, 3, 90, leader=1, offset_max=90),
+            mark(1, 11, LEADS, 2, 50),
+            mark(1, 12, TRUNCATED, 3, 50),
+            mark(1, 13, FETCHED, 3, 60, leader=2, offset_max=60),
+        ]
+    )
+    assert (logs[3].end_min, logs[3].end_max, logs[3].last_epoch) == (60, 60, 1)
+
+
 def test_a_restart_says_where_the_log_ends_but_not_for_a_leader_that_has_just_been_made() -> None:
     made = [mark(0, 1, LEADS, 1, 0), mark(0, 2, LOADED, 1, 0)]
     assert replica_logs(made)[1].end_max is None
