@@ -28,7 +28,7 @@ UNCLEAN_US = 1_795_190_087_783_000
 
 
 def corpus(reader: LakeReader, folder: Path, lost_from: int) -> Path:
-    """What clients of sessions-1 were told, a record per answer; what the first leader wrote from an offset on is gone."""
+    """What clients of sessions-1 were told, one record each; what the first leader wrote behind an offset is gone."""
     rows = reader.rows(
         """SELECT epoch_us(time) AS time, acks, p.base_offset AS base
            FROM (SELECT *, unnest(partitions) AS p FROM silver_produce_requests)
