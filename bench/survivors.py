@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.figures import insert, markdown
-from bench.truth import LOSS, truth_of
+from bench.truth import LOSS, Place, truth_of
 from pipelines.delta_log import find_tables
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.replica_logs import Interval
@@ -150,7 +150,9 @@ def compared(reader: LakeReader, cluster_id: str, corpus: Path) -> Comparison:
         after = partition_facts(reader, cluster_id, topic, partition, None) if elections else None
         for election in elections:
             before = survivors(partition_facts(reader, cluster_id, topic, partition, election.at_us))
-            chosen = next((one for one in before.candidates if one.log.replica_id == election.leader), None)
+            chosen = next(
+                (candidate for candidate in before.candidates if candidate.log.replica_id == election.leader), None
+            )
             if chosen is None:
                 continue
             result.ends[_end(result, chosen, election, f"{topic}-{partition}")] += 1
@@ -179,8 +181,8 @@ def _end(result: Comparison, chosen: Candidate, election: Election, place: str) 
         return "exact"
     if log.end_min <= start_offset and (log.end_max is None or start_offset <= log.end_max):
         return "within"
-    told = f"epoch {election.epoch} starts at {start_offset}, predicted {log.end_min} to {log.end_max}"
-    result.complaints.append(f"{place} {told}")
+    difference = f"epoch {election.epoch} starts at {start_offset}, predicted {log.end_min} to {log.end_max}"
+    result.complaints.append(f"{place} {difference}")
     return "outside"
 
 
@@ -210,7 +212,7 @@ def _is_of_deposed(record: Record, after: PartitionFacts | None, elections: Sequ
     """Its leader answered when a line had told of a later epoch: no prediction from before that could know of it."""
     for batch in () if after is None else after.acked:
         is_it = batch.start <= record.offset < batch.end and abs(batch.row["time"] - record.acked_us) < _ANSWERED_US
-        if is_it and any(one.epoch > batch.epoch and one.at_us <= record.acked_us for one in elections):
+        if is_it and any(later.epoch > batch.epoch and later.at_us <= record.acked_us for later in elections):
             return True
     return False
 
@@ -257,8 +259,8 @@ def _lost(corpus: Path, acked: list[Record]) -> set[Record]:
     listed = corpus / "lost.json"
     if listed.is_file():
         gone = {
-            (one["topic"], one["partition"], one["offset"], _micros(one["acked_at"]))
-            for one in json.loads(listed.read_text(encoding="utf-8"))
+            (lost["topic"], lost["partition"], lost["offset"], _micros(lost["acked_at"]))
+            for lost in json.loads(listed.read_text(encoding="utf-8"))
         }
         return {record for record in acked if (*record[:3], record.acked_us) in gone}
     # Of two that were told of one offset the later one stands; so does what consumers read there.
@@ -274,15 +276,19 @@ def _lost(corpus: Path, acked: list[Record]) -> set[Record]:
             record = Record(*place, str(line.get("acks", ALL)), _micros(line["t1"]))
             of_offset[place].append((record.acked_us, line["key"], record))
     lost = set()
-    told_lost = [place for place in truth_of(corpus).broken if LOSS[0] in place.rules]
-    for place, told in of_offset.items():
-        told.sort(key=lambda item: item[0])
-        if len(told) == 1 and any(one[1:3] == place[:2] and one[3] <= place[2] < one[4] for one in told_lost):
-            lost.add(told[0][2])
-        lost |= {record for _, _, record in told[:-1]}
-        if read[place] and told[-1][1] not in read[place]:
-            lost.add(told[-1][2])
+    places = [place for place in truth_of(corpus).broken if LOSS[0] in place.rules]
+    for place, answers in of_offset.items():
+        answers.sort(key=lambda item: item[0])
+        if len(answers) == 1 and any(_holds(broken, place) for broken in places):
+            lost.add(answers[0][2])
+        lost |= {record for _, _, record in answers[:-1]}
+        if read[place] and answers[-1][1] not in read[place]:
+            lost.add(answers[-1][2])
     return lost
+
+
+def _holds(broken: Place, place: tuple[str, int, int]) -> bool:
+    return (broken.topic, broken.partition) == place[:2] and broken.offset_start <= place[2] < broken.offset_end
 
 
 def _history(corpus: Path) -> Iterator[dict[str, Any]]:

@@ -46,7 +46,7 @@ class Answer(Part):
     tables: tuple[Table, ...] = Field(default=())
 
 
-class Told(NamedTuple):
+class Point(NamedTuple):
     """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none."""
 
     time_us: int
@@ -54,16 +54,16 @@ class Told(NamedTuple):
     row: Row | None = None
 
 
-def steps_of(told: Iterable[Told], lines: Lines) -> tuple[Step, ...]:
+def steps_of(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
     """Steps in the order of time, each with its line."""
-    ordered = sorted(told, key=lambda step: step.time_us)
+    ordered = sorted(points, key=lambda step: step.time_us)
     return tuple(_step(step, lines) for step in ordered)
 
 
-def _step(told: Told, lines: Lines) -> Step:
-    if told.row is None or told.row["file_id"] is None:
-        return Step(time=iso_utc(told.time_us), what=told.what)
-    return with_line(told.time_us, told.what, told.row, lines)
+def _step(point: Point, lines: Lines) -> Step:
+    if point.row is None or point.row["file_id"] is None:
+        return Step(time=iso_utc(point.time_us), what=point.what)
+    return with_line(point.time_us, point.what, point.row, lines)
 
 
 def place_of(topic: str, partition: int) -> str:

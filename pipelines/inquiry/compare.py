@@ -134,8 +134,8 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         if number > faster.of_broker.get(worst, {}).get(what, 0)
     }
     if happened:
-        told = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
-        yield f"What happened to broker {worst} in {name} and not, or less, on the other side: {told}."
+        times = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
+        yield f"What happened to broker {worst} in {name} and not, or less, on the other side: {times}."
     else:
         yield f"No restart, election or change of an ISR of broker {worst} tells why: only the waiting is logged."
 
@@ -160,8 +160,8 @@ def _latency_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     rows = []
     for kind in sorted({*before.latency, *after.latency}, key=_kind):
         counts = [side.latency.get(kind, ()) for side in (before, after)]
-        numbers = [sum(count for _, count in one) for one in counts]
-        figures = [quantiles(one) for one in counts]
+        numbers = [sum(count for _, count in of_side) for of_side in counts]
+        figures = [quantiles(of_side) for of_side in counts]
         row: dict[str, Any] = {"request": _kind(kind), "requests_a": numbers[0], "requests_b": numbers[1]}
         for name in QUANTILES:
             row |= {f"{name}_a": figures[0][name], f"{name}_b": figures[1][name]}

@@ -43,16 +43,16 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
     finding = rows.finding
     yield str(finding["message"])
     yield f"The guarantee: {rows.guarantee} This finding is {finding['severity']}: {_MEANING[finding['severity']]}."
-    told = [f"brokers {listed(finding['brokers'])}"] if finding["brokers"] else []
+    subjects = [f"brokers {listed(finding['brokers'])}"] if finding["brokers"] else []
     if finding["leader_epoch"] is not None:
-        told.append(f"leader epoch {finding['leader_epoch']}")
+        subjects.append(f"leader epoch {finding['leader_epoch']}")
     if finding["offset_start"] is not None:
         end = "" if finding["offset_end"] is None else f" to {finding['offset_end']} (exclusive)"
-        told.append(f"offsets from {finding['offset_start']}{end}")
+        subjects.append(f"offsets from {finding['offset_start']}{end}")
     if finding["records"] is not None:
-        told.append(plural(finding["records"], "request or record"))
-    if told:
-        yield f"It is about {'; '.join(told)}."
+        subjects.append(plural(finding["records"], "request or record"))
+    if subjects:
+        yield f"It is about {'; '.join(subjects)}."
     if finding["cause"] or finding["known_bug"]:
         bug = (
             f"; {finding['known_bug']} is a bug of the running version with this signature"

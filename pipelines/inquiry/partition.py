@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.inquiry.answer import Answer, Lines, Row, Rows, Table, Told, listed, place_of, plural, steps_of
+from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import ReplicaLog, Tenure
 from pipelines.report.values import iso_utc
 
@@ -47,17 +47,17 @@ class PartitionRows:
 
 def rows_shown(rows: PartitionRows) -> list[Row]:
     """The lines that the answer shows."""
-    return [told.row for told in _told(rows)[:STEPS_MAX] if told.row is not None]
+    return [step.row for step in _asked_for(rows)[:STEPS_MAX] if step.row is not None]
 
 
 def answer(rows: PartitionRows, lines: Lines) -> Answer:
     """Its life in words."""
-    told = _told(rows)
+    points = _asked_for(rows)
     return Answer(
         title=f"{place_of(rows.topic, rows.partition)} of cluster {rows.cluster_id}",
-        is_shown=bool(told or rows.logs),
-        sentences=tuple(_sentences(rows, len(told))),
-        steps=steps_of(told[:STEPS_MAX], lines),
+        is_shown=bool(points or rows.logs),
+        sentences=tuple(_sentences(rows, len(points))),
+        steps=steps_of(points[:STEPS_MAX], lines),
         tables=tuple(_tables(rows)),
     )
 
@@ -88,28 +88,28 @@ def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
         yield f"{steps - STEPS_MAX} later steps are left out; narrow the question with --from and --until."
 
 
-def _told(rows: PartitionRows) -> list[Told]:
-    return sorted((told for told in _steps(rows) if rows.holds(told.time_us)), key=lambda told: told.time_us)
+def _asked_for(rows: PartitionRows) -> list[Point]:
+    return sorted((step for step in _steps(rows) if rows.holds(step.time_us)), key=lambda step: step.time_us)
 
 
-def _steps(rows: PartitionRows) -> Iterator[Told]:
+def _steps(rows: PartitionRows) -> Iterator[Point]:
     for tenure in rows.tenures:
         row = tenure.row
         start = "" if tenure.start_offset is None else f" from offset {tenure.start_offset}"
         watermark = "" if row["high_watermark"] is None else f", high watermark {row['high_watermark']}"
         isr = f", ISR {listed(row['isr'])}" if row["isr"] else ""
-        yield Told(row["time"], f"Broker {tenure.leader} takes up epoch {tenure.epoch}{start}{watermark}{isr}.", row)
+        yield Point(row["time"], f"Broker {tenure.leader} takes up epoch {tenure.epoch}{start}{watermark}{isr}.", row)
     for row in rows.isr_changes:
         how = "left" if row["change"] == "shrink" else "joined"
         isr = f"{listed(row['isr_before'])} became {listed(row['isr_after'])}"
         what = f"Broker {row['replica_id']} {how} the ISR: {isr}, by the {row['made_by']} ({row['class']})."
-        yield Told(row["change_time"], what, row)
+        yield Point(row["change_time"], what, row)
     for row in rows.failovers:
         time_us = next((row[name] for name in ("detected_time", "elected_time", "taken_up_time") if row[name]), None)
         if time_us is not None:
             by = f" ({row['strategy']})" if row["strategy"] else ""
             to = "nobody" if row["new_leader"] is None else f"broker {row['new_leader']}"
-            yield Told(time_us, f"Broker {row['old_leader']} leads no more: {row['reason']}; {to} is next{by}.")
+            yield Point(time_us, f"Broker {row['old_leader']} leads no more: {row['reason']}; {to} is next{by}.")
     for row in rows.truncations:
         if row["logged_offset"] is not None and row["records_removed"]:
             below = ", below its high watermark" if row["below_high_watermark"] else ""
@@ -117,16 +117,16 @@ def _steps(rows: PartitionRows) -> Iterator[Told]:
                 f"Broker {row['broker_id']} truncated its log from {row['log_end_offset']} to {row['logged_offset']}"
                 f"{below} (rule {row['rule']}, {row['class']})."
             )
-            yield Told(row["logged_time"] or row["started_time"], what)
+            yield Point(row["logged_time"] or row["started_time"], what)
     for row in rows.availability:
         until = "the end of the logs" if row["ended_time"] is None else iso_utc(row["ended_time"])[11:-1]
         state = "It has no leader" if row["state"] == "offline" else "Its ISR is under min.insync.replicas"
         refused = f"; {plural(row['produces_refused'], 'produce')} refused" if row["produces_refused"] else ""
-        yield Told(row["started_time"], f"{state} until {until}{refused}.")
+        yield Point(row["started_time"], f"{state} until {until}{refused}.")
     for row in rows.findings:
         if row["time"] is not None and row["implied_by"] is None:
             command = f"highwater trace finding {row['finding_id'][:8]}"
-            yield Told(row["time"], f"{row['severity']} {row['rule_id']} ({command}): {row['message']}")
+            yield Point(row["time"], f"{row['severity']} {row['rule_id']} ({command}): {row['message']}")
 
 
 def _tables(rows: PartitionRows) -> Iterator[Table]:

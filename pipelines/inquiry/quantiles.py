@@ -33,5 +33,5 @@ def quantile(counts: Iterable[tuple[float, int]], share: float) -> float | None:
 
 def quantiles(counts: Iterable[tuple[float, int]]) -> dict[str, float | None]:
     """All of `QUANTILES`."""
-    held = list(counts)
-    return {name: quantile(held, share) for name, share in QUANTILES.items()}
+    values = list(counts)
+    return {name: quantile(values, share) for name, share in QUANTILES.items()}

@@ -20,10 +20,10 @@ def findings(reader: LakeReader, finding_id: str) -> Rows:
 
 def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
     """The rows of one of these."""
-    own = {"id": finding["finding_id"]}
+    of = {"id": finding["finding_id"]}
     origin = {"id": finding["implied_by"]}
-    evidence = reader.rows("SELECT * FROM gold_evidence WHERE finding_id = $id ORDER BY position", **own)
-    implied = reader.rows("SELECT * FROM gold_violations WHERE implied_by = $id ORDER BY rule_id, offset_start", **own)
+    evidence = reader.rows("SELECT * FROM gold_evidence WHERE finding_id = $id ORDER BY position", **of)
+    implied = reader.rows("SELECT * FROM gold_violations WHERE implied_by = $id ORDER BY rule_id, offset_start", **of)
     by = reader.rows("SELECT * FROM gold_violations WHERE finding_id = $id", **origin) if finding["implied_by"] else []
     rule = BY_ID.get(finding["rule_id"])
     return FindingRows(

@@ -208,14 +208,14 @@ def of_appends(acked: list[Acked]) -> Iterator[Mark]:
 def isr_members(epochs: tuple[Tenure, ...], marks: list[Mark], isr: Iterable[int]) -> Iterator[Mark]:
     """Members of the last in-sync set have what its leader's high watermark passed: it is the least of their ends."""
     last = epochs[-1:]
-    told = [
+    watermarks = [
         mark
         for mark in marks
         for tenure in last
         if (mark.kind, mark.epoch, mark.replica_id) == (WATERMARK, tenure.epoch, tenure.leader)
     ]
-    if told:
-        highest = max(told, key=lambda mark: mark.offset or 0)
+    if watermarks:
+        highest = max(watermarks, key=lambda mark: mark.offset or 0)
         for member in isr:
             if member != highest.replica_id:
                 yield highest._replace(kind=APPENDED, replica_id=member)

@@ -120,8 +120,8 @@ def _last_isr(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) -
             WHERE {OF_PARTITION} AND change = 'committed' AND isr IS NOT NULL ORDER BY time DESC LIMIT 1""",
         **place,
     )
-    told = [*((row["time"], row["isr"]) for row in rows), *((r["time"], r["isr"]) for r in leaderships if r["isr"])]
-    return max(told, default=(0, None), key=lambda item: item[0])[1]
+    sets = [*((row["time"], row["isr"]) for row in rows), *((r["time"], r["isr"]) for r in leaderships if r["isr"])]
+    return max(sets, default=(0, None), key=lambda item: item[0])[1]
 
 
 def _last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | None:

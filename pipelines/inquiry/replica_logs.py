@@ -135,11 +135,11 @@ class ReplicaLog:
 
 def tenures(leaderships: Sequence[Row]) -> tuple[Tenure, ...]:
     """Epochs that had a leader, ascending, from rows of ``silver.leader_and_isr`` of one partition."""
-    said: dict[int, list[Row]] = defaultdict(list)
+    rows_of: dict[int, list[Row]] = defaultdict(list)
     for row in leaderships:
         if row["leader_epoch"] is not None and row["leader"] is not None and row["leader"] >= 0:
-            said[row["leader_epoch"]].append(row)
-    known = [_tenure(epoch, rows, leaderships) for epoch, rows in sorted(said.items())]
+            rows_of[row["leader_epoch"]].append(row)
+    known = [_tenure(epoch, rows, leaderships) for epoch, rows in sorted(rows_of.items())]
     return tuple(
         tenure._replace(
             until_us=next((later.from_us for later in known[number:] if later.leader == tenure.leader), None)
@@ -151,11 +151,11 @@ def tenures(leaderships: Sequence[Row]) -> tuple[Tenure, ...]:
 def _tenure(epoch: int, rows: list[Row], leaderships: Sequence[Row]) -> Tenure:
     starts = [row for row in rows if row["role"] == "leader_start"]
     leader = (starts or rows)[0]["leader"]
-    own = [row for row in leaderships if row["broker_id"] == leader and row["role"] in OWN_ROLES]
-    of_it = [row for row in own if row["leader_epoch"] == epoch and row["leader"] == leader]
+    own_rows = [row for row in leaderships if row["broker_id"] == leader and row["role"] in OWN_ROLES]
+    of_it = [row for row in own_rows if row["leader_epoch"] == epoch and row["leader"] == leader]
     first = min(starts or of_it or rows, key=_time)
     # Where the log begins within an epoch, what it answered before its first line about it is of that epoch, too.
-    is_earliest = not starts and not any(row["time"] < first["time"] for row in own)
+    is_earliest = not starts and not any(row["time"] < first["time"] for row in own_rows)
     return Tenure(
         epoch=epoch,
         leader=leader,

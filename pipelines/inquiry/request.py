@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.inquiry.answer import Answer, Lines, Row, Rows, Table, Told, place_of, steps_of
+from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
 from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, stories
 from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.plain import ms
@@ -44,7 +44,7 @@ class RequestRows:
 
 def rows_shown(rows: RequestRows) -> list[Row]:
     """The lines that the answer shows."""
-    shown = [told.row for told in _steps(rows) if told.row is not None]
+    shown = [step.row for step in _steps(rows) if step.row is not None]
     if rows.operation is not None and _is_append(rows.operation):
         bare = _story_rows(rows, StoryRows())
         shown += [{"file_id": file_id, "byte_offset": offset} for file_id, offset in lines_of(bare)]
@@ -121,7 +121,7 @@ def _waited(operation: Row) -> Iterator[str]:
         yield f"Without broker {replica} it would have waited {ms(operation['wait_without_closing_ms'])} ms."
 
 
-def _steps(rows: RequestRows) -> Iterator[Told]:
+def _steps(rows: RequestRows) -> Iterator[Point]:
     """Steps beside the story's: the other replicas' of an append, all of them of anything else."""
     operation = rows.operation
     if operation is not None and _is_append(operation):
@@ -129,23 +129,23 @@ def _steps(rows: RequestRows) -> Iterator[Told]:
         return
     phases = rows.phases
     broker, arrival = phases["broker_id"], phases["arrival_time"]
-    yield Told(arrival, f"Broker {broker} read the request from its socket.")
+    yield Point(arrival, f"Broker {broker} read the request from its socket.")
     taken_up = arrival + round(phases["request_queue_time_ms"] * 1000)
-    yield Told(taken_up, "A request handler took it up.")
+    yield Point(taken_up, "A request handler took it up.")
     handled = taken_up + round(phases["local_time_ms"] * 1000)
     if operation is not None:
         waits = f"it waits for {operation['min_bytes']} bytes" if operation["parked"] else "it has what it asked for"
-        yield Told(handled, f"Handled: {waits}.")
+        yield Point(handled, f"Handled: {waits}.")
         if operation["lowest_time"] is not None:
             until = iso_utc(operation["highest_time"])[11:-1]
             what = f"Kafka's rules allow the answer from here on, and ask for it by {until} ({operation['cause']})."
-            yield Told(operation["lowest_time"], what)
+            yield Point(operation["lowest_time"], what)
     answered = handled + round(phases["remote_time_ms"] * 1000)
     size = operation["response_bytes"] if operation is not None else None
-    yield Told(answered, f"Answered{'' if size is None else f' with {size} bytes'}.", rows.line)
+    yield Point(answered, f"Answered{'' if size is None else f' with {size} bytes'}.", rows.line)
 
 
-def _other_replicas(rows: RequestRows, operation: Row) -> Iterator[Told]:
+def _other_replicas(rows: RequestRows, operation: Row) -> Iterator[Point]:
     place = operation["closing_topic"], operation["closing_partition"]
     part = next((part for part in operation["partitions"] or () if (part["topic"], part["partition"]) == place), None)
     if part is None or part["required_offset"] is None:
@@ -158,4 +158,4 @@ def _other_replicas(rows: RequestRows, operation: Row) -> Iterator[Told]:
             what = (
                 f"Fetch of broker {fetch['replica_id']} at offset {fetch['fetch_offset']}: it has all of the records."
             )
-            yield Told(fetch["dequeued_time"], what, fetch)
+            yield Point(fetch["dequeued_time"], what, fetch)

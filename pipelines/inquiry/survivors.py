@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pipelines.inquiry.answer import Answer, Lines, Row, Table, Told, offsets, place_of, plural, steps_of
+from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, offsets, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import WATERMARK, Interval, Mark, ReplicaLog, Tenure, replica_logs
 from pipelines.report.values import iso_utc
 
@@ -203,7 +203,7 @@ def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 def rows_shown(result: Survivors) -> list[Row]:
     """The lines that the answer shows."""
-    return [told.row for told in _steps(result) if told.row is not None and told.row["file_id"] is not None]
+    return [step.row for step in _steps(result) if step.row is not None and step.row["file_id"] is not None]
 
 
 def answer(result: Survivors, lines: Lines) -> Answer:
@@ -298,17 +298,17 @@ def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, Any]:
     }
 
 
-def _steps(result: Survivors) -> Iterable[Told]:
+def _steps(result: Survivors) -> Iterable[Point]:
     for tenure in result.facts.tenures[-2:]:
         start = "" if tenure.start_offset is None else f", from offset {tenure.start_offset} on"
-        yield Told(tenure.row["time"], f"Broker {tenure.leader} leads epoch {tenure.epoch}{start}.", tenure.row)
+        yield Point(tenure.row["time"], f"Broker {tenure.leader} leads epoch {tenure.epoch}{start}.", tenure.row)
     for candidate in result.candidates:
         log = candidate.log
         if log.row is not None:
             beyond = "" if log.end_max == log.end_min else ", and may go further"
-            yield Told(log.row["time"], f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}.", log.row)
+            yield Point(log.row["time"], f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}.", log.row)
     acked = [batch for batch in result.facts.acked if batch.acks == ALL and batch.is_sure]
     if acked:
         newest = max(acked, key=lambda batch: (batch.epoch, batch.start))
         what = f"The last acks=all produce that is answered: {offsets(newest.start, newest.end)}, epoch {newest.epoch}."
-        yield Told(newest.row["time"], what, newest.row)
+        yield Point(newest.row["time"], what, newest.row)

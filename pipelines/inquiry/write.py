@@ -9,7 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.inquiry.answer import Answer, Lines, Row, Rows, Table, Told, listed, offsets, place_of, plural, steps_of
+from pipelines.inquiry.answer import (
+    Answer,
+    Lines,
+    Point,
+    Row,
+    Rows,
+    Table,
+    listed,
+    offsets,
+    place_of,
+    plural,
+    steps_of,
+)
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
 from pipelines.inquiry.survivors import Acked, PartitionFacts
 from pipelines.report.cluster.stories import error_name
@@ -74,7 +86,9 @@ def answer(rows: WriteRows, lines: Lines) -> Answer:
     return Answer(
         title=rows.asked,
         sentences=tuple(_sentences(rows, [fate for _, fate in fates if fate is not None])),
-        steps=steps_of((Told(row["time"], _told(row, fate, rows.findings), row) for row, fate in fates), lines),
+        steps=steps_of(
+            (Point(row["time"], _fate_in_words(row, fate, rows.findings), row) for row, fate in fates), lines
+        ),
         tables=tuple(_tables(fates)),
     )
 
@@ -147,7 +161,7 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
         yield f"{len(lost)} are lost: no replica is known to hold them, and some are known not to."
 
 
-def _told(row: Row, fate: Fate | None, findings: Rows) -> str:
+def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
     where = place_of(row["topic"], row["partition"])
     acks = "all" if row["acks"] == -1 else row["acks"]
     if row["error_code"]:

@@ -85,11 +85,11 @@ def main(arguments: list[str]) -> None:
 def _write(reader: LakeReader, full_name: str, path: Path, target: Path, where: str, emptied: list[str]) -> None:
     folder = target / full_name.replace(".", "/")
     (folder / "_delta_log").mkdir(parents=True)
-    kept = ", ".join(f"[] AS {name}" for name in emptied)
+    replaced = ", ".join(f"[] AS {name}" for name in emptied)
     for named, column in (("bronze.log_files", "path"), ("gold.evidence", "file")):
         if full_name == named:
-            kept = f"regexp_replace({column}, '.*corpora/', '') AS {column}"
-    columns = f"* REPLACE ({kept})" if kept else "*"
+            replaced = f"regexp_replace({column}, '.*corpora/', '') AS {column}"
+    columns = f"* REPLACE ({replaced})" if replaced else "*"
     alias = full_name.replace(".", "_")
     file = folder / "part-0.parquet"
     reader.rows(f"SELECT 1 FROM {alias} WHERE {where} LIMIT 0")
