@@ -12,7 +12,7 @@ from pipelines.inquiry.survivors import ALL, ONE, Acked
 from pipelines.lake_reader import LakeReader
 
 #: Acknowledged batches that are looked at: the newest ones.
-ACKED_MAX = 500_000
+ACKED_MAX = 100_000
 
 
 def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> list[Acked]:
