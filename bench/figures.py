@@ -184,11 +184,12 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [*lines, *("| " + " | ".join(cells) + " |" for cells in rows)]
 
 
-def insert(document: Path, lines: Sequence[str]) -> None:
-    """Put a table between the marks of a document, in place of what is there."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(_MARKS[0])
-    after = rest.partition(_MARKS[1])[2]
-    document.write_text(before + _MARKS[0] + "\n".join(lines) + "\n" + _MARKS[1] + after, encoding="utf-8")
+def insert(document: Path, lines: Sequence[str], name: str = "") -> None:
+    """Put a table between the marks of a document, in place of what is there; where it has several, by its name."""
+    start, end = (mark.replace("table", f"table {name}".strip()) for mark in _MARKS)
+    before, _, rest = document.read_text(encoding="utf-8").partition(start)
+    after = rest.partition(end)[2]
+    document.write_text(before + start + "\n".join(lines) + "\n" + end + after, encoding="utf-8")
 
 
 def _ms(value: float | int | None) -> str:

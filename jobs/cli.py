@@ -1,4 +1,4 @@
-"""The command: arguments to configuration to a step to an exit code. Nothing else imports click."""
+"""The command: arguments to configuration to a step to an exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,14 @@ from typing import Any
 import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
-from jobs.places import local_path
+from jobs.inquiry_verbs import VERBS
+from jobs.option_types import Moment, Place
 from jobs.redaction import redaction_key
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
-
-
-class Moment(click.ParamType[datetime]):
-    """A time in ISO 8601; one without a zone is UTC, as everything else."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00", param, ctx)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _options(*names: str) -> Callable[[Any], Any]:
@@ -47,15 +33,6 @@ def _options(*names: str) -> Callable[[Any], Any]:
         return verb
 
     return decorate
-
-
-class Place(click.ParamType[Path]):
-    """A path of this machine, or its ``file:`` URI."""
-
-    name = "path"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return value if isinstance(value, Path) else local_path(value)
 
 
 _PLACE = Place()
@@ -283,6 +260,10 @@ def doctor(lake: Path, conf: Path | None) -> ExitCode:
     from jobs.doctor import doctor as examine
 
     return examine(conf, RichConsole(), lake)
+
+
+for _verb in VERBS:
+    highwater.add_command(_verb)
 
 
 def _config(conf: Path | None, master: str | None = None) -> Config:

@@ -16,6 +16,8 @@ from pipelines.report.values import UNKNOWN_BROKER
 WIDTH = 100
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5
+#: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
+ID_SHOWN = 8
 #: Observations shown of one rule.
 OBSERVATIONS_SHOWN_MAX = 2
 
@@ -87,6 +89,8 @@ def _correctness(report: Report) -> Iterator[str]:
             yield ""
             yield f"{title}: {count(len(findings))}"
             yield from _list("", [_finding(one) for one in findings])
+            ids = ", ".join(plain(one.finding_id[:ID_SHOWN]) for one in findings[:SHOWN_MAX])
+            yield from _wrapped(f"  with all lines: highwater trace finding {'ID, of ' * (len(findings) > 1)}{ids}")
     if report.observations:
         yield ""
         yield f"observations: {count(len(report.observations))}"

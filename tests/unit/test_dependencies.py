@@ -59,11 +59,12 @@ SPARK_SHELLS = {
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 #: Libraries that belong to one place.
 ONLY_IN = {
-    "click": {"jobs.cli"},
+    "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.option_types"},
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.lake"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
+    "duckdb": {"pipelines.lake_reader"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
     # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.

@@ -189,10 +189,10 @@ def _steps(
         told = f"Fetch of broker {replica} at offset {carried['fetch_offset']} was taken up"
         sent = "" if answered is None else f"; answered {iso_utc(answered)[11:-1]}"
         size = "" if carried["response_bytes"] is None else f" with {carried['response_bytes']} bytes"
-        yield _with_line(carried["dequeued_time"], f"{told}{sent}{size}.", carried, rows)
+        yield with_line(carried["dequeued_time"], f"{told}{sent}{size}.", carried, rows)
     if closed is not None:
         what = f"Fetch of broker {replica} at offset {closed['fetch_offset']}: it has all of the records."
-        yield _with_line(closed["dequeued_time"], what, closed, rows)
+        yield with_line(closed["dequeued_time"], what, closed, rows)
     elif replica is not None and row["cause"] != "isr_change":
         yield Step(
             time=iso_utc(row["handled_time"]),
@@ -207,7 +207,7 @@ def _steps(
     codes = ", ".join(error_name(code) for code in row["error_codes"] if code)
     answered = f"Answered{f' with {codes}' if codes else ' without error'}: {row['class']}."
     yield (
-        _with_line(row["completed_time"], answered, line, rows)
+        with_line(row["completed_time"], answered, line, rows)
         if line is not None
         else Step(time=iso_utc(row["completed_time"]), what=answered)
     )
@@ -223,7 +223,8 @@ def _appended(closing: Row | None) -> str:
     return f"Appended to {place} at {offsets}; the wait begins. ISR: {isr or 'not known'}."
 
 
-def _with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
+def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
+    """A step with the line that says it: a row's, as far as its text was looked for."""
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"

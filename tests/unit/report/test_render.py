@@ -303,7 +303,7 @@ def test_summary_of_findings() -> None:
         "coverage:",
         "  cannot be shown: hw-above-isr: cmd",
         "violations: 1\n  committed-data-lost orders-3, offsets 12 to 14, leader epoch 5, KAFKA-1: Offsets below",
-        "(2 lines of evidence, implies 1 finding more)",
+        "(2 lines of evidence, implies 1 finding more)\n  with all lines: highwater trace finding f1\n",
         "cases left open: 1\n  two-leaders-one-epoch orders-3, from offset 12, leader epoch 5: Offsets",
         "observations: 3\n  late-completion: 3\n    orders-3, leader epoch 5: Offsets",
         "    and 1 more, see the report",

@@ -1,0 +1,247 @@
+"""``highwater trace``, ``survivors``, ``compare`` and ``whatif``: questions about a lake, answered without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobs.exit_codes import ExitCode
+from jobs.lakes import tables_in
+from pipelines.console import Console
+from pipelines.errors import InputError
+from pipelines.inquiry import compare, finding, partition, read_compare, request, survivors, whatif, write
+from pipelines.inquiry.answer import Answer, Table
+from pipelines.inquiry.read_finding import finding_rows, findings
+from pipelines.inquiry.read_lines import lines_of
+from pipelines.inquiry.read_partition import cluster_of, partition_facts, partition_rows, without_leader
+from pipelines.inquiry.read_request import CANDIDATES_MAX, by_id, by_number, request_rows
+from pipelines.inquiry.read_whatif import variants
+from pipelines.inquiry.read_write import write_rows
+from pipelines.inquiry.render import as_json, as_text, cells
+from pipelines.lake_reader import LakeReader
+from pipelines.report.values import iso_utc
+
+#: Partitions without a leader that are told of at once.
+PARTITIONS_MAX = 20
+
+
+class Question(NamedTuple):
+    """What every inquiry is asked with.
+
+    Attributes:
+        lake: folder of the lake.
+        cluster_id: where the lake has several; None: any.
+        since, until: of what is asked for, the end exclusive.
+        form: ``text`` or ``json``.
+    """
+
+    console: Console
+    lake: Path
+    cluster_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    form: str = "text"
+
+    @property
+    def reader(self) -> LakeReader:
+        """Of the lake's tables.
+
+        Raises:
+            InputError: there is no lake.
+        """
+        return LakeReader(self.lake, tables_in(self.lake))
+
+    @property
+    def since_us(self) -> int | None:
+        """Microseconds since the epoch."""
+        return micros(self.since)
+
+    @property
+    def until_us(self) -> int | None:
+        """Microseconds since the epoch."""
+        return micros(self.until)
+
+
+def micros(time: datetime | None) -> int | None:
+    """A time as microseconds since the epoch."""
+    return None if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def tell(question: Question, *answers: Answer) -> ExitCode:
+    """Print answers; inconclusive where the logs show none of them."""
+    if question.form == "json":
+        texts = [as_json(answer) for answer in answers]
+        question.console.result(texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]")
+    else:
+        for number, answer in enumerate(answers):
+            question.console.result(("\n" if number else "") + as_text(answer))
+            for table in answer.tables:
+                question.console.result(f"\n{table.title}")
+                question.console.table(*cells(table))
+    return ExitCode.CLEAN if any(answer.is_shown for answer in answers) else ExitCode.INCONCLUSIVE
+
+
+def trace_request(
+    question: Question,
+    request_id: str | None,
+    broker_id: int | None,
+    correlation_id: int | None,
+    connection: str | None,
+) -> ExitCode:
+    """Tell the story of one request; where several fit, list them."""
+    reader = question.reader
+    if request_id is not None:
+        keys, asked = by_id(reader, request_id), f"request {request_id}"
+        searched = "gold.delayed_operations has no operation_id that begins so"
+    else:
+        assert broker_id is not None
+        assert correlation_id is not None
+        window = (question.since_us, question.until_us)
+        keys = by_number(reader, broker_id, correlation_id, connection, *window, question.cluster_id)
+        asked = f"request with correlation id {correlation_id} to broker {broker_id}"
+        searched = "gold.request_phases has no request of this broker, correlation id, connection and time"
+    if not keys:
+        return tell(question, Answer(title=asked, is_shown=False, sentences=(f"Not found: {searched}.",)))
+    if len(keys) > 1:
+        return tell(question, _choice(asked, keys))
+    rows = request_rows(reader, keys[0])
+    return tell(question, request.answer(rows, lines_of(reader, request.rows_shown(rows))))
+
+
+def _choice(asked: str, keys: list[dict[str, Any]]) -> Answer:
+    rows = tuple(
+        {
+            "line_time": iso_utc(key["line_time"]),
+            "cluster": key["cluster_id"],
+            "broker": key["broker_id"],
+            "api": key["api"],
+            "client_id": key["client_id"],
+            "correlation_id": str(key["correlation_id"]),
+            "connection": key["connection"],
+        }
+        for key in keys[:CANDIDATES_MAX]
+    )
+    many = f"More than {CANDIDATES_MAX}" if len(keys) > CANDIDATES_MAX else str(len(keys))
+    say = f"{many} requests fit; choose one by --connection (any part of it), --from and --until, or --cluster."
+    return Answer(title=asked, is_shown=False, sentences=(say,), tables=(Table(title="requests", rows=rows),))
+
+
+def trace_write(question: Question, client_id: str | None, place: str | None) -> ExitCode:
+    """Tell what became of a client's writes."""
+    reader = question.reader
+    topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
+    window = (question.since_us, question.until_us)
+    rows = write_rows(reader, client_id, topic, number, *window, question.cluster_id)
+    return tell(question, write.answer(rows, lines_of(reader, write.rows_shown(rows))))
+
+
+def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
+    """A name may be that of a topic, or of a partition: topics may end with a number, too."""
+    topics = reader.rows(
+        """SELECT 1 FROM (SELECT topic FROM silver_leader_and_isr UNION ALL SELECT topic FROM silver_replica_fetches)
+           WHERE topic = $topic LIMIT 1""",
+        topic=place,
+    )
+    return (place, None) if topics or not _is_partition(place) else split_place(place)
+
+
+def _is_partition(place: str) -> bool:
+    topic, _, number = place.rpartition("-")
+    return bool(topic) and number.isdigit()
+
+
+def split_place(place: str) -> tuple[str, int]:
+    """Topic and number of a partition.
+
+    Raises:
+        InputError: it is no partition's name.
+    """
+    if not _is_partition(place):
+        raise InputError(place, "is no partition", "name one like orders-0")
+    topic, _, number = place.rpartition("-")
+    return topic, int(number)
+
+
+def trace_partition(question: Question, place: str) -> ExitCode:
+    """Tell the life of a partition."""
+    reader, (topic, number) = question.reader, split_place(place)
+    cluster_id = cluster_of(reader, topic, number, question.cluster_id)
+    rows = partition_rows(reader, cluster_id, topic, number, question.since_us, question.until_us)
+    return tell(question, partition.answer(rows, lines_of(reader, partition.rows_shown(rows))))
+
+
+def trace_finding(question: Question, finding_id: str) -> ExitCode:
+    """Tell the story of a finding; of a rule that has several, list them."""
+    reader = question.reader
+    fitting = findings(reader, finding_id)
+    if not fitting:
+        say = "Not found: gold.violations has no finding whose id begins so, and none of a rule of this name."
+        return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,)))
+    if len(fitting) > 1:
+        names = ("finding_id", "severity", "rule_id", "topic", "partition", "offset_start", "offset_end", "cause")
+        rows = tuple({name: row[name] for name in names} for row in fitting[:CANDIDATES_MAX])
+        say = f"{len(fitting)} findings fit; choose one by its id."
+        table = Table(title="findings", rows=rows)
+        return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,), tables=(table,)))
+    return tell(question, finding.answer(finding_rows(reader, fitting[0])))
+
+
+def tell_survivors(question: Question, place: str | None, at: datetime | None) -> ExitCode:
+    """Tell what each replica of a partition holds; without one, of all partitions that nobody leads."""
+    reader, at_us = question.reader, micros(at)
+    if place is not None:
+        topic, number = split_place(place)
+        places = [(cluster_of(reader, topic, number, question.cluster_id), topic, number)]
+    else:
+        places = without_leader(reader, question.cluster_id, at_us)
+    if not places:
+        when = "at the end of the logs" if at_us is None else f"at {iso_utc(at_us)}"
+        say = (
+            f"No partition was without a leader {when}, as gold.availability tells; name one to ask of it all the same."
+        )
+        return tell(question, Answer(title="partitions without a leader", sentences=(say,)))
+    if len(places) > PARTITIONS_MAX:
+        question.console.note(f"{len(places)} partitions have no leader; the first {PARTITIONS_MAX} are told")
+    return tell(question, *_survivors(reader, places[:PARTITIONS_MAX], at_us))
+
+
+def _survivors(reader: LakeReader, places: Iterable[tuple[str, str, int]], at_us: int | None) -> Iterable[Answer]:
+    for cluster_id, topic, number in places:
+        result = survivors.survivors(partition_facts(reader, cluster_id, topic, number, at_us))
+        yield survivors.answer(result, lines_of(reader, survivors.rows_shown(result)))
+
+
+# --------------------------------------------------------------- figures of a time
+
+
+class Span(NamedTuple):
+    """A side of a comparison: a lake, or an interval of one."""
+
+    name: str
+    lake: Path
+    since: datetime | None
+    until: datetime | None
+
+
+def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
+    """Tell what changed from one to the other."""
+    sides = [
+        read_compare.side(
+            LakeReader(span.lake, tables_in(span.lake)),
+            span.name,
+            question.cluster_id,
+            micros(span.since),
+            micros(span.until),
+            slow_ms,
+        )
+        for span in (first, second)
+    ]
+    return tell(question, compare.answer(sides[0], sides[1], slow_ms))
+
+
+def tell_whatif(question: Question) -> ExitCode:
+    """Tell what acks=all would have cost otherwise."""
+    window = (question.since_us, question.until_us)
+    return tell(question, whatif.answer(variants(question.reader, question.cluster_id, *window)))

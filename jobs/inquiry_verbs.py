@@ -1,0 +1,166 @@
+"""Verbs that ask a lake: their options, and what they hand to `jobs.inquiries`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
+from jobs.option_types import Moment, Place
+from jobs.places import local_path
+from pipelines.config import load_config
+from pipelines.console import RichConsole
+
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "lake": click.option(
+        "--lake", type=Place(), default="./highwater-lake", show_default=True, help="Folder of the Delta tables."
+    ),
+    "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
+    "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
+    "until": click.option("--until", "time_until", type=Moment(), help="Up to this time, exclusive."),
+    "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
+    "format": click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Of the answer.",
+    ),
+}
+
+
+def _asked(*names: str) -> Callable[[Any], Any]:
+    """Put options on a verb by name, always the same ones in the same words."""
+
+    def decorate(verb: Any) -> Any:
+        for name in reversed(names):
+            verb = _OPTIONS[name](verb)
+        return verb
+
+    return decorate
+
+
+@click.group()
+def trace() -> None:
+    """Tell the story of one request, write, partition or finding, with its lines. Without Spark."""
+
+
+@trace.command("request", epilog=EXIT_CODES_HELP)
+@click.argument("request_id", required=False)
+@click.option("--broker", "broker_id", type=int, help="Broker that answered.")
+@click.option("--correlation-id", type=int, help="Correlation id.")
+@click.option("--connection", help="Connection, or any part of its name.")
+@_asked("lake", "cluster", "from", "until", "format")
+def trace_request(
+    request_id: str | None, broker_id: int | None, correlation_id: int | None, connection: str | None, **given: Any
+) -> ExitCode:
+    """What REQUEST_ID (as the report shows it, or its beginning) waited for, and who answered when."""
+    from jobs import inquiries
+
+    if (request_id is None) == (broker_id is None or correlation_id is None):
+        raise click.UsageError("give the id of a request, or --broker and --correlation-id")
+    return inquiries.trace_request(_question(**given), request_id, broker_id, correlation_id, connection)
+
+
+@trace.command("write", epilog=EXIT_CODES_HELP)
+@click.argument("place", metavar="[TOPIC|TOPIC-PARTITION]", required=False)
+@click.option("--client", "client_id", help="Client id.")
+@_asked("lake", "cluster", "from", "until", "format")
+def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitCode:
+    """At which offsets a client's records were written, and which replicas still hold them."""
+    from jobs import inquiries
+
+    if place is None and client_id is None:
+        raise click.UsageError("give a topic, a partition, or --client")
+    return inquiries.trace_write(_question(**given), client_id, place)
+
+
+@trace.command("partition", epilog=EXIT_CODES_HELP)
+@click.argument("place", metavar="TOPIC-PARTITION")
+@_asked("lake", "cluster", "from", "until", "format")
+def trace_partition(place: str, **given: Any) -> ExitCode:
+    """A partition's life: epochs, leaders, in-sync sets, truncations, unclean elections."""
+    from jobs import inquiries
+
+    return inquiries.trace_partition(_question(**given), place)
+
+
+@trace.command("finding", epilog=EXIT_CODES_HELP)
+@click.argument("finding_id", metavar="FINDING_ID|RULE")
+@_asked("lake", "format")
+def trace_finding(finding_id: str, **given: Any) -> ExitCode:
+    """A violation or observation (by the beginning of its id), its lines in order, and what follows from it."""
+    from jobs import inquiries
+
+    return inquiries.trace_finding(_question(**given), finding_id)
+
+
+@click.command(epilog=EXIT_CODES_HELP)
+@click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
+@click.option("--at", type=Moment(), help="Use only lines before this time (ISO 8601, UTC).")
+@_asked("lake", "cluster", "format")
+def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
+    """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
+    from jobs import inquiries
+
+    return inquiries.tell_survivors(_question(**given), place, at)
+
+
+@click.command(epilog=EXIT_CODES_HELP)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@_asked("lake", "cluster", "conf", "format")
+def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
+    """What changed from A to B: each FROM..UNTIL in --lake, another LAKE, or LAKE@FROM..UNTIL."""
+    from jobs import inquiries
+
+    question = _question(**given)
+    before, after = (_span(text, question.lake) for text in (first, second))
+    return inquiries.compare_spans(question, before, after, load_config(conf, {}).latency.slow_ms)
+
+
+@click.command(epilog=EXIT_CODES_HELP)
+@_asked("lake", "cluster", "from", "until", "format")
+def whatif(**given: Any) -> ExitCode:
+    """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
+    from jobs import inquiries
+
+    return inquiries.tell_whatif(_question(**given))
+
+
+VERBS = (trace, survivors, compare, whatif)
+
+
+def _question(
+    *,
+    lake: Path,
+    form: str,
+    cluster_id: str | None = None,
+    time_from: datetime | None = None,
+    time_until: datetime | None = None,
+) -> Any:
+    from jobs.inquiries import Question
+
+    if time_from is not None and time_until is not None and time_from >= time_until:
+        raise click.UsageError("--from must be before --until")
+    return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
+
+
+def _span(text: str, lake: Path) -> Any:
+    """A side of a comparison; what has no interval in it is a lake."""
+    from jobs.inquiries import Span
+
+    folder, at, interval = text.rpartition("@")
+    place = local_path(folder) if at else lake
+    since, dots, until = interval.partition("..")
+    if not dots or "/" in interval:
+        return Span(text, local_path(text), None, None)
+    bounds = [Moment().convert(bound, None, None) if bound else None for bound in (since, until)]
+    if bounds[0] is not None and bounds[1] is not None and bounds[0] >= bounds[1]:
+        raise click.UsageError(f"{text}: the end must come after the beginning")
+    return Span(text, place, *bounds)

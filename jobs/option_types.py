@@ -1,0 +1,35 @@
+"""Types of the command's options: times, and places of this machine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobs.places import local_path
+
+
+class Moment(click.ParamType[datetime]):
+    """A time in ISO 8601; one without a zone is UTC, as everything else."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00", param, ctx)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class Place(click.ParamType[Path]):
+    """A path of this machine, or its ``file:`` URI."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return value if isinstance(value, Path) else local_path(value)

@@ -1,0 +1,86 @@
+"""What an inquiry is answered with, whatever it was about. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from pipelines.report.cluster.parts import Step
+from pipelines.report.cluster.stories import StoryRows, with_line
+from pipelines.report.values import Part, Text, iso_utc
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+#: Texts and files of lines.
+Lines = StoryRows
+
+
+#: What stands in a table.
+Cell = Text | bool | int | float | None | list[Text | int]
+
+
+class Table(Part):
+    """Rows of an answer; all have the same keys."""
+
+    title: Text
+    rows: tuple[dict[Text, Cell], ...]
+
+
+class Answer(Part):
+    """What the logs say of what was asked.
+
+    Attributes:
+        title: what was asked, in words.
+        is_shown: whether the logs answer it.
+        sentences: the answer, what matters most first.
+        steps: what happened, in the order of time, with the lines that say so.
+        tables: figures beside it.
+    """
+
+    title: Text
+    is_shown: bool = True
+    sentences: tuple[Text, ...] = ()
+    steps: tuple[Step, ...] = ()
+    tables: tuple[Table, ...] = Field(default=())
+
+
+class Point(NamedTuple):
+    """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none."""
+
+    time_us: int
+    what: str
+    row: Row | None = None
+
+
+def steps_of(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
+    """Steps in the order of time, each with its line."""
+    ordered = sorted(points, key=lambda step: step.time_us)
+    return tuple(_step(step, lines) for step in ordered)
+
+
+def _step(point: Point, lines: Lines) -> Step:
+    if point.row is None or point.row["file_id"] is None:
+        return Step(time=iso_utc(point.time_us), what=point.what)
+    return with_line(point.time_us, point.what, point.row, lines)
+
+
+def place_of(topic: str, partition: int) -> str:
+    """A partition's name: ``orders-0``."""
+    return f"{topic}-{partition}"
+
+
+def listed(values: Iterable[object], none: str = "none") -> str:
+    """Several values with commas between them."""
+    return ", ".join(map(str, values)) or none
+
+
+def plural(number: int, what: str) -> str:
+    """So many of something: ``1 record``, ``12,345 records``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def offsets(start: int, end: int) -> str:
+    """Offsets in words, the last one included: ``offset 7``, ``offsets 7 to 9``."""
+    return f"offset {start}" if end - start <= 1 else f"offsets {start} to {end - 1}"

@@ -1,0 +1,207 @@
+"""Two intervals, or two lakes, side by side: what changed, most first, and why as far as the tables tell. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.inquiry.answer import Answer, Table, listed, plural
+from pipelines.inquiry.quantiles import QUANTILES, quantiles
+from pipelines.inquiry.whatif import Counts
+from pipelines.report.figures import PHASES
+from pipelines.report.plain import ms, share
+
+#: Requests of a kind that a change of its latency is told of.
+REQUESTS_MIN = 20
+#: Ratio of two p99 from which on there is something to explain.
+RATIO_MIN = 1.2
+#: Difference of two means that is shown.
+DIFFERENCE_MIN_MS = 0.05
+#: Rows of a table.
+ROWS_MAX = 30
+
+#: API and acks of a request.
+Kind = tuple[str, int | None]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two.
+
+    Attributes:
+        name: as it was asked for.
+        seconds: how long it is: the interval, or from the first request to the last one.
+        verdicts: by rule, verdict of the whole lake.
+        findings: by severity and rule, how many have their time in it.
+        latency: by kind of request, durations in milliseconds with how often each occurs.
+        phases: by kind of request, mean milliseconds by the names of `pipelines.report.figures.PHASES`.
+        waits: by replica that acks=all produces waited for last, those answered with an error included: operations, and
+            seconds waited beyond `slow_ms` each.
+        events: how often each happened, by its name in words; `of_broker` those of one broker.
+    """
+
+    name: str
+    seconds: float
+    verdicts: Mapping[str, str]
+    findings: Mapping[tuple[str, str], int]
+    latency: Mapping[Kind, Counts]
+    phases: Mapping[Kind, Mapping[str, float]]
+    waits: Mapping[int, tuple[int, float]]
+    events: Mapping[str, int]
+    of_broker: Mapping[int, Mapping[str, int]]
+
+    def slow_share(self, broker: int) -> float:
+        """Of all slow waiting, that for one replica."""
+        whole = sum(slow for _, slow in self.waits.values())
+        return self.waits.get(broker, (0, 0.0))[1] / whole if whole else 0.0
+
+
+def answer(before: Side, after: Side, slow_ms: int) -> Answer:
+    """What changed from one side to the other."""
+    is_shown = bool(before.latency or before.events) and bool(after.latency or after.events)
+    sentences = [*_verdicts(before, after), *_latency(before, after), *_reasons(before, after, slow_ms)]
+    if not is_shown:
+        empty = listed(side.name for side in (before, after) if not side.latency and not side.events)
+        sentences = [f"Neither requests nor events are in {empty}."]
+    return Answer(
+        title=f"A: {before.name} ({before.seconds:,.1f} s); B: {after.name} ({after.seconds:,.1f} s)",
+        is_shown=is_shown,
+        sentences=tuple(sentences),
+        tables=tuple(table for table in _tables(before, after) if table.rows),
+    )
+
+
+def _verdicts(before: Side, after: Side) -> Iterator[str]:
+    changed = [
+        rule for rule in before.verdicts if after.verdicts.get(rule, before.verdicts[rule]) != before.verdicts[rule]
+    ]
+    for rule in changed:
+        yield f"{rule}: {before.verdicts[rule]} in A, {after.verdicts[rule]} in B."
+    for severity in ("violation", "observation"):
+        counts = [
+            sum(number for (of, _), number in side.findings.items() if of == severity) for side in (before, after)
+        ]
+        if any(counts):
+            yield f"{counts[0]} in A, {plural(counts[1], severity)} in B."
+
+
+def _kind(kind: Kind) -> str:
+    api, acks = kind
+    return api if acks is None else f"{api} acks={'all' if acks == -1 else acks}"
+
+
+def _ratio(first: float | None, second: float | None) -> float | None:
+    return None if not first or second is None else second / first
+
+
+def _latency(before: Side, after: Side) -> Iterator[str]:
+    rows = [row for row in _latency_rows(before, after) if row["change_p99"] is not None]
+    if rows and _is_change(rows[0]["change_p99"]):
+        row = rows[0]
+        yield f"Most changed: p99 of {row['request']}, {ms(row['p99_a'])} ms in A, {ms(row['p99_b'])} ms in B."
+    elif rows:
+        yield f"No p99 changed by {RATIO_MIN - 1:.0%} or more."
+
+
+def _is_change(ratio: float | None) -> bool:
+    return ratio is not None and ratio > 0 and abs(math.log(ratio)) >= math.log(RATIO_MIN)
+
+
+def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
+    """Why acks=all produces took longer on one side."""
+    p99 = [quantiles(side.latency.get(("PRODUCE", -1), ()))["p99"] for side in (before, after)]
+    if p99[0] is None or p99[1] is None or not _is_change(p99[1] / p99[0]):
+        return
+    slower, faster = (after, before) if p99[1] > p99[0] else (before, after)
+    name = "B" if slower is after else "A"
+    per_minute = {
+        broker: (slow / (slower.seconds or 1) - faster.waits.get(broker, (0, 0.0))[1] / (faster.seconds or 1)) * 60
+        for broker, (_, slow) in slower.waits.items()
+    }
+    worst = max(per_minute, key=lambda broker: per_minute[broker], default=None)
+    if worst is None or per_minute[worst] <= 0:
+        yield f"Produces with acks=all took longer in {name}, and the tables name no replica for it."
+        return
+    yield (
+        f"Produces with acks=all took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond "
+        f"{slow_ms} ms was for broker {worst} (on the other side {share(faster.slow_share(worst))})."
+    )
+    happened = {
+        what: number
+        for what, number in slower.of_broker.get(worst, {}).items()
+        if number > faster.of_broker.get(worst, {}).get(what, 0)
+    }
+    if happened:
+        times = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
+        yield f"What happened to broker {worst} in {name} and not, or less, on the other side: {times}."
+    else:
+        yield f"No restart, election or change of an ISR of broker {worst} tells why: only the waiting is logged."
+
+
+# ------------------------------------------------------------------------ tables
+
+
+def _tables(before: Side, after: Side) -> Iterator[Table]:
+    yield Table(title="latency, milliseconds", rows=tuple(_latency_rows(before, after)[:ROWS_MAX]))
+    yield Table(title="phases, mean milliseconds", rows=tuple(_phase_rows(before, after)[:ROWS_MAX]))
+    yield Table(title="waited for by acks=all produces", rows=tuple(_wait_rows(before, after)))
+    yield Table(title="events", rows=tuple(_count_rows(before.events, after.events, "event")[:ROWS_MAX]))
+    named = [{f"{of} {rule}": number for (of, rule), number in side.findings.items()} for side in (before, after)]
+    yield Table(title="findings", rows=tuple(_count_rows(named[0], named[1], "finding")[:ROWS_MAX]))
+
+
+def _by_change(ratio: float | None) -> float:
+    return abs(math.log(ratio)) if ratio else 0.0
+
+
+def _latency_rows(before: Side, after: Side) -> list[dict[str, Any]]:
+    rows = []
+    for kind in sorted({*before.latency, *after.latency}, key=_kind):
+        counts = [side.latency.get(kind, ()) for side in (before, after)]
+        numbers = [sum(count for _, count in of_side) for of_side in counts]
+        figures = [quantiles(of_side) for of_side in counts]
+        row: dict[str, Any] = {"request": _kind(kind), "requests_a": numbers[0], "requests_b": numbers[1]}
+        for name in QUANTILES:
+            row |= {f"{name}_a": figures[0][name], f"{name}_b": figures[1][name]}
+        enough = min(numbers) >= REQUESTS_MIN
+        row["change_p99"] = _ratio(figures[0]["p99"], figures[1]["p99"]) if enough else None
+        rows.append(row)
+    return sorted(rows, key=lambda row: -_by_change(row["change_p99"]))
+
+
+def _phase_rows(before: Side, after: Side) -> list[dict[str, Any]]:
+    rows = []
+    for kind in sorted({*before.phases} & {*after.phases}, key=_kind):
+        if min(sum(count for _, count in side.latency[kind]) for side in (before, after)) < REQUESTS_MIN:
+            continue
+        for phase in PHASES:
+            first, second = before.phases[kind][phase], after.phases[kind][phase]
+            if abs(second - first) >= DIFFERENCE_MIN_MS:
+                row = {"request": _kind(kind), "phase": phase, "a": first, "b": second, "difference": second - first}
+                rows.append(row)
+    return sorted(rows, key=lambda row: -abs(row["difference"]))
+
+
+def _wait_rows(before: Side, after: Side) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for broker in sorted({*before.waits, *after.waits}):
+        counts = [side.waits.get(broker, (0, 0.0)) for side in (before, after)]
+        rows.append(
+            {
+                "replica": "unknown" if broker < 0 else str(broker),
+                "operations_a": counts[0][0],
+                "operations_b": counts[1][0],
+                "slow_wait_s_a": counts[0][1],
+                "slow_wait_s_b": counts[1][1],
+                "share_a": share(before.slow_share(broker)),
+                "share_b": share(after.slow_share(broker)),
+            }
+        )
+    return sorted(rows, key=lambda row: -abs(row["slow_wait_s_b"] - row["slow_wait_s_a"]))
+
+
+def _count_rows(first: Mapping[str, int], second: Mapping[str, int], what: str) -> list[dict[str, Any]]:
+    rows = [(name, first.get(name, 0), second.get(name, 0)) for name in sorted({*first, *second})]
+    return [{what: name, "a": a, "b": b} for name, a, b in sorted(rows, key=lambda row: -abs(row[2] - row[1]))]

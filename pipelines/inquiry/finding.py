@@ -1,0 +1,91 @@
+"""The story of one finding of a rule: its lines in order, what it implies, what it means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
+from pipelines.report.cluster.parts import Step
+from pipelines.report.values import iso_utc
+
+_MEANING = {
+    "violation": "a guarantee of Kafka's is broken",
+    "observation": "legal, but good to know",
+    "open": "the logs do not decide whether a guarantee is broken",
+}
+
+
+@dataclass(frozen=True)
+class FindingRows:
+    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``; `guarantee` is its rule's."""
+
+    finding: Row
+    evidence: Rows
+    implied: Rows
+    implied_by: Row | None
+    guarantee: str
+
+
+def answer(rows: FindingRows) -> Answer:
+    """The story in words; evidence has its lines already."""
+    finding = rows.finding
+    where = "" if finding["topic"] is None else f" at {place_of(finding['topic'], finding['partition'])}"
+    return Answer(
+        title=f"{finding['severity']} {finding['rule_id']}{where}, finding {finding['finding_id']}",
+        sentences=tuple(_sentences(rows)),
+        steps=tuple(_step(line, finding["time"]) for line in sorted(rows.evidence, key=_position)),
+        tables=tuple(_tables(rows)),
+    )
+
+
+def _sentences(rows: FindingRows) -> Iterator[str]:
+    finding = rows.finding
+    yield str(finding["message"])
+    yield f"The guarantee: {rows.guarantee} This finding is {finding['severity']}: {_MEANING[finding['severity']]}."
+    subjects = [f"brokers {listed(finding['brokers'])}"] if finding["brokers"] else []
+    if finding["leader_epoch"] is not None:
+        subjects.append(f"leader epoch {finding['leader_epoch']}")
+    if finding["offset_start"] is not None:
+        end = "" if finding["offset_end"] is None else f" to {finding['offset_end']} (exclusive)"
+        subjects.append(f"offsets from {finding['offset_start']}{end}")
+    if finding["records"] is not None:
+        subjects.append(plural(finding["records"], "request or record"))
+    if subjects:
+        yield f"It is about {'; '.join(subjects)}."
+    if finding["cause"] or finding["known_bug"]:
+        bug = (
+            f"; {finding['known_bug']} is a bug of the running version with this signature"
+            if finding["known_bug"]
+            else ""
+        )
+        yield f"Cause: {finding['cause'] or 'not told apart'}{bug}."
+    if rows.implied_by is not None:
+        other = rows.implied_by
+        yield f"It follows from {other['rule_id']} ({other['finding_id']}): {other['message']}"
+    if not rows.evidence:
+        yield "No line of evidence is in the lake."
+
+
+def _position(line: Row) -> int:
+    return int(line["position"])
+
+
+def _step(line: Row, found_us: int | None) -> Step:
+    """A line of evidence; what a file holds has no time of its own, and stands at the finding's."""
+    broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
+    return Step(
+        time=iso_utc(line["time"] or found_us or 0),
+        what=f"A file{broker} holds:" if line["time"] is None else f"A line{broker}:",
+        file=line["file"],
+        line_no=line["line_no"],
+        byte_offset=line["byte_offset"],
+        text=line["text"],
+    )
+
+
+def _tables(rows: FindingRows) -> Iterator[Table]:
+    if rows.implied:
+        names = ("finding_id", "rule_id", "severity", "offset_start", "offset_end")
+        implied = tuple({name: row[name] for name in names} for row in rows.implied)
+        yield Table(title="what follows from it", rows=implied)

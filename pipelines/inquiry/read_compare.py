@@ -1,0 +1,115 @@
+"""Reads one side of a comparison: counts and sums, whatever the number of rows."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from pipelines.inquiry.compare import Kind, Side
+from pipelines.inquiry.quantiles import rounded
+from pipelines.inquiry.read_lines import FAR_US, instant
+from pipelines.lake_reader import LakeReader
+from pipelines.report.figures import PHASES
+
+
+def side(
+    reader: LakeReader, name: str, cluster_id: str | None, since_us: int | None, until_us: int | None, slow_ms: int
+) -> Side:
+    """What a lake has of an interval.
+
+    Args:
+        slow_ms: a wait beyond this counts.
+    """
+    parameters = {
+        "since": instant(since_us or 0),
+        "until": instant(FAR_US if until_us is None else until_us),
+        "cluster": cluster_id,
+    }
+    of_cluster = "($cluster IS NULL OR cluster_id = $cluster)"
+    arrived = f"arrival_time >= $since AND arrival_time < $until AND {of_cluster}"
+    latency: dict[Kind, list[tuple[float, int]]] = defaultdict(list)
+    for row in reader.rows(
+        f"""SELECT api, acks, {rounded("total_time_ms")} AS ms, count(*) AS n FROM gold_request_phases
+            WHERE {arrived} GROUP BY ALL""",
+        **parameters,
+    ):
+        latency[row["api"], row["acks"]].append((row["ms"], row["n"]))
+    means = ", ".join(f"avg({column}) AS {phase}" for phase, column in PHASES.items())
+    phases = reader.rows(
+        f"SELECT api, acks, {means} FROM gold_request_phases WHERE {arrived} GROUP BY ALL", **parameters
+    )
+    waits = reader.rows(
+        f"""SELECT coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica,
+                   count(*) AS operations, sum(greatest(wait_ms - $slow, 0)) / 1000 AS slow_s
+            FROM gold_delayed_operations
+            WHERE {arrived} AND operation = 'produce' AND api = 'PRODUCE' GROUP BY 1""",
+        slow=slow_ms,
+        **parameters,
+    )
+    events, of_broker = _events(reader, parameters, of_cluster)
+    findings = reader.rows(
+        f"""SELECT severity, rule_id, count(*) AS n FROM gold_violations
+            WHERE time >= $since AND time < $until AND {of_cluster} AND implied_by IS NULL GROUP BY ALL""",
+        **parameters,
+    )
+    return Side(
+        name=name,
+        seconds=_seconds(reader, parameters, arrived, since_us, until_us),
+        verdicts={row["rule_id"]: row["verdict"] for row in reader.rows("SELECT * FROM gold_rule_results")},
+        findings={(row["severity"], row["rule_id"]): row["n"] for row in findings},
+        latency=latency,
+        phases={(row["api"], row["acks"]): {phase: row[phase] for phase in PHASES} for row in phases},
+        waits={row["replica"]: (row["operations"], row["slow_s"]) for row in waits},
+        events=events,
+        of_broker=of_broker,
+    )
+
+
+def _seconds(
+    reader: LakeReader, parameters: dict[str, Any], arrived: str, since_us: int | None, until_us: int | None
+) -> float:
+    if since_us is not None and until_us is not None:
+        return (until_us - since_us) / 1e6
+    (row,) = reader.rows(
+        f"""SELECT (epoch_us(max(arrival_time)) - epoch_us(min(arrival_time))) / 1e6 AS s FROM gold_request_phases
+            WHERE {arrived}""",
+        **parameters,
+    )
+    return float(row["s"] or 0.0)
+
+
+def _events(
+    reader: LakeReader, parameters: dict[str, Any], of_cluster: str
+) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
+    """How often each thing happened, in all and to each broker."""
+    rows = reader.rows(
+        f"""WITH happened AS (
+              SELECT replica_id AS broker, 'left an ISR' AS what, change_time AS time, cluster_id FROM gold_isr_timeline
+              WHERE change = 'shrink' AND class <> 'not_observed'
+              UNION ALL
+              SELECT replica_id, 'joined an ISR', change_time, cluster_id FROM gold_isr_timeline
+              WHERE change = 'expand' AND class <> 'not_observed'
+              UNION ALL
+              SELECT old_leader, concat('lost a leadership: ', reason),
+                     coalesce(detected_time, elected_time, taken_up_time), cluster_id FROM gold_failovers
+              UNION ALL
+              SELECT new_leader, 'was elected uncleanly', coalesce(elected_time, taken_up_time), cluster_id
+              FROM gold_failovers WHERE strategy = 'unclean'
+              UNION ALL
+              SELECT broker_id, CASE event WHEN 'starting' THEN 'started' ELSE 'shut down' END, time, cluster_id
+              FROM silver_broker_lifecycle WHERE event IN ('starting', 'shut_down')
+              UNION ALL
+              SELECT NULL, concat('partition ', replace(state, '_', ' ')), started_time, cluster_id
+              FROM gold_availability)
+            SELECT broker, what, count(*) AS n FROM happened
+            WHERE time >= $since AND time < $until AND {of_cluster} GROUP BY ALL ORDER BY broker, what""",
+        **parameters,
+    )
+    events: Counter[str] = Counter()
+    of_broker: dict[int, dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        named = row["what"] if row["broker"] is None else f"broker {row['broker']} {row['what']}"
+        events[named] += row["n"]
+        if row["broker"] is not None:
+            of_broker[row["broker"]][row["what"]] = row["n"]
+    return dict(events), dict(of_broker)

@@ -1,0 +1,244 @@
+"""Reads the marks of a partition's replicas: what lines, requests and files say of each one's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pipelines.inquiry.read_lines import LINE, OF_PARTITION
+from pipelines.inquiry.replica_logs import (
+    APPENDED,
+    FETCHED,
+    FOLLOWS,
+    LEADS,
+    LOADED,
+    OWN_ROLES,
+    STORED,
+    TRUNCATED,
+    UNSEEN,
+    WATERMARK,
+    Mark,
+    Tenure,
+    epoch_at,
+)
+from pipelines.inquiry.survivors import Acked
+from pipelines.lake_reader import LakeReader, Rows
+
+#: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
+ANSWERED_WITHIN_US = 2_000_000
+
+_FOR_GOOD_US = 1 << 62
+
+
+class RequestLogs(NamedTuple):
+    """Request logs of leaders.
+
+    Attributes:
+        last_line_us: by leader, time of the last request that it logged.
+        last_fetch_us: by leader and follower, when the last fetch was answered that it logged, of any partition.
+    """
+
+    last_line_us: Mapping[int, int]
+    last_fetch_us: Mapping[tuple[int, int], int]
+
+    def is_over(self, leader: int, follower: int, since_us: int) -> bool:
+        """Whether the leader's log goes on for so long that all of what it answered to the follower is in it."""
+        last_line_us = self.last_line_us.get(leader)
+        answered_us = max(since_us, self.last_fetch_us.get((leader, follower), since_us))
+        return last_line_us is not None and last_line_us - answered_us > ANSWERED_WITHIN_US
+
+
+def of_leaderships(rows: Rows, epochs: Iterable[Tenure]) -> Iterator[Mark]:
+    for tenure in epochs:
+        time_us = tenure.row["time"] if tenure.from_us is None else tenure.from_us
+        yield Mark(tenure.epoch, time_us, LEADS, tenure.leader, tenure.start_offset, tenure.row)
+    for row in rows:
+        if row["leader_epoch"] is None or row["role"] not in OWN_ROLES:
+            continue
+        if row["role"] == "follower_start" and row["start_offset"] is not None:
+            yield Mark(row["leader_epoch"], row["time"], FOLLOWS, row["broker_id"], row["start_offset"], row)
+        if row["high_watermark"] is not None:
+            yield Mark(row["leader_epoch"], row["time"], WATERMARK, row["broker_id"], row["high_watermark"], row)
+
+
+def of_fetches(
+    reader: LakeReader,
+    place: Mapping[str, Any],
+    epochs: tuple[Tenure, ...],
+    acked: list[Acked],
+    seen: RequestLogs,
+) -> Iterator[Mark]:
+    """The last fetch of each follower in each tenure, with the most that its answer can have brought."""
+    if not epochs:
+        return
+    values = ", ".join(
+        f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
+        f"{tenure.until_us if tenure.until_us is not None else 'NULL::bigint'})"
+        for tenure in epochs
+    )
+    rows = reader.rows(
+        f"""WITH tenure(epoch, leader, from_us, until_us) AS (VALUES {values}),
+                 taken AS (
+                   SELECT *, epoch_us(coalesce(dequeued_time, time)) AS at_us FROM silver_replica_fetches
+                   WHERE {OF_PARTITION} AND coalesce(response_error_code, 0) = 0)
+            SELECT epoch, broker_id, replica_id,
+                   max_by({{'fetch_offset': fetch_offset, 'time': at_us, 'file_id': file_id,
+                            'byte_offset': byte_offset, 'line_no': line_no}}, at_us)
+                     FILTER (fetch_offset IS NOT NULL) AS last,
+                   max(response_high_watermark) AS high_watermark,
+                   max(epoch_us(completed_time)) FILTER (response_bytes IS NULL OR response_bytes > 0) AS carried_us
+            FROM taken JOIN tenure ON broker_id = leader
+              AND (from_us IS NULL OR at_us >= from_us) AND (until_us IS NULL OR at_us < until_us)
+            GROUP BY epoch, broker_id, replica_id""",
+        **place,
+    )
+    for row in rows:
+        if row["last"] is None:
+            continue
+        if row["high_watermark"] is not None and row["high_watermark"] >= 0:
+            at_us, watermark = row["last"]["time"], row["high_watermark"]
+            yield Mark(row["epoch"], at_us, WATERMARK, row["broker_id"], watermark, row["last"])
+        is_over = seen.is_over(row["broker_id"], row["replica_id"], row["last"]["time"])
+        offset_max = _end_at(acked, row["epoch"], row["carried_us"]) if is_over else None
+        yield Mark(
+            row["epoch"],
+            row["last"]["time"],
+            FETCHED,
+            row["replica_id"],
+            row["last"]["fetch_offset"],
+            row["last"],
+            leader=row["broker_id"],
+            offset_max=offset_max,
+        )
+
+
+def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> RequestLogs:
+    """How far the leaders' request logs go, and when each follower last fetched anything, as far as they tell."""
+    if not epochs:
+        return RequestLogs({}, {})
+    leaders = ", ".join(str(leader) for leader in sorted({tenure.leader for tenure in epochs}))
+    where = f"cluster_id = $cluster AND time < $before AND broker_id IN ({leaders})"
+    rows = reader.rows(
+        f"""SELECT broker_id, NULL AS replica_id, epoch_us(max(time)) AS last_us
+            FROM (SELECT broker_id, time FROM silver_produce_requests WHERE {where}
+                  UNION ALL SELECT broker_id, time FROM silver_fetch_requests WHERE {where}) GROUP BY broker_id
+            UNION ALL
+            SELECT broker_id, replica_id, epoch_us(max(completed_time)) FROM silver_fetch_requests
+            WHERE {where} AND replica_id >= 0 GROUP BY broker_id, replica_id""",
+        cluster=place["cluster"],
+        before=place["before"],
+    )
+    return RequestLogs(
+        last_line_us={row["broker_id"]: row["last_us"] for row in rows if row["replica_id"] is None},
+        last_fetch_us={(r["broker_id"], r["replica_id"]): r["last_us"] for r in rows if r["replica_id"] is not None},
+    )
+
+
+def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
+    """Brokers that log each of their own appends as followers (T3): what they say nothing of, they did not append."""
+    rows = reader.rows(
+        f"SELECT DISTINCT broker_id FROM silver_appends WHERE {OF_PARTITION} AND source = 'follower'", **place
+    )
+    return {row["broker_id"] for row in rows}
+
+
+def unseen(rows: Rows, fetched: list[Mark], lines: list[Mark], seen: RequestLogs, traced: set[int]) -> Iterator[Mark]:
+    """Of followers whose fetches from a leader are in no line, though there may have been some."""
+    for row in rows:
+        follower, leader, epoch = row["broker_id"], row["leader"], row["leader_epoch"]
+        follows = row["role"] in OWN_ROLES and leader is not None and leader >= 0 and leader != follower
+        if epoch is None or not follows or follower in traced or seen.is_over(leader, follower, row["time"]):
+            continue
+        of_it = (mark for mark in fetched if (mark.kind, mark.epoch, mark.replica_id) == (FETCHED, epoch, follower))
+        if not any(mark.time_us >= row["time"] for mark in of_it):
+            # Whatever it fetched, it did until it was started anew, when it says where its log ends.
+            restarts = (m.time_us for m in lines if m.kind == LOADED and m.replica_id == follower)
+            until_us = min((time_us for time_us in restarts if time_us > row["time"]), default=_FOR_GOOD_US) - 1
+            yield Mark(epoch, until_us, UNSEEN, follower, None, row, leader=leader)
+
+
+def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
+    """Where a leader's log ended at most at a time: where it appended what it took up later."""
+    later = [batch.start for batch in acked if batch.epoch == epoch and batch.row["dequeued"] > (time_us or 0)]
+    return min(later, default=None)
+
+
+def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) -> Iterator[Mark]:
+    """What brokers log of their own log: loaded, truncated, the high watermark; and what leaders say of laggards."""
+    rows = reader.rows(
+        f"""SELECT broker_id, epoch_us(time) AS time, '{TRUNCATED}' AS kind, "offset" AS at, {LINE}
+            FROM silver_truncations WHERE {OF_PARTITION} AND source IN ('log', 'fetcher') AND "offset" IS NOT NULL
+            UNION ALL
+            SELECT broker_id, epoch_us(time), '{LOADED}', log_end_offset, {LINE}
+            FROM silver_high_watermarks WHERE {OF_PARTITION} AND source = 'loaded' AND log_end_offset IS NOT NULL
+            UNION ALL
+            SELECT broker_id, epoch_us(last.time), '{WATERMARK}', last.hw, last.file_id, last.byte_offset, last.line_no
+            FROM (SELECT broker_id, max_by({{'time': time, 'hw': high_watermark, 'file_id': file_id,
+                                            'byte_offset': byte_offset, 'line_no': line_no}}, time) AS last
+                  FROM silver_high_watermarks
+                  WHERE {OF_PARTITION} AND high_watermark IS NOT NULL
+                    AND source IN ('updated', 'set', 'follower', 'non_monotonic') GROUP BY broker_id)""",
+        **place,
+    )
+    for row in rows:
+        epoch = epoch_at(leaderships, row["broker_id"], row["time"])
+        yield Mark(epoch, row["time"], row["kind"], row["broker_id"], row["at"], row)
+    laggards = reader.rows(
+        f"""SELECT broker_id, epoch_us(time) AS time, out.replica_id, out.end_offset AS at, {LINE}
+            FROM (SELECT *, unnest(out_of_sync) AS out FROM silver_isr_changes WHERE {OF_PARTITION})
+            WHERE out.end_offset >= 0""",
+        **place,
+    )
+    for row in laggards:
+        epoch = epoch_at(leaderships, row["broker_id"], row["time"])
+        yield Mark(epoch, row["time"], FETCHED, row["replica_id"], row["at"], row, leader=row["broker_id"])
+
+
+def of_appends(acked: list[Acked]) -> Iterator[Mark]:
+    """The end of each tenure's last acknowledged batch."""
+    newest: dict[tuple[int, int], Acked] = {}
+    for batch in acked:
+        key = batch.epoch, batch.row["broker_id"]
+        if key not in newest or batch.end > newest[key].end:
+            newest[key] = batch
+    for (epoch, broker_id), batch in newest.items():
+        yield Mark(epoch, batch.row["time"], APPENDED, broker_id, batch.end, batch.row)
+
+
+def isr_members(epochs: tuple[Tenure, ...], marks: list[Mark], isr: Iterable[int]) -> Iterator[Mark]:
+    """Members of the last in-sync set have what its leader's high watermark passed: it is the least of their ends."""
+    last = epochs[-1:]
+    watermarks = [
+        mark
+        for mark in marks
+        for tenure in last
+        if (mark.kind, mark.epoch, mark.replica_id) == (WATERMARK, tenure.epoch, tenure.leader)
+    ]
+    if watermarks:
+        highest = max(watermarks, key=lambda mark: mark.offset or 0)
+        for member in isr:
+            if member != highest.replica_id:
+                yield highest._replace(kind=APPENDED, replica_id=member)
+
+
+def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[Mark]:
+    """Segments, epochs and high watermarks of data directories, of which no line tells when they were copied."""
+    parameters = {name: value for name, value in place.items() if name != "before"}
+    where = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND broker_id IS NOT NULL"
+    epochs: dict[int, list[tuple[int, int]]] = {}
+    for row in reader.rows(
+        f"""SELECT broker_id, leader_epoch, "offset" AS at FROM silver_checkpoints
+            WHERE {where} AND kind = 'leader-epoch-checkpoint' AND replica_state = 'current' AND problem IS NULL
+            ORDER BY broker_id, leader_epoch""",
+        **parameters,
+    ):
+        epochs.setdefault(row["broker_id"], []).append((row["leader_epoch"], row["at"]))
+    ends = reader.rows(
+        f"""SELECT broker_id, max(last_offset) + 1 AS at FROM silver_log_batches
+            WHERE {where} AND replica_state = 'current' AND crc_ok GROUP BY broker_id""",
+        **parameters,
+    )
+    for row in ends:
+        no_line = {"time": 0, "file_id": None}
+        stored = tuple(epochs.get(row["broker_id"], ()))
+        yield Mark(0, 0, STORED, row["broker_id"], row["at"], no_line, epochs=stored)

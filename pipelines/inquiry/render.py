@@ -1,0 +1,78 @@
+"""An answer as text for a terminal, or as JSON. Text comes from logs, and is made harmless. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import orjson
+
+from pipelines.inquiry.answer import Answer, Table
+from pipelines.report.cluster.parts import Step
+from pipelines.report.plain import count, ms, plain
+
+#: Columns of prose.
+WIDTH = 100
+#: Characters of a line of a log; JSON has what the tables hold.
+LINE_MAX = 240
+SENTENCE_MAX = 1200
+
+
+def as_json(answer: Answer) -> str:
+    """The answer for programs."""
+    return orjson.dumps(answer.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
+
+
+def as_text(answer: Answer) -> str:
+    """The answer for people; tables are apart, for the console to set."""
+    return "\n".join(_lines(answer))
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    yield plain(answer.title)
+    for sentence in answer.sentences:
+        yield from textwrap.wrap(
+            plain(sentence, SENTENCE_MAX), WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    if answer.steps:
+        yield ""
+        day = None
+        for step in answer.steps:
+            if step.time[:10] != day:
+                day = step.time[:10]
+                yield f"{day} (UTC)"
+            yield from _step(step)
+
+
+def _step(step: Step) -> Iterator[str]:
+    yield from textwrap.wrap(
+        plain(step.what, SENTENCE_MAX),
+        WIDTH,
+        initial_indent=f"{step.time[11:-1]}  ",
+        subsequent_indent=" " * 14,
+        break_on_hyphens=False,
+    )
+    if step.file is not None:
+        yield f"{'':14}{plain(step.file)}:{step.line_no} (byte {step.byte_offset})"
+        if step.text is not None:
+            yield f"{'':14}| {plain(step.text, LINE_MAX)}"
+
+
+def cells(table: Table) -> tuple[list[str], list[list[object]]]:
+    """Heads and rows of a table for the console."""
+    heads = list(table.rows[0]) if table.rows else []
+    return [head.replace("_", " ") for head in heads], [[_cell(row[head]) for head in heads] for row in table.rows]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, float):
+        return ms(value)
+    if isinstance(value, list | tuple):
+        return plain(", ".join(map(str, value)) or "-")
+    return plain(value)

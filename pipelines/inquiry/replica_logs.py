@@ -1,0 +1,279 @@
+"""What is known of each replica's log of a partition: how far it goes at least, at most, and of which epochs. Pure.
+
+A replica's log is known as Kafka's own leader-epoch cache knows it: epochs with their first offsets, and an end. It
+follows from what lines say, by three rules of Kafka:
+
+* a leader's log goes on from the offset at which its epoch starts (`Partition.makeLeader`);
+* a follower that fetches at an offset holds what its leader holds before that offset (Log Matching; KIP-101, KIP-279
+  and KAFKA-6361 are where older releases break it);
+* what a replica truncates is gone.
+
+Epochs order what brokers say. Within one, lines of a leader and of its followers are put in order by their times, so
+clocks that are apart by more than a fetch takes make bounds wider than they need be, or, beside a truncation, wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from pipelines.inquiry.answer import Row
+
+# Kinds of marks.
+LEADS: Final = "leads"
+FOLLOWS: Final = "follows"
+LOADED: Final = "loaded"
+TRUNCATED: Final = "truncated"
+FETCHED: Final = "fetched"
+#: It follows a leader whose answers to it are not, or not all, in the logs: it may have anything of that leader's.
+UNSEEN: Final = "unseen"
+APPENDED: Final = "appended"
+WATERMARK: Final = "watermark"
+STORED: Final = "stored"
+
+#: Roles of ``silver.leader_and_isr`` that a broker says of itself.
+OWN_ROLES: Final = ("leader_start", "follower_start", "leader_update", "request", "stopped")
+
+Interval = tuple[int, int]
+Epochs = tuple[tuple[int, int], ...]
+
+
+class Tenure(NamedTuple):
+    """One epoch of a leader, on the leader's own clock.
+
+    Attributes:
+        from_us, until_us: its requests are those handled then, the end exclusive; None: no bound is known. What a
+            broker answers without error it answers as leader: that ends where it leads again, whoever was told when.
+        start_offset: where it starts, as logged.
+    """
+
+    epoch: int
+    leader: int
+    from_us: int | None
+    until_us: int | None
+    start_offset: int | None
+    row: Row
+
+    def holds(self, broker_id: int, time_us: int) -> bool:
+        """Whether a broker's request of that time is of this tenure."""
+        after = self.from_us is None or time_us >= self.from_us
+        return broker_id == self.leader and after and (self.until_us is None or time_us < self.until_us)
+
+
+class Mark(NamedTuple):
+    """One thing that is known of a replica's log.
+
+    Attributes:
+        epoch: leader epoch that the replica was in.
+        offset: log end, offset truncated or fetched at, or high watermark; None where a line tells none.
+        leader: whom it fetched from.
+        offset_max: its log ends there at most, once the answer of that fetch has come; None: as its leader's.
+        epochs: of `STORED`, epochs and their first offsets as found on disk.
+    """
+
+    epoch: int
+    time_us: int
+    kind: str
+    replica_id: int
+    offset: int | None
+    row: Row
+    leader: int | None = None
+    offset_max: int | None = None
+    epochs: Epochs = ()
+
+
+@dataclass(frozen=True)
+class ReplicaLog:
+    """A replica's log as far as it is known.
+
+    Attributes:
+        epochs: epochs and their first offsets, up to `end_max`; what lies before the first one is not told apart.
+        end_min: it goes at least to here (exclusive); None where nothing tells.
+        end_max: and at most to here; None: no bound.
+        high_watermark: the last one known of it.
+        row: what shows its end.
+    """
+
+    replica_id: int
+    epochs: Epochs = ()
+    end_min: int | None = None
+    end_max: int | None = None
+    high_watermark: int | None = None
+    row: Row | None = None
+
+    @property
+    def last_epoch(self) -> int | None:
+        """Epoch of the last record that it surely has."""
+        known = [epoch for epoch, start in self.epochs if self.end_min is not None and start < self.end_min]
+        return known[-1] if known else None
+
+    def surely_held(self, epoch: int, start: int, end: int) -> Interval:
+        """What it has of records that a leader of this epoch wrote, whatever the bounds leave open."""
+        return self._held(epoch, start, end, self.end_min if self.end_min is not None else 0)
+
+    def possibly_held(self, epoch: int, start: int, end: int) -> Interval:
+        """What it may have of them."""
+        return self._held(epoch, start, end, self.end_max)
+
+    def _held(self, epoch: int, start: int, end: int, log_end: int | None) -> Interval:
+        first, beyond = self._span(epoch)
+        bounds = [bound for bound in (end, beyond, log_end) if bound is not None]
+        start = max(start, first)
+        return start, max(start, min(bounds))
+
+    def _span(self, epoch: int) -> tuple[int, int | None]:
+        """Offsets of an epoch in this log; None: to its end."""
+        if not self.epochs or epoch < self.epochs[0][0]:
+            return 0, self.epochs[0][1] if self.epochs else None
+        for number, (known, first) in enumerate(self.epochs):
+            if known == epoch:
+                return first, self.epochs[number + 1][1] if number + 1 < len(self.epochs) else None
+        return 0, 0
+
+
+def tenures(leaderships: Sequence[Row]) -> tuple[Tenure, ...]:
+    """Epochs that had a leader, ascending, from rows of ``silver.leader_and_isr`` of one partition."""
+    rows_of: dict[int, list[Row]] = defaultdict(list)
+    for row in leaderships:
+        if row["leader_epoch"] is not None and row["leader"] is not None and row["leader"] >= 0:
+            rows_of[row["leader_epoch"]].append(row)
+    known = [_tenure(epoch, rows, leaderships) for epoch, rows in sorted(rows_of.items())]
+    return tuple(
+        tenure._replace(
+            until_us=next((later.from_us for later in known[number:] if later.leader == tenure.leader), None)
+        )
+        for number, tenure in enumerate(known, start=1)
+    )
+
+
+def _tenure(epoch: int, rows: list[Row], leaderships: Sequence[Row]) -> Tenure:
+    starts = [row for row in rows if row["role"] == "leader_start"]
+    leader = (starts or rows)[0]["leader"]
+    own_rows = [row for row in leaderships if row["broker_id"] == leader and row["role"] in OWN_ROLES]
+    of_it = [row for row in own_rows if row["leader_epoch"] == epoch and row["leader"] == leader]
+    first = min(starts or of_it or rows, key=_time)
+    # Where the log begins within an epoch, what it answered before its first line about it is of that epoch, too.
+    is_earliest = not starts and not any(row["time"] < first["time"] for row in own_rows)
+    return Tenure(
+        epoch=epoch,
+        leader=leader,
+        from_us=None if is_earliest else first["time"],
+        until_us=None,
+        start_offset=min((row["start_offset"] for row in starts if row["start_offset"] is not None), default=None),
+        row=first,
+    )
+
+
+def epoch_at(leaderships: Sequence[Row], broker_id: int, time_us: int) -> int:
+    """Epoch that a broker had taken up by then, on its own clock; -1 if its log shows none."""
+    epochs = [
+        row["leader_epoch"]
+        for row in leaderships
+        if row["broker_id"] == broker_id
+        and row["role"] in OWN_ROLES
+        and row["leader_epoch"] is not None
+        and row["time"] <= time_us
+    ]
+    return max(epochs, default=-1)
+
+
+def replica_logs(marks: Iterable[Mark]) -> dict[int, ReplicaLog]:
+    """The log of each replica after all marks."""
+    logs: dict[int, ReplicaLog] = {}
+    for mark in sorted(marks, key=lambda mark: (mark.kind == STORED, mark.epoch, mark.time_us)):
+        known = logs.get(mark.replica_id, ReplicaLog(mark.replica_id))
+        logs[mark.replica_id] = _STEPS[mark.kind](known, mark, logs)
+        if mark.kind == FETCHED and mark.leader in logs and mark.offset is not None:
+            # A follower's offset is one that its leader has.
+            logs[mark.leader] = _grown(logs[mark.leader], mark.offset, mark.row)
+    return logs
+
+
+def _leads(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    start = mark.offset if mark.offset is not None else log.end_min or 0
+    epochs = (*_prefix(log.epochs, start), (mark.epoch, start))
+    # From now on it takes records; those that it never answered are in no line.
+    return replace(log, epochs=epochs, end_min=start, end_max=None, row=mark.row)
+
+
+def _ends(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    if mark.offset is None or (mark.kind == LOADED and log.epochs[-1:] == ((mark.epoch, mark.offset),)):
+        return log  # The log of a leader that has just been made, and takes records from now on.
+    epochs = _prefix(log.epochs, mark.offset)
+    return replace(log, epochs=epochs, end_min=mark.offset, end_max=mark.offset, row=mark.row)
+
+
+def _truncated(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    if mark.offset is None:
+        return log
+    reaches = log.end_max is None or log.end_max > mark.offset
+    return replace(
+        log,
+        epochs=_prefix(log.epochs, mark.offset),
+        end_min=None if log.end_min is None else min(log.end_min, mark.offset),
+        end_max=mark.offset if reaches else log.end_max,
+        row=mark.row if reaches else log.row,
+    )
+
+
+def _fetched(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    if mark.offset is None:
+        return log
+    leader = logs.get(mark.leader) if mark.leader is not None else None
+    end_max = None if mark.offset_max is None else max(mark.offset_max, mark.offset)
+    epochs = log.epochs if leader is None else _prefix(leader.epochs, end_max)
+    return replace(log, epochs=epochs, end_min=mark.offset, end_max=end_max, row=mark.row)
+
+
+def _unseen(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    leader = logs.get(mark.leader) if mark.leader is not None else None
+    return replace(log, epochs=log.epochs if leader is None else leader.epochs, end_max=None)
+
+
+def _appended(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    return log if mark.offset is None else _grown(log, mark.offset, mark.row)
+
+
+def _grown(log: ReplicaLog, end: int, row: Row) -> ReplicaLog:
+    if log.end_min is not None and end <= log.end_min:
+        return log
+    end_max = None if log.end_max is None else max(log.end_max, end)
+    return replace(log, end_min=end, end_max=end_max, row=row)
+
+
+def _watermark(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    if mark.offset is None:
+        return log
+    # A high watermark never lies beyond the log's own end.
+    return replace(_grown(log, mark.offset, mark.row), high_watermark=mark.offset)
+
+
+def _stored(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+    """Files of a data directory: as they were copied, which was before a log's last line if they end sooner."""
+    if mark.offset is None or (log.end_min is not None and mark.offset < log.end_min):
+        return log
+    epochs = _prefix(mark.epochs or log.epochs, mark.offset)
+    return replace(log, epochs=epochs, end_min=mark.offset, end_max=mark.offset, row=mark.row)
+
+
+def _prefix(epochs: Epochs, end: int | None) -> Epochs:
+    return epochs if end is None else tuple((epoch, start) for epoch, start in epochs if start < end)
+
+
+def _time(row: Row) -> int:
+    return int(row["time"])
+
+
+_STEPS = {
+    LEADS: _leads,
+    FOLLOWS: _ends,
+    LOADED: _ends,
+    TRUNCATED: _truncated,
+    FETCHED: _fetched,
+    UNSEEN: _unseen,
+    APPENDED: _appended,
+    WATERMARK: _watermark,
+    STORED: _stored,
+}

@@ -1,0 +1,161 @@
+"""The story of one request: what it waited for, who had the records when, who answered. Pure.
+
+An append is told as in the report (`pipelines.report.cluster.stories`), with the other replicas' fetches beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
+from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, stories
+from pipelines.report.figures import PHASES, SPLIT
+from pipelines.report.plain import ms
+from pipelines.report.values import iso_utc
+
+#: Parts of a wait as sentences name them.
+_PARTS = {
+    "wait_for_fetch": "for a fetch of it to come",
+    "carry": "for the answer of the fetch that carried the records out",
+    "follower": "while it appended and came back",
+    "closing_fetch": "while its fetch was taken up",
+    "completion": "from the rule being satisfied to the answer",
+    "isr_change": "for the change of the ISR",
+}
+
+
+@dataclass(frozen=True)
+class RequestRows:
+    """Rows of one request.
+
+    Attributes:
+        phases: its row of ``gold.request_phases``.
+        operation: its row of ``gold.delayed_operations``; None where the purgatory had nothing to do with it.
+        line: place of its line, from silver.
+        fetches: fetches of its partition by any replica, around its wait.
+    """
+
+    phases: Row
+    operation: Row | None
+    line: Row | None
+    fetches: Rows = ()
+
+
+def rows_shown(rows: RequestRows) -> list[Row]:
+    """The lines that the answer shows."""
+    shown = [step.row for step in _steps(rows) if step.row is not None]
+    if rows.operation is not None and _is_append(rows.operation):
+        bare = _story_rows(rows, StoryRows())
+        shown += [{"file_id": file_id, "byte_offset": offset} for file_id, offset in lines_of(bare)]
+    return shown
+
+
+def answer(rows: RequestRows, lines: Lines) -> Answer:
+    """The story in words."""
+    phases, operation = rows.phases, rows.operation
+    who = phases["client_id"] or "a client without id"
+    title = (
+        f"{phases['api']} of {who} to broker {phases['broker_id']}, correlation id {phases['correlation_id']}, "
+        f"connection {phases['connection']}, arrived {iso_utc(phases['arrival_time'])}"
+    )
+    steps = list(steps_of(_steps(rows), lines))
+    tables = [Table(title="phases, milliseconds", rows=({name: phases[column] for name, column in PHASES.items()},))]
+    if operation is not None and _is_append(operation):
+        (story,) = stories(_story_rows(rows, lines))
+        steps += story.steps
+        if story.parts_ms:
+            tables.append(Table(title="wait, milliseconds", rows=(dict(story.parts_ms),)))
+        parts = tuple(part.model_dump(mode="json", exclude={"missing"}) for part in story.partitions)
+        if parts:
+            tables.append(Table(title="partitions", rows=parts))
+    steps.sort(key=lambda step: step.time)
+    return Answer(title=title, sentences=tuple(_sentences(rows)), steps=tuple(steps), tables=tuple(tables))
+
+
+def _is_append(operation: Row) -> bool:
+    return bool(operation["operation"] == "produce")
+
+
+def _story_rows(rows: RequestRows, lines: Lines) -> StoryRows:
+    assert rows.operation is not None
+    request = [{**rows.line, "time": rows.operation["line_time"]}] if rows.line is not None else []
+    for part in request:
+        part |= {name: rows.operation[name] for name in ("broker_id", "connection", "correlation_id")}
+    return StoryRows([rows.operation], request, rows.fetches, lines.texts, lines.paths)
+
+
+def _sentences(rows: RequestRows) -> Iterator[str]:
+    phases, operation = rows.phases, rows.operation
+    longest = max(PHASES, key=lambda name: phases[PHASES[name]] or 0)
+    yield (
+        f"It took {ms(phases['total_time_ms'])} ms; the longest phase was {longest.replace('_', ' ')}, "
+        f"{ms(phases[PHASES[longest]])} ms."
+    )
+    if operation is None:
+        yield "Nothing of it waited in a purgatory: no row of gold.delayed_operations is of it."
+        return
+    if operation["error_codes"] and any(operation["error_codes"]):
+        errors = ", ".join(error_name(code) for code in operation["error_codes"] if code)
+        yield f"It was answered with {errors}."
+    reason = f" ({operation['class_reason']})" if operation["class_reason"] else ""
+    bug = f"; {operation['known_bug']} has this signature" if operation["known_bug"] else ""
+    distance = (
+        "" if operation["residual_ms"] is None else f", {ms(operation['residual_ms'])} ms from what the rules ask"
+    )
+    yield f"Cause: {operation['cause']}; {operation['class']}{reason}{distance}{bug}."
+    if operation["closing_replica"] is not None:
+        yield from _waited(operation)
+
+
+def _waited(operation: Row) -> Iterator[str]:
+    replica, role = operation["closing_replica"], operation["closing_role"]
+    place = place_of(operation["closing_topic"], operation["closing_partition"])
+    named = f" ({role})" if role else ""
+    yield f"It waited {ms(operation['wait_ms'])} ms, last of all for broker {replica}{named} at {place}."
+    parts = {name: operation[column] for name, column in SPLIT.items() if operation[column]}
+    if parts:
+        longest = max(parts, key=lambda name: parts[name])
+        yield f"Most of it, {ms(parts[longest])} ms, it waited {_PARTS[longest]}."
+    if operation["wait_without_closing_ms"] is not None:
+        yield f"Without broker {replica} it would have waited {ms(operation['wait_without_closing_ms'])} ms."
+
+
+def _steps(rows: RequestRows) -> Iterator[Point]:
+    """Steps beside the story's: the other replicas' of an append, all of them of anything else."""
+    operation = rows.operation
+    if operation is not None and _is_append(operation):
+        yield from _other_replicas(rows, operation)
+        return
+    phases = rows.phases
+    broker, arrival = phases["broker_id"], phases["arrival_time"]
+    yield Point(arrival, f"Broker {broker} read the request from its socket.")
+    taken_up = arrival + round(phases["request_queue_time_ms"] * 1000)
+    yield Point(taken_up, "A request handler took it up.")
+    handled = taken_up + round(phases["local_time_ms"] * 1000)
+    if operation is not None:
+        waits = f"it waits for {operation['min_bytes']} bytes" if operation["parked"] else "it has what it asked for"
+        yield Point(handled, f"Handled: {waits}.")
+        if operation["lowest_time"] is not None:
+            until = iso_utc(operation["highest_time"])[11:-1]
+            what = f"Kafka's rules allow the answer from here on, and ask for it by {until} ({operation['cause']})."
+            yield Point(operation["lowest_time"], what)
+    answered = handled + round(phases["remote_time_ms"] * 1000)
+    size = operation["response_bytes"] if operation is not None else None
+    yield Point(answered, f"Answered{'' if size is None else f' with {size} bytes'}.", rows.line)
+
+
+def _other_replicas(rows: RequestRows, operation: Row) -> Iterator[Point]:
+    place = operation["closing_topic"], operation["closing_partition"]
+    part = next((part for part in operation["partitions"] or () if (part["topic"], part["partition"]) == place), None)
+    if part is None or part["required_offset"] is None:
+        return
+    seen = {operation["closing_replica"]}
+    for fetch in sorted(rows.fetches, key=lambda fetch: int(fetch["dequeued_time"])):
+        has_it = fetch["fetch_offset"] is not None and fetch["fetch_offset"] >= part["required_offset"]
+        if has_it and fetch["replica_id"] not in seen and fetch["handled_time"] >= operation["handled_time"]:
+            seen.add(fetch["replica_id"])
+            what = (
+                f"Fetch of broker {fetch['replica_id']} at offset {fetch['fetch_offset']}: it has all of the records."
+            )
+            yield Point(fetch["dequeued_time"], what, fetch)

@@ -1,0 +1,314 @@
+"""What each replica of a partition is known to hold, and what is lost if that one is elected. Pure.
+
+A record is lost by an election if the elected replica's log does not hold it: KIP-101 and later truncate all others to
+the new leader's log. What is acknowledged is known from answers to produces (T1), what is committed from high
+watermarks (T0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, offsets, place_of, plural, steps_of
+from pipelines.inquiry.replica_logs import WATERMARK, Interval, Mark, ReplicaLog, Tenure, replica_logs
+from pipelines.report.values import iso_utc
+
+ALL, ONE = "all", "1"
+#: Ranges of lost offsets that are named.
+RANGES_MAX = 8
+
+
+class Acked(NamedTuple):
+    """Records of one acknowledged batch.
+
+    Attributes:
+        end: exclusive.
+        acks: ``all`` or ``1``.
+        is_sure: the answer is logged; where a release logs none, it may have been an error.
+        is_whole: it ends there, as what comes behind it shows; else it may hold more records.
+        row: the request's line.
+    """
+
+    epoch: int
+    start: int
+    end: int
+    acks: str
+    is_sure: bool
+    is_whole: bool
+    row: Row
+
+
+@dataclass(frozen=True)
+class PartitionFacts:
+    """What is known of a partition up to a time.
+
+    Attributes:
+        before_us: lines before this time are known, and no others; None: all.
+        marks: of its replicas' logs.
+        acked: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all.
+        has_answers: the logs have answers to produces at all.
+        unplaced: produces of acks=1 that were answered, at offsets that no line tells.
+        isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told.
+        leader: as last told; -1 for none.
+        committed: highest high watermark that a leader told, with its epoch and line.
+    """
+
+    cluster_id: str
+    topic: str
+    partition: int
+    before_us: int | None
+    tenures: tuple[Tenure, ...]
+    marks: tuple[Mark, ...]
+    acked: tuple[Acked, ...]
+    is_whole: bool
+    has_answers: bool
+    unplaced: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    eligible: tuple[int, ...]
+    leader: int | None
+    committed: Mark | None
+
+
+class Loss(NamedTuple):
+    """Acknowledged records that an election loses: surely, and those beside them whose fate the logs leave open.
+
+    Attributes:
+        beyond: from here on there may be more records of a lost batch; None: there are none.
+    """
+
+    surely: tuple[Interval, ...]
+    perhaps: tuple[Interval, ...]
+    beyond: int | None = None
+
+    @property
+    def surely_count(self) -> int:
+        """Offsets that are surely lost."""
+        return sum(end - start for start, end in self.surely)
+
+    @property
+    def perhaps_count(self) -> int:
+        """Offsets that may be lost besides."""
+        return sum(end - start for start, end in self.perhaps)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A replica, and what its election loses."""
+
+    log: ReplicaLog
+    of_all: Loss
+    of_one: Loss
+    committed_lost: Interval | None
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """All replicas of a partition.
+
+    Attributes:
+        candidates: by replica id.
+        gone: acks=all records that the last leader's log did not hold: lost before, whoever is elected.
+    """
+
+    facts: PartitionFacts
+    candidates: tuple[Candidate, ...]
+    gone: Loss
+
+
+def survivors(facts: PartitionFacts) -> Survivors:
+    """What is lost by each election."""
+    logs = replica_logs(facts.marks)
+    acked = _with_committed(facts)
+    last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
+    standing, gone = _standing(acked, last)
+    replicas = sorted({*facts.replicas, *logs})
+    candidates = (_candidate(logs.get(replica, ReplicaLog(replica)), standing, facts) for replica in replicas)
+    return Survivors(facts, tuple(candidates), gone)
+
+
+def _with_committed(facts: PartitionFacts) -> list[Acked]:
+    """Batches; where answers are not logged, one that its own leader's high watermark passed was acknowledged."""
+    passed: dict[int, int] = {}
+    for mark in facts.marks:
+        if mark.kind == WATERMARK and mark.offset is not None:
+            passed[mark.epoch] = max(passed.get(mark.epoch, 0), mark.offset)
+    return [batch._replace(is_sure=batch.is_sure or batch.end <= passed.get(batch.epoch, 0)) for batch in facts.acked]
+
+
+def _standing(acked: Iterable[Acked], last: ReplicaLog | None) -> tuple[list[Acked], Loss]:
+    """Acknowledged records that the last leader's log may hold, and those that it does not."""
+    standing: list[Acked] = []
+    gone: list[Interval] = []
+    for batch in acked:
+        start, end = (batch.start, batch.end) if last is None else last.possibly_held(*batch[:3])
+        if end > start:
+            standing.append(batch._replace(start=start, end=end))
+        if batch.acks == ALL and batch.is_sure:
+            gone += [part for part in ((batch.start, min(start, batch.end)), (end, batch.end)) if part[1] > part[0]]
+    return standing, Loss(merged(gone), ())
+
+
+def _candidate(log: ReplicaLog, standing: Sequence[Acked], facts: PartitionFacts) -> Candidate:
+    committed = facts.committed
+    lost = None
+    if committed is not None and committed.offset is not None and log.end_max is not None:
+        lost = (log.end_max, committed.offset) if log.end_max < committed.offset else None
+    return Candidate(
+        log=log,
+        of_all=loss(log, (batch for batch in standing if batch.acks == ALL)),
+        of_one=loss(log, (batch for batch in standing if batch.acks == ONE)),
+        committed_lost=lost,
+    )
+
+
+def loss(log: ReplicaLog, batches: Iterable[Acked]) -> Loss:
+    """Which records of acknowledged batches a log lacks, surely and perhaps."""
+    surely: list[Interval] = []
+    perhaps: list[Interval] = []
+    beyond: int | None = None
+    for batch in batches:
+        held = log.surely_held(*batch[:3])
+        possible = log.possibly_held(*batch[:3])
+        lacking = _without((batch.start, batch.end), possible)
+        (surely if batch.is_sure else perhaps).extend(lacking)
+        perhaps += _without(possible, held)
+        if not batch.is_whole and held[1] < batch.end:
+            beyond = batch.end
+    return Loss(merged(surely), merged(perhaps), beyond)
+
+
+def _without(whole: Interval, part: Interval) -> list[Interval]:
+    if part[1] <= part[0]:
+        return [whole] if whole[1] > whole[0] else []
+    pieces = [(whole[0], min(part[0], whole[1])), (max(part[1], whole[0]), whole[1])]
+    return [(start, end) for start, end in pieces if end > start]
+
+
+def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Intervals in order, those that touch as one."""
+    joined: list[Interval] = []
+    for start, end in sorted(intervals):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+# ----------------------------------------------------------------------- in words
+
+
+def rows_shown(result: Survivors) -> list[Row]:
+    """The lines that the answer shows."""
+    return [step.row for step in _steps(result) if step.row is not None and step.row["file_id"] is not None]
+
+
+def answer(result: Survivors, lines: Lines) -> Answer:
+    """The answer in words."""
+    facts = result.facts
+    place = place_of(facts.topic, facts.partition)
+    when = "at the end of the logs" if facts.before_us is None else f"just before {iso_utc(facts.before_us)}"
+    rows = tuple(_row(candidate, facts) for candidate in result.candidates)
+    return Answer(
+        title=f"{place} {when}: what is lost if a replica is elected",
+        is_shown=any(candidate.log.end_min is not None for candidate in result.candidates),
+        sentences=tuple(_sentences(result)),
+        steps=steps_of(_steps(result), lines),
+        tables=(Table(title="replicas", rows=rows),) if rows else (),
+    )
+
+
+def _sentences(result: Survivors) -> Iterable[str]:
+    facts = result.facts
+    if not facts.tenures and not result.candidates:
+        yield "No line of this time tells of this partition: nothing can be shown."
+        return
+    if facts.tenures:
+        last = facts.tenures[-1]
+        state = "nobody leads" if facts.leader == -1 else f"the last known leader is broker {last.leader}"
+        yield f"As lines tell, {state}; the last epoch with a leader is {last.epoch}, of broker {last.leader}."
+    if not facts.has_answers:
+        yield (
+            "What was acknowledged cannot be shown: no answers to produces are in these logs (kafka.request.logger at "
+            "DEBUG has them). Losses are told of what high watermarks show to have been committed."
+        )
+    if facts.unplaced:
+        yield (
+            f"{plural(facts.unplaced, 'produce')} with acks=1 went to it whose offsets no line tells, for this release "
+            "logs no answers: which of their records are lost cannot be shown."
+        )
+    for candidate in result.candidates:
+        yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
+    if result.gone.surely:
+        yield (
+            f"Whoever is elected, {plural(result.gone.surely_count, 'record')} of acks=all "
+            f"({_ranges(result.gone.surely)}) went before: the last leader's log does not hold them."
+        )
+    if facts.acked and not facts.is_whole:
+        yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at."
+
+
+def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
+    log = candidate.log
+    if log.end_min is None and log.end_max is None:
+        return "cannot be shown: no line tells how far its log goes"
+    parts = []
+    for acks, lost in ((ALL, candidate.of_all), (ONE, candidate.of_one)):
+        if lost.surely:
+            records = f"{plural(lost.surely_count, 'record')} acknowledged with acks={acks}"
+            parts.append(f"{records} {'is' if lost.surely_count == 1 else 'are'} lost: {_ranges(lost.surely)}")
+        if lost.perhaps:
+            records = plural(lost.perhaps_count, f"{'further ' if lost.surely else ''}record")
+            parts.append(f"of {records} of acks={acks} ({_ranges(lost.perhaps)}) it cannot be shown")
+        if lost.beyond is not None:
+            parts.append(f"the batch before offset {lost.beyond} may hold more records, which no line tells")
+    if candidate.committed_lost is not None and not candidate.of_all.surely:
+        parts.append(f"what a high watermark had passed is lost: {offsets(*candidate.committed_lost)}")
+    if parts:
+        return "; ".join(parts)
+    return "no acknowledged record is lost" if facts.has_answers else "nothing is known to be lost"
+
+
+def _ranges(intervals: Sequence[Interval]) -> str:
+    if len(intervals) == 1:
+        return offsets(*intervals[0])
+    shown = ", ".join(offsets(*interval).split(" ", 1)[1] for interval in intervals[:RANGES_MAX])
+    more = f" and {len(intervals) - RANGES_MAX} ranges more" if len(intervals) > RANGES_MAX else ""
+    return f"offsets {shown}{more}"
+
+
+def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, Any]:
+    log = candidate.log
+    known = log.end_min is not None or log.end_max is not None
+    return {
+        "replica": log.replica_id,
+        "in_isr": log.replica_id in facts.isr,
+        **({"eligible": log.replica_id in facts.eligible} if facts.eligible else {}),
+        "log_end_min": log.end_min,
+        "log_end_max": log.end_max,
+        "last_epoch": log.last_epoch,
+        "high_watermark": log.high_watermark,
+        "lost_acks_all": candidate.of_all.surely_count if known and facts.has_answers else None,
+        "perhaps_acks_all": candidate.of_all.perhaps_count if known and facts.has_answers else None,
+        "lost_acks_1": candidate.of_one.surely_count if known and facts.has_answers else None,
+        "perhaps_acks_1": candidate.of_one.perhaps_count if known and facts.has_answers else None,
+    }
+
+
+def _steps(result: Survivors) -> Iterable[Point]:
+    for tenure in result.facts.tenures[-2:]:
+        start = "" if tenure.start_offset is None else f", from offset {tenure.start_offset} on"
+        yield Point(tenure.row["time"], f"Broker {tenure.leader} leads epoch {tenure.epoch}{start}.", tenure.row)
+    for candidate in result.candidates:
+        log = candidate.log
+        if log.row is not None:
+            beyond = "" if log.end_max == log.end_min else ", and may go further"
+            yield Point(log.row["time"], f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}.", log.row)
+    acked = [batch for batch in result.facts.acked if batch.acks == ALL and batch.is_sure]
+    if acked:
+        newest = max(acked, key=lambda batch: (batch.epoch, batch.start))
+        what = f"The last acks=all produce that is answered: {offsets(newest.start, newest.end)}, epoch {newest.epoch}."
+        yield Point(newest.row["time"], what, newest.row)

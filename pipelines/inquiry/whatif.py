@@ -1,0 +1,96 @@
+"""What acks=all would have cost otherwise: without a replica, with another min.insync.replicas, with one leader. Pure.
+
+Each variant is a choice of the operations that were answered without error, and of how long each took. They are what
+the same requests would have had, each for itself: clients that wait less send more, which no log shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.inquiry.answer import Answer, Row, Table, plural
+from pipelines.inquiry.quantiles import quantiles
+from pipelines.report.plain import ms
+
+Counts = Sequence[tuple[float, int]]
+
+
+@dataclass(frozen=True)
+class Variants:
+    """Durations of operations, milliseconds, each with how often it occurs.
+
+    Attributes:
+        asked: of which time, in words.
+        actual: as it was.
+        without: by broker, had it not been waited for as a follower.
+        away: by broker, those that others led, had it not been waited for: as if the broker were not there.
+        led_by: by broker, those that it led.
+        accepted: by min.insync.replicas, those whose ISRs were large enough.
+        refused: by min.insync.replicas, how many answered operations it would have refused.
+        spared: by min.insync.replicas, how many refused ones it would have accepted.
+    """
+
+    asked: str
+    actual: Counts
+    without: Mapping[int, Counts]
+    away: Mapping[int, Counts]
+    led_by: Mapping[int, Counts]
+    accepted: Mapping[int, Counts]
+    refused: Mapping[int, int]
+    spared: Mapping[int, int]
+
+
+def answer(variants: Variants) -> Answer:
+    """The variants as a table, with what they say."""
+    rows = tuple(_rows(variants))
+    if not variants.actual:
+        say = "No acks=all produce was answered without error then: there is nothing to work it out from."
+        return Answer(title=variants.asked, is_shown=False, sentences=(say,))
+    return Answer(
+        title=variants.asked,
+        sentences=tuple(_sentences(rows, variants)),
+        tables=(Table(title="acks=all produces answered without error, milliseconds", rows=rows),),
+    )
+
+
+def _rows(variants: Variants) -> Iterator[dict[str, Any]]:
+    yield _row("as it was", variants.actual)
+    for broker, counts in sorted(variants.without.items()):
+        yield _row(f"broker {broker} not waited for", counts)
+    for broker, counts in sorted(variants.away.items()):
+        yield _row(f"broker {broker} not there: led by others", counts)
+    for broker, counts in sorted(variants.led_by.items()):
+        yield _row(f"led by broker {broker}", counts)
+    for number, counts in sorted(variants.accepted.items()):
+        refused, spared = variants.refused.get(number, 0), variants.spared.get(number, 0)
+        yield _row(f"min.insync.replicas {number}", counts, refused, spared)
+
+
+def _row(variant: str, counts: Counts, refused: int = 0, spared: int = 0) -> dict[str, Any]:
+    return {
+        "variant": variant,
+        "operations": sum(count for _, count in counts),
+        **quantiles(counts),
+        "refused": refused,
+        "spared": spared,
+    }
+
+
+def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
+    actual = rows[0]
+    better = [row for row in rows[1 : 1 + len(variants.without)] if row["p99"] is not None]
+    best = min(better, key=lambda row: float(row["p99"]), default=None)
+    if best is not None and actual["p99"] is not None:
+        yield f"p99 was {ms(actual['p99'])} ms; with {best['variant']} it would have been {ms(best['p99'])} ms."
+    yield (
+        "min.insync.replicas changes who is refused, not how long one waits: acks=all waits for the whole ISR (from "
+        "4.0 with eligible leader replicas, for an ISR that is large enough, too)."
+    )
+    spared = max(variants.spared.values(), default=0)
+    if spared:
+        yield (
+            f"{plural(spared, 'produce')} that were refused would have been accepted by a lower one; how long they "
+            "would have waited cannot be shown."
+        )

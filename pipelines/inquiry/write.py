@@ -1,0 +1,200 @@
+"""What became of a client's writes: at which offsets they were written, and which replicas still hold them. Pure.
+
+Whether a replica holds a record follows from its log as `pipelines.inquiry.replica_logs` knows it: yes, no, or open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.inquiry.answer import (
+    Answer,
+    Lines,
+    Point,
+    Row,
+    Rows,
+    Table,
+    listed,
+    offsets,
+    place_of,
+    plural,
+    steps_of,
+)
+from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
+from pipelines.inquiry.survivors import Acked, PartitionFacts
+from pipelines.report.cluster.stories import error_name
+from pipelines.report.values import iso_utc
+
+#: Writes that are told one by one.
+WRITES_MAX = 50
+
+#: Rules that tell of records that are gone, or that replicas do not have alike.
+ABOUT_RECORDS = (
+    "committed-data-lost",
+    "acked-by-leader-only-lost",
+    "acked-as-duplicate-of-another-batch",
+    "replica-bytes-diverged",
+)
+
+Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class WriteRows:
+    """What was searched, and what was found.
+
+    Attributes:
+        asked: the question in words.
+        writes: partitions of produce requests, with their line: one row each, in the order of time.
+        writes_count: how many there are, told or not.
+        facts: of their partitions.
+        findings: rows of ``gold.violations`` of these partitions, by the rules of `ABOUT_RECORDS`.
+        searched: per broker the first and last line of its request log, and how many produces of the client are in it.
+    """
+
+    asked: str
+    writes: Rows
+    writes_count: int
+    facts: Mapping[Place, PartitionFacts]
+    findings: Rows
+    searched: Rows
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A written batch: replicas that hold all of it, that lack some of it, and of which the logs do not tell."""
+
+    batch: Acked
+    held: tuple[int, ...]
+    lacking: tuple[int, ...]
+    open: tuple[int, ...]
+
+
+def rows_shown(rows: WriteRows) -> list[Row]:
+    """The lines that the answer shows."""
+    return list(rows.writes)
+
+
+def answer(rows: WriteRows, lines: Lines) -> Answer:
+    """The answer in words."""
+    if not rows.writes:
+        return Answer(title=rows.asked, is_shown=False, sentences=tuple(_nothing(rows)))
+    logs = {place: replica_logs(facts.marks) for place, facts in rows.facts.items()}
+    fates = [(row, _fate(row, rows, logs)) for row in rows.writes]
+    return Answer(
+        title=rows.asked,
+        sentences=tuple(_sentences(rows, [fate for _, fate in fates if fate is not None])),
+        steps=steps_of(
+            (Point(row["time"], _fate_in_words(row, fate, rows.findings), row) for row, fate in fates), lines
+        ),
+        tables=tuple(_tables(fates)),
+    )
+
+
+def _nothing(rows: WriteRows) -> Iterator[str]:
+    if not rows.searched:
+        yield "No request log of this time is in the lake: whether such a produce was answered cannot be shown."
+        return
+    yield "No such produce was answered, as far as request logs go: a broker logs every request that it answers."
+    yield "What was sent and never answered (the broker died, the client gave up) is in no line."
+    for row in rows.searched:
+        of_client = "none of this client" if not row["of_client"] else f"{row['of_client']:,} of this client"
+        yield (
+            f"Searched: broker {row['broker_id']}, {plural(row['produces'], 'produce')} from "
+            f"{iso_utc(row['first_time'])} to {iso_utc(row['last_time'])}, {of_client}."
+        )
+
+
+def _place(row: Row) -> Place:
+    return row["cluster_id"], row["topic"], row["partition"]
+
+
+def _fate(row: Row, rows: WriteRows, logs: Mapping[Place, Mapping[int, ReplicaLog]]) -> Fate | None:
+    """None where the write was answered with an error, or no answer is logged."""
+    facts = rows.facts.get(_place(row))
+    if facts is None:
+        return None
+    batch = next((batch for batch in facts.acked if _is_of(batch, row)), None)
+    if batch is None:
+        return None
+    replicas: dict[str, list[int]] = {"held": [], "lacking": [], "open": []}
+    for replica, log in sorted(logs[_place(row)].items()):
+        if facts.replicas and replica not in facts.replicas:
+            continue
+        whole = (batch.start, batch.end)
+        if log.surely_held(*batch[:3]) == whole:
+            replicas["held"].append(replica)
+        elif log.possibly_held(*batch[:3]) != whole:
+            replicas["lacking"].append(replica)
+        else:
+            replicas["open"].append(replica)
+    return Fate(batch, tuple(replicas["held"]), tuple(replicas["lacking"]), tuple(replicas["open"]))
+
+
+def _is_of(batch: Acked, row: Row) -> bool:
+    same = ("broker_id", "connection", "correlation_id")
+    return batch.row["time"] == row["time"] and all(batch.row[name] == row[name] for name in same)
+
+
+def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
+    left_out = rows.writes_count - len(rows.writes)
+    more = f"; the first {len(rows.writes)} are told" if left_out else ""
+    verb = "was" if rows.writes_count == 1 else "were"
+    yield f"{plural(rows.writes_count, 'write')} of this kind {verb} answered{more}."
+    refused = [row for row in rows.writes if row["error_code"]]
+    if refused:
+        errors = listed(sorted({error_name(row["error_code"]) for row in refused}))
+        yield f"{len(refused)} of them were answered with an error: {errors}."
+    lost = [fate for fate in fates if fate.lacking and not fate.held]
+    partly = [fate for fate in fates if fate.lacking and fate.held]
+    unknown = [fate for fate in fates if not fate.lacking and fate.open]
+    whole = len(fates) - len(lost) - len(partly) - len(unknown)
+    if whole:
+        yield f"{whole} of {len(fates)} acknowledged ones are in the log of every replica, as lines show."
+    if unknown:
+        yield f"{len(unknown)} are in the logs as far as known; of some replica no line shows it, for they end before."
+    if partly:
+        yield f"{len(partly)} are not in the logs of all replicas: one that lacks them loses them if it is elected now."
+    if lost:
+        yield f"{len(lost)} are lost: no replica is known to hold them, and some are known not to."
+
+
+def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
+    where = place_of(row["topic"], row["partition"])
+    acks = "all" if row["acks"] == -1 else row["acks"]
+    if row["error_code"]:
+        return f"A produce to {where} (acks={acks}) was answered with {error_name(row['error_code'])}."
+    if fate is None:
+        return f"A produce to {where} (acks={acks}) was answered; at which offset, the logs do not tell."
+    batch = fate.batch
+    parts = [f"Written to {where} at {offsets(batch.start, batch.end)}, epoch {batch.epoch}, acks={acks}"]
+    for replicas, how in ((fate.held, "in the log of"), (fate.lacking, "not in the log of"), (fate.open, "open for")):
+        if replicas:
+            parts.append(f"{how} broker {listed(replicas)}")
+    for finding in findings:
+        end = finding["offset_end"] or (finding["offset_start"] or 0) + 1
+        about = finding["offset_start"] is not None and finding["offset_start"] < batch.end and batch.start < end
+        if about and (finding["cluster_id"], finding["topic"], finding["partition"]) == _place(row):
+            parts.append(f"see {finding['rule_id']} (highwater trace finding {finding['finding_id'][:8]})")
+    return "; ".join(parts) + "."
+
+
+def _tables(fates: list[tuple[Row, Fate | None]]) -> Iterator[Table]:
+    rows: tuple[dict[str, Any], ...] = tuple(
+        {
+            "answered": iso_utc(row["time"]),
+            "partition": place_of(row["topic"], row["partition"]),
+            "epoch": fate.batch.epoch,
+            "offset_start": fate.batch.start,
+            "offset_end": fate.batch.end,
+            "held_by": list(fate.held),
+            "not_held_by": list(fate.lacking),
+            "open": list(fate.open),
+        }
+        for row, fate in fates
+        if fate is not None
+    )
+    if rows:
+        yield Table(title="writes", rows=rows)

@@ -1,0 +1,96 @@
+"""A lake's tables as DuckDB reads their files: answers without Spark, at the tables' latest versions.
+
+Which files a table has its log says (`pipelines.delta_log`); DuckDB reads the columns and row groups that a statement
+needs and streams the rest by, so that a lake may be larger than memory. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipelines.delta_log import TableLog, read_log
+from pipelines.errors import InputError
+from pipelines.report.small_tables import plain_rows
+
+Rows = list[dict[str, Any]]
+
+_TABLE = re.compile(r"\b(bronze|silver|quality|gold|state)_(\w+)")
+#: Types of DuckDB by Spark's names, where they differ.
+_TYPES = {"string": "varchar", "long": "bigint", "byte": "tinyint", "short": "smallint", "timestamp": "timestamptz"}
+
+
+class LakeReader:
+    """Answers statements of DuckDB over the tables of a lake, each called ``<layer>_<name>``.
+
+    Args:
+        root: folder of the lake.
+        tables: folder of every table by full name.
+
+    Attributes:
+        connection: DuckDB's, where the tables that were asked for are views.
+    """
+
+    def __init__(self, root: Path, tables: Mapping[str, Path]) -> None:
+        self.root = root
+        self._tables = tables
+        self.connection = duckdb.connect()
+        # Hours are those of the logs, not of the machine that asks.
+        self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        self._views: set[str] = set()
+
+    def rows(self, statement: str, **parameters: object) -> Rows:
+        """Rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
+
+        Raises:
+            InputError: the lake has no such table, or only Delta can read its files.
+        """
+        for layer, name in _TABLE.findall(statement):
+            self._make_view(f"{layer}.{name}")
+        return plain_rows(self.connection.sql(statement, params=parameters or None).to_arrow_table())
+
+    def _make_view(self, full_name: str) -> None:
+        if full_name in self._views:
+            return
+        if full_name not in self._tables:
+            raise InputError(self.root, f"holds no table {full_name}", "run `highwater audit` on it first")
+        path = self._tables[full_name]
+        log = read_log(path)
+        if not log.is_plain:
+            raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
+        self.connection.execute(
+            f"CREATE VIEW {full_name.replace('.', '_')} AS SELECT {_columns(log)} FROM {_source(path, log)}"
+        )
+        self._views.add(full_name)
+
+
+def _columns(log: TableLog) -> str:
+    return ", ".join(f'"{field["name"]}"' for field in log.schema["fields"])
+
+
+def _source(path: Path, log: TableLog) -> str:
+    if not log.files:
+        nulls = ", ".join(
+            f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in log.schema["fields"]
+        )
+        return f"(SELECT {nulls} WHERE false)"
+    files = ", ".join(_quoted(str(path / file.path)) for file in log.files)
+    return f"read_parquet([{files}], union_by_name = true)"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _type(data_type: Any) -> str:
+    """A type in Spark's JSON as DuckDB writes it."""
+    if isinstance(data_type, str):
+        return _TYPES.get(data_type, data_type)
+    if data_type["type"] == "array":
+        return f"{_type(data_type['elementType'])}[]"
+    fields = ", ".join(f'"{field["name"]}" {_type(field["type"])}' for field in data_type["fields"])
+    return f"STRUCT({fields})"

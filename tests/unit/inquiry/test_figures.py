@@ -1,0 +1,156 @@
+"""Figures of comparisons, and what the pure parts say where rows lack something."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.inquiry.answer import Answer, Lines, Table
+from pipelines.inquiry.compare import Side
+from pipelines.inquiry.compare import answer as compared
+from pipelines.inquiry.quantiles import quantile, rounded
+from pipelines.inquiry.render import as_json, as_text, cells
+from pipelines.inquiry.replica_logs import FETCHED, FOLLOWS, LEADS, WATERMARK, Mark, ReplicaLog
+from pipelines.inquiry.survivors import ALL, Acked, PartitionFacts, answer, loss, merged, survivors
+from pipelines.report.cluster.parts import Step
+from tests.unit.report.hostile import TEXTS
+
+ROW = {"file_id": None, "time": 0}
+
+
+# ---------------------------------------------------------------------- quantiles
+
+
+@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=60), st.sampled_from([0.0, 0.5, 0.99, 0.999, 1.0]))
+def test_a_quantile_of_counts_is_that_of_the_values(values: list[float], share: float) -> None:
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    expected = ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    counts = {value: values.count(value) for value in values}
+    assert quantile(counts.items(), share) == pytest.approx(expected)
+
+
+def test_of_nothing_there_is_no_quantile() -> None:
+    assert quantile([], 0.5) is None
+
+
+@pytest.mark.parametrize("value", [0.0, 0.0004, 0.123456, 1.0, 9.996, 86.137, 1234.5, 98765.0])
+def test_durations_are_cut_to_three_digits(value: float) -> None:
+    ((cut,),) = duckdb.sql(f"SELECT {rounded(str(value))}").fetchall()
+    assert cut == pytest.approx(value, rel=0.0051, abs=0.0005)
+
+
+# ---------------------------------------------------------------------- survivors
+
+
+def facts(marks: list[Mark], acked: list[Acked], **more: Any) -> PartitionFacts:
+    given = {
+        "cluster_id": "c",
+        "topic": "t",
+        "partition": 0,
+        "before_us": None,
+        "tenures": (),
+        "marks": tuple(marks),
+        "acked": tuple(acked),
+        "is_whole": True,
+        "has_answers": bool(acked),
+        "unplaced": 0,
+        "replicas": (1, 2),
+        "isr": (1,),
+        "eligible": (),
+        "leader": -1,
+        "committed": None,
+    }
+    return PartitionFacts(**(given | more))
+
+
+def batch(start: int, end: int, **more: Any) -> Acked:
+    return Acked(0, start, end, ALL, True, True, ROW)._replace(**more)
+
+
+def test_a_batch_whose_end_no_line_tells_may_hold_more() -> None:
+    known = ReplicaLog(2, ((0, 0),), 5, 5)
+    assert loss(known, [batch(4, 9)]).surely == ((5, 9),)
+    assert loss(known, [batch(4, 9)]).beyond is None
+    assert loss(known, [batch(7, 8, is_whole=False)]).beyond == 8
+    assert loss(known, [batch(7, 8, is_sure=False)]) == ((), ((7, 8),), None)
+
+
+def test_at_default_levels_high_watermarks_tell_what_is_lost() -> None:
+    watermark = Mark(0, 3, WATERMARK, 1, 50, ROW)
+    marks = [Mark(0, 1, LEADS, 1, 0, ROW), Mark(0, 2, FOLLOWS, 2, 20, ROW), watermark]
+    told = answer(survivors(facts(marks, [], committed=watermark)), Lines()).sentences
+    assert any("What was acknowledged cannot be shown" in sentence for sentence in told)
+    assert any("what a high watermark had passed is lost: offsets 20 to 49" in sentence for sentence in told)
+
+
+def test_a_replica_of_which_nothing_is_told_cannot_be_shown() -> None:
+    told = answer(survivors(facts([Mark(0, 1, LEADS, 1, 0, ROW)], [batch(0, 1)])), Lines())
+    assert "If broker 2 is elected: cannot be shown: no line tells how far its log goes." in told.sentences
+
+
+def test_where_a_release_logs_no_answers_the_leader_s_high_watermark_decides() -> None:
+    marks = [
+        Mark(0, 1, LEADS, 1, 0, ROW),
+        Mark(0, 2, FETCHED, 2, 5, ROW, leader=1, offset_max=5),
+        Mark(0, 3, WATERMARK, 1, 8, ROW),
+    ]
+    unsure = [batch(7, 8, is_sure=False), batch(8, 9, is_sure=False)]
+    (_, second) = survivors(facts(marks, unsure)).candidates
+    assert (second.of_all.surely, second.of_all.perhaps) == (((7, 8),), ((8, 9),))
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=12))
+def test_merged_intervals_hold_the_same_offsets(pairs: list[tuple[int, int]]) -> None:
+    intervals = [(start, start + size) for start, size in pairs]
+    joined = merged(intervals)
+    assert {n for one in joined for n in range(*one)} == {n for one in intervals for n in range(*one)}
+    assert all(first[1] < second[0] for first, second in pairwise(joined))
+
+
+# ------------------------------------------------------------------------ compare
+
+
+def side(name: str, p99: float, waits: dict[int, tuple[int, float]], happened: dict[int, dict[str, int]]) -> Side:
+    return Side(
+        name=name,
+        seconds=60.0,
+        verdicts={"committed-data-lost": "violated" if happened else "clean"},
+        findings={},
+        latency={("PRODUCE", -1): [(1.0, 98), (p99, 4)]},
+        phases={},
+        waits=waits,
+        events={"broker 2 started": 1} if happened else {},
+        of_broker=happened,
+    )
+
+
+def test_a_change_is_explained_by_the_replica_that_was_waited_for() -> None:
+    quiet = side("yesterday", 5.0, {2: (50, 0.1), 3: (50, 0.1)}, {})
+    slow = side("today", 80.0, {2: (80, 9.0), 3: (20, 0.1)}, {2: {"started": 1}})
+    told = compared(quiet, slow, 20).sentences
+    assert told[0] == "committed-data-lost: clean in A, violated in B."
+    assert any("for broker 2" in sentence for sentence in told)
+    assert "What happened to broker 2 in B and not, or less, on the other side: started." in told
+    unexplained = compared(quiet, side("today", 80.0, {2: (80, 9.0)}, {}), 20).sentences
+    assert any("only the waiting is logged" in sentence for sentence in unexplained)
+    assert "No p99 changed by 20% or more." in compared(quiet, quiet, 20).sentences
+
+
+# ------------------------------------------------------------------------- output
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_logs_hold_cannot_reach_the_terminal(text: str) -> None:
+    step = Step(time="2026-11-20T15:54:37.000Z", what=text, file=text, line_no=1, byte_offset=0, text=text)
+    told = Answer(title=text, sentences=(text,), steps=(step,), tables=(Table(title="t", rows=({"a": text},)),))
+    printed = as_text(told) + str(cells(told.tables[0]))
+    assert all(char.isprintable() or char == "\n" for char in printed)
+    assert as_json(told)

@@ -1,0 +1,248 @@
+"""The verbs, asked of a lake that was cut from real ones: unclean28 (sessions-1) and kip101 (ledger-0)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import answers
+from jobs import cli
+from jobs.exit_codes import ExitCode
+from pipelines.delta_log import find_tables
+from pipelines.inquiry.read_partition import cluster_of, partition_facts
+from pipelines.inquiry.survivors import survivors
+from pipelines.lake_reader import LakeReader
+
+LAKE = Path(__file__).parents[2] / "data" / "lake"
+#: First lines that tell of the epochs in which broker 2 (unclean28) and broker 3 (kip101) led.
+UNCLEAN = "2026-11-20T15:54:47.783"
+KIP_101 = "2026-11-20T15:40:30.047"
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    code = cli.run([*arguments, "--lake", str(LAKE), "--format", "json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def replicas(answer: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    return {row["replica"]: row for row in answer["tables"][0]["rows"]}
+
+
+# --------------------------------------------------------------------- survivors
+
+
+def test_an_unclean_election_is_predicted_to_the_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """README of the corpora: 149 acks=all records of sessions-1 were lost, at offsets from 115 on."""
+    code, answer = ask(capsys, "survivors", "sessions-1", "--at", UNCLEAN)
+    assert code == ExitCode.CLEAN
+    of_broker = replicas(answer)
+    assert of_broker[2]["log_end_min"] == of_broker[2]["log_end_max"] == 115
+    assert (of_broker[2]["lost_acks_all"], of_broker[2]["perhaps_acks_all"]) == (149, 0)
+    assert (of_broker[1]["lost_acks_all"], of_broker[1]["perhaps_acks_all"]) == (0, 0)
+    assert (of_broker[1]["in_isr"], of_broker[2]["in_isr"]) == (True, False)
+
+
+def test_what_is_not_known_yet_is_left_open(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before it is started anew, broker 2 may yet append the answer of its last fetch: one record."""
+    _, answer = ask(capsys, "survivors", "sessions-1", "--at", "2026-11-20T15:54:45")
+    broker = replicas(answer)[2]
+    assert (broker["log_end_min"], broker["log_end_max"]) == (115, 116)
+    assert (broker["lost_acks_1"], broker["perhaps_acks_1"]) == (76, 1)
+    assert any("it cannot be shown" in sentence for sentence in answer["sentences"])
+
+
+def test_kip_101_is_predicted_of_the_replica_that_truncated(capsys: pytest.CaptureFixture[str]) -> None:
+    _, answer = ask(capsys, "survivors", "ledger-0", "--at", KIP_101)
+    lost = {broker: row["lost_acks_all"] for broker, row in replicas(answer).items()}
+    assert lost == {1: 0, 2: 0, 3: 1}
+    assert any("broker 3" in sentence and "offset 118" in sentence for sentence in answer["sentences"])
+
+
+def test_after_the_election_it_is_told_that_the_records_went_before() -> None:
+    reader = LakeReader(LAKE, find_tables(LAKE))
+    cluster_id = cluster_of(reader, "sessions", 1, None)
+    result = survivors(partition_facts(reader, cluster_id, "sessions", 1, None))
+    assert result.gone.surely_count == 149
+    assert {candidate.of_all.surely_count for candidate in result.candidates} == {0}
+
+
+def test_partitions_without_a_leader_are_told_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "survivors")
+    assert code == ExitCode.CLEAN
+    assert answer["title"].startswith("sessions-1 at the end of the logs")
+    code, answer = ask(capsys, "survivors", "--at", "2026-11-20T15:40:00")
+    assert (code, answer["tables"]) == (ExitCode.CLEAN, [])
+
+
+def test_a_time_without_lines_cannot_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "survivors", "sessions-1", "--at", "2026-11-20T15:00")
+    assert code == ExitCode.INCONCLUSIVE
+    assert "nothing can be shown" in answer["sentences"][0]
+
+
+@pytest.fixture
+def default_levels(tmp_path: Path) -> Path:
+    """The lake as logs at default levels would have made it: no requests, no lines below INFO."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    logged_below = ("produce_requests", "fetch_requests", "replica_fetches", "appends", "high_watermarks")
+    for table in (*(f"silver/{name}" for name in logged_below), "gold/delayed_operations", "gold/request_phases"):
+        log = lake / table / "_delta_log" / f"{0:020}.json"
+        actions = [line for line in log.read_text(encoding="utf-8").splitlines() if '"add"' not in line]
+        log.write_text("\n".join(actions), encoding="utf-8")
+    return lake
+
+
+def test_at_default_levels_nothing_is_made_up(default_levels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Broker 2 followed; how far it came is in no line, so it may have everything that its leader has."""
+    arguments = ["survivors", "sessions-1", "--at", UNCLEAN, "--lake", str(default_levels), "--format", "json"]
+    assert cli.run(arguments) == ExitCode.CLEAN
+    answer = json.loads(capsys.readouterr().out)
+    broker = replicas(answer)[2]
+    assert (broker["log_end_min"], broker["log_end_max"], broker["lost_acks_all"]) == (0, None, None)
+    assert any("What was acknowledged cannot be shown" in sentence for sentence in answer["sentences"])
+    assert cli.run(["whatif", "--lake", str(default_levels)]) == ExitCode.INCONCLUSIVE
+    assert cli.run(["trace", "write", "sessions-1", "--lake", str(default_levels)]) == ExitCode.INCONCLUSIVE
+    assert "No request log of this time is in the lake" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------- trace
+
+
+def test_a_lost_write_is_told_with_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    span = ("--from", "2026-11-20T15:54:37.3", "--until", "2026-11-20T15:54:37.4")
+    code, answer = ask(capsys, "trace", "write", "sessions-1", "--client", "w1", *span)
+    (row,) = answer["tables"][0]["rows"]
+    assert code == ExitCode.CLEAN
+    assert (row["offset_start"], row["held_by"], row["not_held_by"]) == (340, [], [1, 2])
+    assert answer["steps"][0]["file"] == "unclean28/broker-1/logs/kafka-request.log.gz"
+
+
+def test_a_write_that_stands_is_in_every_log(capsys: pytest.CaptureFixture[str]) -> None:
+    span = ("--from", "2026-11-20T15:55:30", "--until", "2026-11-20T15:55:31")
+    _, answer = ask(capsys, "trace", "write", "sessions", "--client", "w1", *span)
+    assert all((row["held_by"], row["not_held_by"]) == ([1, 2], []) for row in answer["tables"][0]["rows"])
+
+
+def test_a_write_that_was_never_answered_names_what_was_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "trace", "write", "sessions-1", "--client", "nobody")
+    assert code == ExitCode.INCONCLUSIVE
+    assert answer["sentences"][0].startswith("No such produce was answered")
+    assert any(sentence.startswith("Searched: broker 1") for sentence in answer["sentences"])
+
+
+def test_one_of_several_requests_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    number = ("trace", "request", "--broker", "1", "--correlation-id", "104")
+    code, answer = ask(capsys, *number)
+    assert code == ExitCode.INCONCLUSIVE
+    assert len(answer["tables"][0]["rows"]) > 1
+    span = ("--from", "2026-11-20T15:54:37", "--until", "2026-11-20T15:55")
+    code, answer = ask(capsys, *number, *span)
+    assert code == ExitCode.CLEAN
+    assert answer["title"].startswith("PRODUCE of w1 to broker 1, correlation id 104")
+    assert [step for step in answer["steps"] if step["line_no"] == 724]
+
+
+def test_a_request_by_id_names_the_replicas_that_had_it(capsys: pytest.CaptureFixture[str]) -> None:
+    reader = LakeReader(LAKE, find_tables(LAKE))
+    (row, *_) = reader.rows(
+        """SELECT operation_id, closing_replica FROM gold_delayed_operations
+           WHERE api = 'PRODUCE' AND closing_replica = 2 AND broker_id = 1 ORDER BY arrival_time"""
+    )
+    code, answer = ask(capsys, "trace", "request", row["operation_id"][:12])
+    assert code == ExitCode.CLEAN
+    assert any("last of all for broker 2" in sentence for sentence in answer["sentences"])
+
+
+def test_an_unknown_request_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "trace", "request", "ffffffffffff")
+    assert (code, answer["sentences"]) == (
+        ExitCode.INCONCLUSIVE,
+        ["Not found: gold.delayed_operations has no operation_id that begins so."],
+    )
+
+
+def test_a_finding_has_its_lines_and_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "trace", "finding", "de56d406")
+    assert code == ExitCode.CLEAN
+    assert {row["rule_id"] for row in answer["tables"][0]["rows"]} >= {"acked-by-leader-only-lost", "hw-regression"}
+    assert len(answer["steps"]) == 10
+    code, answer = ask(capsys, "trace", "finding", answer["tables"][0]["rows"][0]["finding_id"])
+    assert any("It follows from committed-data-lost" in sentence for sentence in answer["sentences"])
+    assert ask(capsys, "trace", "finding", "no-such-rule")[0] == ExitCode.INCONCLUSIVE
+
+
+def test_a_partition_s_life_is_told_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "trace", "partition", "sessions-1")
+    times = [step["time"] for step in answer["steps"]]
+    assert code == ExitCode.CLEAN
+    assert times == sorted(times)
+    assert any("elected uncleanly" in sentence for sentence in answer["sentences"])
+    assert any("truncated its log from 341 to 115" in step["what"] for step in answer["steps"])
+
+
+# --------------------------------------------------------------- compare, whatif
+
+
+def test_the_side_on_which_a_replica_left_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    spans = ("2026-11-20T15:54:16..2026-11-20T15:54:23", "2026-11-20T15:54:23..2026-11-20T15:54:37")
+    code, answer = ask(capsys, "compare", *spans)
+    assert code == ExitCode.CLEAN
+    assert any("What happened to broker 2 in B" in text and "left an ISR" in text for text in answer["sentences"])
+    _, backwards = ask(capsys, "compare", *reversed(spans))
+    assert any("What happened to broker 2 in A" in text for text in backwards["sentences"])
+    _, same = ask(capsys, "compare", str(LAKE), f"{LAKE}@2026-11-20T15:00..")
+    assert not any("took longer" in text for text in same["sentences"])
+
+
+def test_an_empty_interval_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "compare", "2020-01-01..2020-01-02", "2026-11-20T15:54:16..2026-11-20T15:54:23")
+    assert code == ExitCode.INCONCLUSIVE
+    assert "2020-01-01..2020-01-02" in answer["sentences"][0]
+
+
+def test_whatif_counts_what_another_min_isr_would_have_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = ask(capsys, "whatif", "--cluster", "ASBFCKqYSOSQqJfr97Jyhg")
+    rows = {row["variant"]: row for row in answer["tables"][0]["rows"]}
+    assert code == ExitCode.CLEAN
+    assert rows["min.insync.replicas 1"]["refused"] == 0
+    two = rows["min.insync.replicas 2"]
+    assert two["operations"] + two["refused"] == rows["as it was"]["operations"]
+    assert rows["broker 2 not waited for"]["p99"] <= rows["as it was"]["p99"]
+
+
+# --------------------------------------------------------------------- bad questions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("survivors", "sessions"), "sessions: is no partition; name one like orders-0"),
+        (("survivors", "absent-0"), "tells nothing of absent-0; look at `highwater tables`"),
+        (("trace", "partition", "sessions-1", "--cluster", "x"), "tells nothing of sessions-1 in cluster x"),
+        (("compare", "2026-11-21..2026-11-20", str(LAKE)), "the end must come after the beginning"),
+        (("compare", "soon..later", str(LAKE)), "'soon' is no time"),
+        (("trace", "write"), "give a topic, a partition, or --client"),
+        (("trace", "request", "--broker", "1"), "give the id of a request, or --broker and --correlation-id"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
+) -> None:
+    assert cli.run([*arguments, "--lake", str(LAKE)]) == ExitCode.USAGE
+    assert complaint in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_lake_without_gold_names_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bronze").symlink_to(LAKE / "bronze")
+    assert cli.run(["whatif", "--lake", str(tmp_path)]) == ExitCode.USAGE
+    assert "holds no table gold.delayed_operations; run `highwater audit` on it first" in capsys.readouterr().err
+    assert cli.run(["whatif", "--lake", str(tmp_path / "nothing")]) == ExitCode.USAGE
+
+
+def test_the_document_s_examples_are_what_the_command_prints() -> None:
+    assert answers.main(["--check"]) == 0, "python -m bench.answers writes docs/answers.md anew"
