@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 #: Every gold table; a test compares them with the declarations.
 GOLD_TABLES = (
     "availability",
+    "broker_metrics",
     "controller_procedures",
     "controller_transitions",
     "coverage",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 _READ_AND_REPLAYED = (
-    *("pipelines/bronze", "pipelines/latency", "pipelines/replay", "pipelines/silver", "schemas"),
+    *("pipelines/bronze", "pipelines/latency", "pipelines/metrics", "pipelines/replay", "pipelines/silver", "schemas"),
     *("pipelines/arrow_rows.py", "pipelines/premises.py", "pipelines/premises_rows.py"),
 )
 #: Whatever decides what a line means, when an operation may be answered, and what breaks a guarantee.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import audit, bronze, checks, controllers, data_files, gold, isr, quality, replicas, silver, state
+from schemas import audit, bronze, checks, controllers, data_files, gold, isr, metrics, quality, replicas, silver, state
 from schemas.silver import data_dir
 from schemas.table import TableSpec
 
@@ -16,6 +16,7 @@ TABLES: tuple[TableSpec, ...] = (
     *checks.TABLES,
     *replicas.TABLES,
     *controllers.TABLES,
+    *metrics.TABLES,
     *audit.TABLES,
     *quality.TABLES,
     *state.TABLES,

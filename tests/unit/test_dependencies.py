@@ -24,6 +24,7 @@ SPARK_SHELLS = {
     "pipelines.lake",
     "pipelines.local_tasks",
     "pipelines.latency.stage",
+    "pipelines.metrics.stage",
     "pipelines.premises_stage",
     "pipelines.quality.quarantine",
     "pipelines.quality.screen",
