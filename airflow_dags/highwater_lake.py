@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 GOLD_TABLES = (
     "availability",
     "broker_metrics",
+    "clock_bounds",
     "controller_procedures",
     "controller_transitions",
     "coverage",

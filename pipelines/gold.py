@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.clocks.stage import write_clock_bounds
 from pipelines.config import Config
 from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake
@@ -33,7 +34,7 @@ from pipelines.rows import as_frame
 from pipelines.rules.audit_stage import audit
 from pipelines.staged import as_declared, remove_staging
 from pipelines.threads import concurrently
-from schemas import controllers, gold, metrics, replicas, silver
+from schemas import clocks, controllers, gold, metrics, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
@@ -59,6 +60,7 @@ ANSWERS = (
     replicas.FETCHER_TIMELINE,
     *controllers.TABLES,
     *metrics.TABLES,
+    *clocks.TABLES,
     *AUDIT_TABLES,
 )
 
@@ -117,8 +119,9 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     with lake.settings(_ONE_TASK_A_TABLE), lake.stamped(run_id), replay:
         concurrently([operations, phases, followers, checks, coverage])
-        (version, seals), _ = concurrently([*rest, lambda: audit(lake, premises, config.audit, run_id)])
-        # Of what the rules' pass writes, too: windows without leader, elections.
+        tasks = [lambda: audit(lake, premises, config.audit, run_id), lambda: write_clock_bounds(lake, run_id)]
+        (version, seals), *_ = concurrently([*rest, *tasks])
+        # Metrics are also of what the rules' pass writes: windows without leader, elections.
         write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
     note_replays(lake, todo, seals, version, run_id, fingerprint)
     return todo.starts

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from schemas import audit, bronze, checks, controllers, data_files, gold, isr, metrics, quality, replicas, silver, state
+from schemas import (
+    audit,
+    bronze,
+    checks,
+    clocks,
+    controllers,
+    data_files,
+    gold,
+    isr,
+    metrics,
+    quality,
+    replicas,
+    silver,
+    state,
+)
 from schemas.silver import data_dir
 from schemas.table import TableSpec
 
@@ -17,6 +31,7 @@ TABLES: tuple[TableSpec, ...] = (
     *replicas.TABLES,
     *controllers.TABLES,
     *metrics.TABLES,
+    *clocks.TABLES,
     *audit.TABLES,
     *quality.TABLES,
     *state.TABLES,

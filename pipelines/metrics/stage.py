@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.batches import batches_of, small_rows
 from pipelines.config import Config
 from pipelines.controllers.plan import plan_from
 from pipelines.groups import Columns, groups
@@ -23,14 +23,12 @@ from pipelines.metrics.intervals import Interval, Steps, intervals_of
 from pipelines.metrics.partitions import PartitionCounts
 from pipelines.metrics.requests import RequestCounts
 from pipelines.metrics.rows import Broker, Node, Row, lag_row, purgatory_rows, rows_of, spans_of
-from pipelines.parquet import pieces_of, read_pieces
 from pipelines.premises import STARTING, Premises
 from pipelines.readings import RowsOf
 from pipelines.replay import broker_lines
 from pipelines.replay.broker_account import BrokerAccount
 from pipelines.replay.context import MIN_ISR
 from pipelines.replay.versions.version import parse_version
-from pipelines.report import small_tables as small
 from pipelines.report.cluster.lives import runs
 from pipelines.report.cubes.fold import Fold
 from schemas import gold, silver
@@ -147,8 +145,8 @@ def _intervals(lake: Lake, premises: Premises, length_us: int, since_us: int) ->
             if file.kind == _SERVER_FILE:
                 told.add((file.cluster_id, file.broker_id))
     files = [{"cluster_id": node[0], "broker_id": node[1], "first_time": min(times)} for node, times in ends.items()]
-    lives = _small(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
-    of_nodes = runs(lives, _small(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS), files)
+    lives = small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
+    of_nodes = runs(lives, small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS), files)
     return {
         node: intervals_of(spans_of(those, min(ends[node]), max(ends[node])), length_us, since_us)
         for node, those in of_nodes.items()
@@ -160,21 +158,21 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
     batches = [
         rows
         for spec, columns, rows_of_batch in _LINES
-        for batch in _batches(lake, spec, columns)
+        for batch in batches_of(lake, spec, columns)
         for rows in rows_of_batch(batch)
     ]
     if not batches:
         return {}
     key, fields = list(broker_lines.KEY_TYPES), list(BrokerLine._fields)
     order = [(name, "ascending") for name in (*key, *broker_lines.ORDER)]
-    lines = pa.Table.from_batches(batches).sort_by(order).select([*key, *fields])
+    lines = pa.Table.frombatches_of(batches).sort_by(order).select([*key, *fields])
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     starts: dict[Node, list[int]] = defaultdict(list)
     for life in premises.lives:
         if life.event == STARTING:
             starts[life.cluster_id, life.broker_id].append(life.time_us)
     plan, found = plan_from(premises), {}
-    for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), _broker_lines):
+    for (cluster_id, broker_id), of_broker in groups(lines.tobatches_of(), len(key), _broker_lines):
         node = (cluster_id, broker_id)
         events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
         topics = {topic for (topic, _), _ in events}
@@ -198,7 +196,7 @@ def _changed(premises: Premises, node: Node, topic: str) -> list[int]:
 def _isr_changes(lake: Lake) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:
     """When leaders' changes of ISRs were made, each once, however many replicas left or joined."""
     place = ("cluster_id", "broker_id", "topic", "partition", "leader_epoch", "change", "change_time", "committed_time")
-    rows = _small(lake, ISR_TIMELINE, *place, where=pc.field("made_by") == "leader")
+    rows = small_rows(lake, ISR_TIMELINE, *place, where=pc.field("made_by") == "leader")
     shrinks: dict[Node, list[int]] = defaultdict(list)
     expands: dict[Node, list[int]] = defaultdict(list)
     for row in {tuple(row.values()): row for row in rows if row["committed_time"] is not None}.values():
@@ -210,7 +208,7 @@ def _isr_changes(lake: Lake) -> tuple[dict[Node, list[int]], dict[Node, list[int
 def _controllers(lake: Lake, premises: Premises) -> set[Node]:
     """Nodes that may become the active controller: all brokers with ZooKeeper, with KRaft those of that role."""
     where = pc.field("key") == "process.roles"
-    roles = _small(lake, silver.BROKER_CONFIGS, "cluster_id", "broker_id", "value", where=where)
+    roles = small_rows(lake, silver.BROKER_CONFIGS, "cluster_id", "broker_id", "value", where=where)
     named = {(row["cluster_id"], row["broker_id"]) for row in roles if "controller" in (row["value"] or "")}
     return named | {node for node, mode in premises.modes.items() if mode == "zookeeper"}
 
@@ -219,12 +217,12 @@ def _actives(lake: Lake) -> dict[Node, Steps]:
     """Whether a node is the active controller, by what it says of itself; a start ends it."""
     said: dict[Node, list[tuple[int, int]]] = defaultdict(list)
     of_itself = pc.field("event").isin(["controller_elected", "controller_resigned"])
-    for row in _small(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS, where=of_itself):
+    for row in small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS, where=of_itself):
         if row["broker_id"] is not None:
             # A node that hears of another one's election is none itself.
             elected = row["event"] == "controller_elected" and row["subject_broker_id"] == row["broker_id"]
             said[row["cluster_id"], row["broker_id"]].append((row["time"], int(elected)))
-    for row in _small(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES, where=pc.field("event") == STARTING):
+    for row in small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES, where=pc.field("event") == STARTING):
         if (row["cluster_id"], row["broker_id"]) in said:
             said[row["cluster_id"], row["broker_id"]].append((row["time"], 0))
     ordered = {node: sorted(steps) for node, steps in said.items()}
@@ -237,7 +235,7 @@ def _actives(lake: Lake) -> dict[Node, Steps]:
 def _offline(lake: Lake) -> dict[str, Steps]:
     changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
     where = pc.field("state") == "offline"
-    for row in _small(lake, AVAILABILITY, "cluster_id", "started_time", "ended_time", where=where):
+    for row in small_rows(lake, AVAILABILITY, "cluster_id", "started_time", "ended_time", where=where):
         changes[row["cluster_id"]].append((row["started_time"], 1))
         if row["ended_time"] is not None:
             changes[row["cluster_id"]].append((row["ended_time"], -1))
@@ -247,7 +245,7 @@ def _offline(lake: Lake) -> dict[str, Steps]:
 def _unclean(lake: Lake) -> dict[Node, list[int]]:
     elected: dict[Node, list[int]] = defaultdict(list)
     where = pc.field("strategy").isin(_UNCLEAN)
-    for row in _small(lake, FAILOVERS, "cluster_id", "elected_clock", "elected_time", where=where):
+    for row in small_rows(lake, FAILOVERS, "cluster_id", "elected_clock", "elected_time", where=where):
         if row["elected_time"] is not None and row["elected_clock"] is not None:
             elected[row["cluster_id"], row["elected_clock"]].append(row["elected_time"])
     return elected
@@ -257,7 +255,7 @@ def _elections(lake: Lake) -> dict[Node, list[tuple[int, float]]]:
     spans: dict[tuple[Any, ...], tuple[int, int]] = {}
     columns = ("cluster_id", "controller", "sequence", "started_time", "time", "clock")
     where = pc.field("procedure") == "broker_change"
-    for row in _small(lake, CONTROLLER_PROCEDURES, *columns, where=where):
+    for row in small_rows(lake, CONTROLLER_PROCEDURES, *columns, where=where):
         key = (row["cluster_id"], row["controller"], row["sequence"])
         done = row["time"] if row["clock"] == row["controller"] and row["time"] is not None else row["started_time"]
         spans[key] = (row["started_time"], max(done, spans.get(key, (0, 0))[1]))
@@ -273,7 +271,7 @@ def _elections(lake: Lake) -> dict[Node, list[tuple[int, float]]]:
 def _request_loggers(lake: Lake) -> set[Node]:
     """Brokers whose log has all requests."""
     where = pc.field("level").isin(_ALL_REQUESTS)
-    rows = _small(lake, silver.LINE_COUNTS, "cluster_id", "broker_id", "template", "outcome", where=where)
+    rows = small_rows(lake, silver.LINE_COUNTS, "cluster_id", "broker_id", "template", "outcome", where=where)
     typed = (row for row in rows if row["outcome"] == "typed" and row["template"].startswith("request."))
     return {(row["cluster_id"], row["broker_id"]) for row in typed if row["broker_id"] is not None}
 
@@ -286,9 +284,9 @@ def _requests(lake: Lake, premises: Premises, length_us: int, since_us: int) -> 
         (silver.FETCH_REQUESTS, of_requests.FETCH_COLUMNS, counts.fetches),
         (silver.REQUESTS, of_requests.OTHER_COLUMNS, counts.others),
     ):
-        batches = _batches(lake, spec, columns, written)
+        batches = batches_of(lake, spec, columns, written)
         for batch in _each_once(batches) if premises.has_overlapping_request_logs else batches:
-            take(pa.Table.from_batches([batch]).filter(pc.is_valid(batch.column("broker_id"))))
+            take(pa.Table.frombatches_of([batch]).filter(pc.is_valid(batch.column("broker_id"))))
     return counts
 
 
@@ -310,8 +308,8 @@ def _purgatories(
         name: Fold(("cluster_id", "broker_id", "operation", "interval"), ("operations",)) for name in ("from", "to")
     }
     where = pc.field("arrival_time") >= _instant(max(0, since_us - _LONGEST_WAIT_US))
-    for batch in _batches(lake, gold.DELAYED_OPERATIONS, _OF_OPERATIONS, where):
-        waited = pa.Table.from_batches([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
+    for batch in batches_of(lake, gold.DELAYED_OPERATIONS, _OF_OPERATIONS, where):
+        waited = pa.Table.frombatches_of([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
         for fold, column in ((ends["from"], "handled_time"), (ends["to"], "completed_time")):
             interval = pc.multiply(pc.divide(waited[column].cast(pa.int64()), length_us), length_us)
             ones = pa.array([1] * waited.num_rows, pa.int64())
@@ -343,8 +341,8 @@ def _lags(lake: Lake, length_us: int, since_us: int) -> Iterator[Row]:
         & (pc.field("response_high_watermark") >= 0)
         & (pc.field("handled_time") >= _instant(since_us))
     )
-    for batch in _batches(lake, silver.REPLICA_FETCHES, _OF_FETCHES, answered):
-        rows = pa.Table.from_batches([batch])
+    for batch in batches_of(lake, silver.REPLICA_FETCHES, _OF_FETCHES, answered):
+        rows = pa.Table.frombatches_of([batch])
         behind = pc.subtract(rows["response_high_watermark"], rows["fetch_offset"])
         interval = pc.multiply(pc.divide(rows["handled_time"].cast(pa.int64()), length_us), length_us)
         lags = {"interval": interval, "lag": pc.max_element_wise(behind, pa.scalar(0, pa.int64()))}
@@ -352,27 +350,6 @@ def _lags(lake: Lake, length_us: int, since_us: int) -> Iterator[Row]:
     table = largest.result()
     for row in [] if table is None else table.to_pylist():
         yield lag_row((row["cluster_id"], row["replica_id"]), row["interval"], row["lag"])
-
-
-# ------------------------------------------------------------------------- reading
-
-
-def _small(lake: Lake, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
-    names = list(dict.fromkeys(columns))
-    return list(small.plain_rows(lake.rows(spec, *names, where=where)))
-
-
-def _batches(
-    lake: Lake, spec: TableSpec, columns: tuple[str, ...], where: pc.Expression | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Rows of a table, some at a time."""
-    files = lake.files(spec) if lake.has_rows(spec) else []
-    if files is None:
-        # Only Delta can read them: the one case in which this costs a query.
-        yield from lake.rows(spec, *columns, where=where).to_batches()
-        return
-    for piece in chain.from_iterable(map(pieces_of, files)):
-        yield from read_pieces(spec, piece, columns, where)
 
 
 def _instant(time_us: int) -> pa.Scalar:
