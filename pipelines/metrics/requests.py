@@ -33,7 +33,7 @@ FETCH: Final = "Fetch"
 _VERIFIED = "AddPartitionsToTxnVerification"
 _NODE = ("cluster_id", "broker_id", "interval")
 _TIMED = (*_NODE, "metric", "request")
-_SUMS = ("requests", "sum_ms", "sum_of_squares")
+_SUMS = ("requests", "sum_us", "sum_of_squares")
 _COUNTED = (*_NODE, "request", "version")
 _FAILED = (*_NODE, "request", "code")
 #: By version since KIP-272.
@@ -146,10 +146,10 @@ class RequestCounts:
             most, least = longest[_cell(row)]["longest_ms"], -longest[_cell(row)]["shortest_ms"]
             values = {
                 "event_count": row["requests"],
-                "mean_ms": round(row["sum_ms"] / row["requests"], 6),
+                "mean_ms": round(row["sum_us"] / row["requests"] / 1000, 6),
                 "min_ms": least,
                 "max_ms": most,
-                "stddev_ms": _deviation(row["requests"], row["sum_ms"], row["sum_of_squares"]),
+                "stddev_ms": _deviation(row["requests"], row["sum_us"] / 1000, row["sum_of_squares"] / 10_000),
                 **{name: min(max(value, least), most) for name, value in _percentiles(histogram).items()},
             }
             yield _row(_place(row), metrics[row["metric"]], EXACT, None, request=row["request"], **values)
@@ -164,6 +164,7 @@ def request_names(apis: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _timed(key: Mapping[str, Any], name: str, durations_ms: Any, ones: pa.Array) -> pa.Table:
     number = list(REQUEST_TIMES).index(name)
+    hundredths = pc.cast(pc.round(pc.multiply(durations_ms, 100.0)), pa.int64())
     return pa.table(
         {
             **key,
@@ -171,8 +172,9 @@ def _timed(key: Mapping[str, Any], name: str, durations_ms: Any, ones: pa.Array)
             # Zero is what most phases take: it has a bucket of its own, which a shortest duration would hide.
             "bucket": pc.if_else(pc.equal(durations_ms, 0.0), -1, buckets_of(durations_ms)).cast(pa.int32()),
             "requests": ones,
-            "sum_ms": durations_ms,
-            "sum_of_squares": pc.multiply(durations_ms, durations_ms),
+            # Whole numbers: sums of fractions depend on the order of the rows.
+            "sum_us": pc.cast(pc.round(pc.multiply(durations_ms, 1000.0)), pa.int64()),
+            "sum_of_squares": pc.multiply(hundredths, hundredths),
             "longest_ms": durations_ms,
             "shortest_ms": pc.negate(durations_ms),
         }
