@@ -33,7 +33,7 @@ FETCH: Final = "Fetch"
 _VERIFIED = "AddPartitionsToTxnVerification"
 _NODE = ("cluster_id", "broker_id", "interval")
 _TIMED = (*_NODE, "metric", "request")
-_SUMS = ("requests", "sum_us", "sum_of_squares")
+_SUMS = ("requests", "sum_us", "hundredths", "sum_of_squares")
 _COUNTED = (*_NODE, "request", "version")
 _FAILED = (*_NODE, "request", "code")
 #: By version since KIP-272.
@@ -149,7 +149,7 @@ class RequestCounts:
                 "mean_ms": round(row["sum_us"] / row["requests"] / 1000, 6),
                 "min_ms": least,
                 "max_ms": most,
-                "stddev_ms": _deviation(row["requests"], row["sum_us"] / 1000, row["sum_of_squares"] / 10_000),
+                "stddev_ms": _deviation(row["requests"], row["hundredths"], row["sum_of_squares"]) / 100,
                 **{name: min(max(value, least), most) for name, value in _percentiles(histogram).items()},
             }
             yield _row(_place(row), metrics[row["metric"]], EXACT, None, request=row["request"], **values)
@@ -174,6 +174,7 @@ def _timed(key: Mapping[str, Any], name: str, durations_ms: Any, ones: pa.Array)
             "requests": ones,
             # Whole numbers: sums of fractions depend on the order of the rows.
             "sum_us": pc.cast(pc.round(pc.multiply(durations_ms, 1000.0)), pa.int64()),
+            "hundredths": hundredths,
             "sum_of_squares": pc.multiply(hundredths, hundredths),
             "longest_ms": durations_ms,
             "shortest_ms": pc.negate(durations_ms),
@@ -195,11 +196,11 @@ def _cell(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in _TIMED)
 
 
-def _deviation(count: int, total: float, squares: float) -> float:
+def _deviation(count: int, total: int, squares: int) -> float:
     """Of a sample, as Yammer has it: 0 for one value."""
     if count < 2:
         return 0.0
-    return round(math.sqrt(max(0.0, (squares - total * total / count) / (count - 1))), 6)
+    return round(math.sqrt((squares * count - total * total) / (count * (count - 1))), 4)
 
 
 def _percentiles(histogram: Mapping[int, int]) -> dict[str, float]:
