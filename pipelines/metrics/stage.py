@@ -165,7 +165,7 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
         return {}
     key, fields = list(broker_lines.KEY_TYPES), list(BrokerLine._fields)
     order = [(name, "ascending") for name in (*key, *broker_lines.ORDER)]
-    lines = pa.Table.frombatches_of(batches).sort_by(order).select([*key, *fields])
+    lines = pa.Table.from_batches(batches).sort_by(order).select([*key, *fields])
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     starts: dict[Node, list[int]] = defaultdict(list)
     for life in premises.lives:
@@ -286,7 +286,7 @@ def _requests(lake: Lake, premises: Premises, length_us: int, since_us: int) -> 
     ):
         batches = batches_of(lake, spec, columns, written)
         for batch in _each_once(batches) if premises.has_overlapping_request_logs else batches:
-            take(pa.Table.frombatches_of([batch]).filter(pc.is_valid(batch.column("broker_id"))))
+            take(pa.Table.from_batches([batch]).filter(pc.is_valid(batch.column("broker_id"))))
     return counts
 
 
@@ -309,7 +309,7 @@ def _purgatories(
     }
     where = pc.field("arrival_time") >= _instant(max(0, since_us - _LONGEST_WAIT_US))
     for batch in batches_of(lake, gold.DELAYED_OPERATIONS, _OF_OPERATIONS, where):
-        waited = pa.Table.frombatches_of([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
+        waited = pa.Table.from_batches([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
         for fold, column in ((ends["from"], "handled_time"), (ends["to"], "completed_time")):
             interval = pc.multiply(pc.divide(waited[column].cast(pa.int64()), length_us), length_us)
             ones = pa.array([1] * waited.num_rows, pa.int64())
@@ -342,7 +342,7 @@ def _lags(lake: Lake, length_us: int, since_us: int) -> Iterator[Row]:
         & (pc.field("handled_time") >= _instant(since_us))
     )
     for batch in batches_of(lake, silver.REPLICA_FETCHES, _OF_FETCHES, answered):
-        rows = pa.Table.frombatches_of([batch])
+        rows = pa.Table.from_batches([batch])
         behind = pc.subtract(rows["response_high_watermark"], rows["fetch_offset"])
         interval = pc.multiply(pc.divide(rows["handled_time"].cast(pa.int64()), length_us), length_us)
         lags = {"interval": interval, "lag": pc.max_element_wise(behind, pa.scalar(0, pa.int64()))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,3 +154,8 @@ def test_an_object_name_is_taken_apart_as_it_was_made() -> None:
     assert dict(name.tags) == {"request": "Fetch", "error": "NONE"}
     with pytest.raises(ValueError, match="has no tags error"):
         UNDER_REPLICATED.mbean(error=1)
+
+
+def test_docs_metrics_md_has_the_table_of_metrics() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert metrics_markdown() in text, "put the table of `highwater metrics --markdown` into docs/metrics.md"
