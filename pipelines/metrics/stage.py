@@ -172,7 +172,7 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
         if life.event == STARTING:
             starts[life.cluster_id, life.broker_id].append(life.time_us)
     plan, found = plan_from(premises), {}
-    for (cluster_id, broker_id), of_broker in groups(lines.tobatches_of(), len(key), _broker_lines):
+    for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), _broker_lines):
         node = (cluster_id, broker_id)
         events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
         topics = {topic for (topic, _), _ in events}
