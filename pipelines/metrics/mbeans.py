@@ -80,7 +80,7 @@ UNDER_MIN_ISR = _replica_manager(
 )
 AT_MIN_ISR = _replica_manager(
     "AtMinIsrPartitionCount",
-    "Partition.isAtMinIsr: leads it, and its ISR is as large as min.insync.replicas (KIP-351, 2.4)",
+    "Partition.isAtMinIsr: leads it, and its ISR is as large as min.insync.replicas (KIP-427, 2.4)",
     "as UnderMinIsrPartitionCount",
 )
 LEADER_COUNT = _replica_manager(
@@ -114,8 +114,8 @@ ACTIVE_CONTROLLER = Metric(
 )
 UNCLEAN_ELECTIONS = Metric(
     *("kafka.controller", "ControllerStats", "UncleanLeaderElectionsPerSec", METER),
-    kept_by="ControllerStats.uncleanLeaderElectionRate; ControllerMetadataMetrics (KRaft, KAFKA-15900, 3.8)",
-    rebuilt="`gold.failovers` that were elected uncleanly, at the controller that decided",
+    kept_by="ControllerStats.uncleanLeaderElectionRate; ControllerMetadataMetrics (KRaft, KAFKA-12670, 3.9)",
+    rebuilt="`gold.failovers` that were elected uncleanly, at the controller that decided; in KRaft also before 3.9",
 )
 LEADER_ELECTIONS = Metric(
     *("kafka.controller", "ControllerStats", "LeaderElectionRateAndTimeMs", TIMER),
