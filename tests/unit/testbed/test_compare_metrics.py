@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.compare_metrics import compare_metrics, polls
+from testbed.settings import jmx_options
 
 URP = "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions"
 TOTAL = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce"
@@ -84,3 +85,10 @@ def test_a_start_begins_the_counts_anew() -> None:
     rows = [*ROWS, _row(115, TOTAL, "histogram", event_count=5, mean_ms=1.0)]
     rows.append(_row(120, TOTAL, "histogram", event_count=10, mean_ms=1.0))
     assert _agree([*_exposed(), *again, *more], rows)["TotalTimeMs count"]
+
+
+def test_metrics_are_exposed_on_loopback_only() -> None:
+    assert jmx_options(None) == ()
+    options = jmx_options(21_000)
+    assert "-Dcom.sun.management.jmxremote.host=127.0.0.1" in options
+    assert "-Djava.rmi.server.hostname=127.0.0.1" in options
