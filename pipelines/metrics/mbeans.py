@@ -71,7 +71,8 @@ _STATES = "leaderships and ISRs in the broker's own lines"
 UNDER_REPLICATED = _replica_manager(
     "UnderReplicatedPartitions",
     "Partition.isUnderReplicated: leads it, and its ISR is smaller than its replication factor",
-    f"{_STATES}; at least, while nothing has told the replicas or the ISR of a partition that it leads",
+    f"{_STATES}; at least, while nothing has told the replicas or the ISR of a partition that it leads; "
+    "replicas that a reassignment adds count, which Kafka leaves out",
 )
 UNDER_MIN_ISR = _replica_manager(
     "UnderMinIsrPartitionCount",
