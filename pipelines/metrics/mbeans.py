@@ -97,7 +97,7 @@ PARTITION_COUNT = _replica_manager(
 ISR_SHRINKS = _replica_manager(
     "IsrShrinksPerSec",
     "ReplicaManager.isrShrinkRate, marked by Partition as its change of the ISR is made",
-    "`gold.isr_timeline`, changes of leaders; a change by the controller marks nothing",
+    "`gold.isr_timeline`, changes of leaders with their own line that it was made; others mark nothing",
     METER,
 )
 ISR_EXPANDS = _replica_manager(

@@ -115,7 +115,7 @@ def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
 def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, Broker]:
     intervals = _intervals(lake, premises, length_us, since_us)
     counts = _counts(lake, premises)
-    shrinks, expands = _isr_changes(lake)
+    shrinks, expands = _isr_changes(lake, premises)
     controllers = _controllers(lake, premises)
     actives, offline = _actives(lake), _offline(lake)
     unclean, elections = _unclean(lake), _elections(lake)
@@ -193,15 +193,27 @@ def _changed(premises: Premises, node: Node, topic: str) -> list[int]:
     return [time_us for time_us, _ in premises.contexts.history(*node, topic, MIN_ISR) if time_us]
 
 
-def _isr_changes(lake: Lake) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:
-    """When leaders' changes of ISRs were made, each once, however many replicas left or joined."""
-    place = ("cluster_id", "broker_id", "topic", "partition", "leader_epoch", "change", "change_time", "committed_time")
+def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:
+    """When leaders' changes of ISRs were made, each once, however many replicas left or joined.
+
+    A leader counts a change with the line that says that it was made (``Partition.handleAlterPartitionUpdate``). Where
+    the controller's metadata told it of the change first, it writes no such line, and counts nothing. Up to 2.3 there
+    is no line, and it counts each.
+    """
+    of_line = ("cluster_id", "broker_id", "topic", "partition", "time")
+    made = small_rows(lake, silver.ISR_CHANGES, *of_line, where=pc.field("change") == "committed")
+    told = {tuple(row[name] for name in of_line) for row in made}
+    silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
+    place = ("cluster_id", "broker_id", "topic", "partition", "committed_time", "change")
     rows = small_rows(lake, ISR_TIMELINE, *place, where=pc.field("made_by") == "leader")
     shrinks: dict[Node, list[int]] = defaultdict(list)
     expands: dict[Node, list[int]] = defaultdict(list)
-    for row in {tuple(row.values()): row for row in rows if row["committed_time"] is not None}.values():
-        of_kind = shrinks if row["change"] == "shrink" else expands
-        of_kind[row["cluster_id"], row["broker_id"]].append(row["committed_time"])
+    for change in {tuple(row[name] for name in place) for row in rows if row["committed_time"] is not None}:
+        *_, time_us, kind = change
+        node = (change[0], change[1])
+        is_silent = any(since_us <= time_us < until_us for since_us, until_us in silent.get(node, ()))
+        if is_silent or change[:5] in told:
+            (shrinks if kind == "shrink" else expands)[node].append(time_us)
     return shrinks, expands
 
 

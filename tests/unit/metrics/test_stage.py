@@ -60,7 +60,9 @@ def lake(tmp_path: Path) -> Lake:
         "isr_before": [1, 2],
     }
     made |= {"isr_after": [1], "made_by": "leader", "class": "predicted", "lag_time_max_ms": 30_000}
-    _put(lake, ISR_TIMELINE, [{**made, "committed_time": _at(70)}])
+    # Of the second one the controller's metadata told first, so that the leader has no line of it.
+    of_metadata = {**made, "topic": "u", "committed_time": _at(80)}
+    _put(lake, ISR_TIMELINE, [{**made, "committed_time": _at(70)}, of_metadata])
     return lake
 
 
