@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 #: Every gold table; a test compares them with the declarations.
 GOLD_TABLES = (
     "availability",
+    "broker_metrics",
+    "clock_bounds",
     "controller_procedures",
     "controller_transitions",
     "coverage",

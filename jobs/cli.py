@@ -244,6 +244,31 @@ def maintain(
 
 
 @highwater.command()
+@_options("lake", "from", "until")
+@click.option(
+    "--out", type=_PLACE, default="./highwater-metrics", show_default=True, help="Folder for the files that are made."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "openmetrics"]),
+    default="csv",
+    show_default=True,
+    help="As Kafka's CSV reporter wrote, or for promtool tsdb create-blocks-from openmetrics.",
+)
+@click.option("--markdown", is_flag=True, help="All metrics as the table of the document docs/metrics.md.")
+def metrics(
+    lake: Path, out: Path, form: str, markdown: bool, time_from: datetime | None, time_until: datetime | None
+) -> ExitCode:
+    """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
+    from jobs.metrics import export, show_document
+
+    if markdown:
+        return show_document(RichConsole())
+    return export(RichConsole(), lake, out, form, *_span(time_from, time_until))
+
+
+@highwater.command()
 @click.argument("rule", required=False)
 @click.option("--markdown", is_flag=True, help="All rules as the document docs/rules.md.")
 def explain(rule: str | None, markdown: bool) -> ExitCode:
@@ -287,9 +312,13 @@ def _run(
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
     key = redaction_key(redact_key_file) if redact else None
+    return Run(_config(conf, master), RichConsole(), lake, out, *_span(time_from, time_until), form, key)
+
+
+def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[datetime | None, datetime | None]:
     if time_from is not None and time_until is not None and time_from >= time_until:
         raise click.UsageError("--from must be before --until")
-    return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until, form, key)
+    return time_from, time_until
 
 
 def _present(logs: Sequence[Path]) -> tuple[Path, ...]:

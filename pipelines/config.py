@@ -93,6 +93,7 @@ class LatencyConfig(_Section):
 
     slow_ms: int = Field(ge=0)
     interval_s: int = Field(ge=1)
+    metrics_interval_s: int = Field(ge=1)
 
 
 class QualityConfig(_Section):

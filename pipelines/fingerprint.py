@@ -14,11 +14,11 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 _READ_AND_REPLAYED = (
-    *("pipelines/bronze", "pipelines/latency", "pipelines/replay", "pipelines/silver", "schemas"),
+    *("pipelines/bronze", "pipelines/latency", "pipelines/metrics", "pipelines/replay", "pipelines/silver", "schemas"),
     *("pipelines/arrow_rows.py", "pipelines/premises.py", "pipelines/premises_rows.py"),
 )
 #: Whatever decides what a line means, when an operation may be answered, and what breaks a guarantee.
-_RULES = (*_READ_AND_REPLAYED, "pipelines/controllers", "pipelines/data_dir", "pipelines/rules")
+_RULES = (*_READ_AND_REPLAYED, "pipelines/clocks", "pipelines/controllers", "pipelines/data_dir", "pipelines/rules")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

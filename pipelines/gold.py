@@ -12,11 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.clocks.stage import write_clock_bounds
 from pipelines.config import Config
 from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake
 from pipelines.lake_tables import sql_text
 from pipelines.latency.stage import has_requests, once, replica_blame, request_phases
+from pipelines.metrics.stage import write_broker_metrics
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
 from pipelines.readings import read_in_tasks, write_in_tasks
@@ -32,7 +34,7 @@ from pipelines.rows import as_frame
 from pipelines.rules.audit_stage import audit
 from pipelines.staged import as_declared, remove_staging
 from pipelines.threads import concurrently
-from schemas import controllers, gold, replicas, silver
+from schemas import clocks, controllers, gold, metrics, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
@@ -57,6 +59,8 @@ ANSWERS = (
     replicas.REPLICA_TRUNCATIONS,
     replicas.FETCHER_TIMELINE,
     *controllers.TABLES,
+    *metrics.TABLES,
+    *clocks.TABLES,
     *AUDIT_TABLES,
 )
 
@@ -115,7 +119,10 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     with lake.settings(_ONE_TASK_A_TABLE), lake.stamped(run_id), replay:
         concurrently([operations, phases, followers, checks, coverage])
-        (version, seals), _ = concurrently([*rest, lambda: audit(lake, premises, config.audit, run_id)])
+        tasks = [lambda: audit(lake, premises, config.audit, run_id), lambda: write_clock_bounds(lake, run_id)]
+        (version, seals), *_ = concurrently([*rest, *tasks])
+        # Metrics are also of what the rules' pass writes: windows without leader, elections.
+        write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
     note_replays(lake, todo, seals, version, run_id, fingerprint)
     return todo.starts
 
@@ -159,6 +166,12 @@ def _operations(
         return write_carried(lake, todo.window, made, run_id), made.seals
 
     return rest
+
+
+def _provisional_us(todo: Plan) -> int:
+    """The earliest instant of which new files may tell something new; 0: all is made anew."""
+    anew = (start.seal for broker, start in todo.starts.items() if broker in todo.new_files or start.seal is None)
+    return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
 
 
 def _undecided(todo: Plan) -> str:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from schemas import audit, bronze, checks, controllers, data_files, gold, isr, quality, replicas, silver, state
+from schemas import (
+    audit,
+    bronze,
+    checks,
+    clocks,
+    controllers,
+    data_files,
+    gold,
+    isr,
+    metrics,
+    quality,
+    replicas,
+    silver,
+    state,
+)
 from schemas.silver import data_dir
 from schemas.table import TableSpec
 
@@ -16,6 +30,8 @@ TABLES: tuple[TableSpec, ...] = (
     *checks.TABLES,
     *replicas.TABLES,
     *controllers.TABLES,
+    *metrics.TABLES,
+    *clocks.TABLES,
     *audit.TABLES,
     *quality.TABLES,
     *state.TABLES,

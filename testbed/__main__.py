@@ -2,6 +2,7 @@
 
     python -m testbed run 3.6.2 --corpus .testbed/corpora/matrix-3.6.2     runs one and packs its logs
     python -m testbed check .testbed/corpora/matrix-3.6.2                  audits it, compares with what was done
+    python -m testbed metrics .testbed/corpora/brief-3.6.2                 compares metrics with those read by --jmx
 
 `run` needs clients of Kafka and no Spark, `check` the audit: two environments (`make cluster` knows both).
 """
@@ -30,6 +31,7 @@ def main(arguments: list[str]) -> int:
     running.add_argument("--seed", type=int, default=1, help="decides on brokers and times")
     running.add_argument("--tier", choices=("T1", "T3"), default="T1", help="log levels")
     running.add_argument("--minutes", type=float, default=10, help="of the scenario rotation")
+    running.add_argument("--jmx", action="store_true", help="read the brokers' metrics every five seconds")
     running.add_argument("--corpus", type=Path, required=True, help="folder to make")
     running.add_argument("--folder", type=Path, default=FOLDER, help="for jars and the run's own files")
     running.set_defaults(verb=_run)
@@ -37,6 +39,12 @@ def main(arguments: list[str]) -> int:
     checking.add_argument("corpora", nargs="+", type=Path)
     checking.add_argument("--folder", type=Path, default=FOLDER / "audit", help="for the lake and the report")
     checking.set_defaults(verb=_check)
+    measuring = verbs.add_parser(
+        "metrics", help="audit a corpus made with --jmx, compare its metrics with those exposed"
+    )
+    measuring.add_argument("corpus", type=Path)
+    measuring.add_argument("--folder", type=Path, default=FOLDER / "metrics", help="for the lake and the report")
+    measuring.set_defaults(verb=_metrics)
     given = parser.parse_args(arguments)
     verb: int = given.verb(given)
     return verb
@@ -56,6 +64,7 @@ def _run(given: argparse.Namespace) -> int:
             seed=given.seed,
             tier=given.tier,
             minutes=given.minutes,
+            jmx=given.jmx,
             run=given.folder.resolve() / "runs" / given.corpus.name,
             jars=given.folder.resolve() / "jars",
         )
@@ -75,6 +84,14 @@ def _check(given: argparse.Namespace) -> int:
         differ += len(checks) - agree
         print(f"{corpus.name}: {agree} of {len(checks)} agree\n{table(checks)}\n")
     return 1 if differ else 0
+
+
+def _metrics(given: argparse.Namespace) -> int:
+    from testbed.check import metrics_checks, table
+
+    checks = metrics_checks(given.corpus, given.folder)
+    print(table(checks))
+    return 1 if any(not check.agrees for check in checks) else 0
 
 
 if __name__ == "__main__":

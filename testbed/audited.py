@@ -85,6 +85,11 @@ def read_audit(lake: Path, corpus: Path) -> Audited:
     return Audited(frozenset(row["broker_id"] for row in files), **rows)
 
 
+def read_metrics(lake: Path) -> list[Row]:
+    """``gold.broker_metrics`` of a lake that holds one cluster."""
+    return _rows(lake, "gold/broker_metrics", None)
+
+
 def _rows(lake: Path, name: str, columns: Sequence[str] | None) -> list[Row]:
     table = DeltaTable(lake / name).to_pyarrow_table(columns=None if columns is None else list(columns))
     return [{key: _plain(value) for key, value in row.items()} for row in table.to_pylist()]

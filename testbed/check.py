@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.audited import read_audit
+from testbed.audited import read_audit, read_metrics
 from testbed.compare import Check, compare
+from testbed.compare_metrics import INTERVAL_S, compare_metrics, read_exposed
 from testbed.history import read_history
 
 HEADS = ("what", "true", "the audit says", "")
@@ -29,16 +30,37 @@ def check(corpora: Sequence[Path], folder: Path) -> dict[Path, list[Check]]:
     Raises:
         AuditError: the command ended with another code than those of verdicts.
     """
+    lake = _audit(corpora, folder)
+    return {corpus: compare(read_history(corpus), read_audit(lake, corpus)) for corpus in corpora}
+
+
+def metrics_checks(corpus: Path, folder: Path) -> list[Check]:
+    """Audit a corpus and compare its metrics with those that its brokers exposed.
+
+    Raises:
+        AuditError: as `check`.
+        ValueError: nobody read them while the cluster ran.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "metrics.toml"
+    settings.write_text(f"[latency]\nmetrics_interval_s = {INTERVAL_S}\n", encoding="utf-8")
+    exposed = read_exposed(corpus)
+    lake = _audit([corpus], folder, "--conf", str(settings))
+    return compare_metrics(exposed, read_metrics(lake))
+
+
+def _audit(corpora: Sequence[Path], folder: Path, *more: str) -> Path:
+    """The lake of an audit of corpora."""
     lake, said = folder / "lake", folder / "audit.txt"
     shutil.rmtree(lake, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     places = ["--lake", str(lake), "--out", str(folder / "report")]
-    command = [sys.executable, "-m", "jobs.cli", "audit", *map(str, corpora), *places]
+    command = [sys.executable, "-m", "jobs.cli", "audit", *map(str, corpora), *places, *more]
     with said.open("w", encoding="utf-8") as output:
         done = subprocess.run(command, stdout=output, stderr=output, timeout=TIMEOUT_S, check=False)
     if done.returncode not in VERDICTS:
         raise AuditError(f"{' '.join(command)} ended with {done.returncode}; see {said}")
-    return {corpus: compare(read_history(corpus), read_audit(lake, corpus)) for corpus in corpora}
+    return lake
 
 
 def table(checks: Sequence[Check]) -> str:

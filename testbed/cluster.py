@@ -17,13 +17,16 @@ from pathlib import Path
 
 from pipelines.java import JAVA_REMEDY, find_java
 from testbed.fetch import class_path, release_jars, zookeeper_jars
+from testbed.history import JMX
 from testbed.log_settings import HOURLY, log_option, log_settings
 from testbed.processes import Process, StartError, free_ports
 from testbed.release import KRAFT, ZOOKEEPER, Release
-from testbed.settings import FIRST_CONTROLLER, Layout, server_properties, zookeeper_properties
+from testbed.settings import FIRST_CONTROLLER, Layout, jmx_options, server_properties, zookeeper_properties
 
 TOOL_TIMEOUT_S = 60
 HEAP = "256m"
+#: Run from its source, which takes a JDK.
+JMX_READER = Path(__file__).with_name("JmxReader.java")
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Cluster:
         controllers: int = 0,
         tier: str = "T1",
         rotation: str = HOURLY,
+        jmx: bool = False,
     ) -> None:
         self.folder = folder
         self.mode = mode
@@ -63,10 +67,12 @@ class Cluster:
         self._jars = jars
         self._processes: dict[int, Process] = {}
         self._zookeeper: Process | None = None
+        self._watcher: Process | None = None
         self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.nodes = {node: Node(release, mode) for node in range(1, brokers + 1)}
         self.nodes |= {FIRST_CONTROLLER + n: Node(release, KRAFT) for n in range(controllers)}
         self.layout = self._choose_ports(brokers)
+        self._jmx_ports = dict(zip(self.brokers, free_ports(brokers), strict=True)) if jmx else {}
         java = find_java()
         if java is None:
             raise StartError(JAVA_REMEDY)
@@ -141,12 +147,21 @@ class Cluster:
             f"-Xmx{HEAP}",
             "-XX:TieredStopAtLevel=1",
             *release.java_options,
+            *jmx_options(self._jmx_ports.get(node)),
             f"-Dkafka.logs.dir={home / 'logs'}",
             log_option(release, str(log_file)),
         ]
         path = class_path(release_jars(release, self._jars))
         command = [self._java, *options, "-cp", path, "kafka.Kafka", str(settings)]
         self._processes[node] = Process(command, home / "console.txt")
+
+    def watch_metrics(self) -> None:
+        """Read the brokers' metrics from now on, if they expose any."""
+        if self._jmx_ports:
+            nodes = [f"{node}={port}" for node, port in self._jmx_ports.items()]
+            self._watcher = Process(
+                [self._java, "-Xmx64m", str(JMX_READER), str(self.folder / JMX), *nodes], self.folder / "jmx.txt"
+            )
 
     def wait(self, node: int) -> None:
         """Wait until a node takes connections."""
@@ -186,7 +201,8 @@ class Cluster:
 
     def close(self) -> None:
         """End whatever still runs, at once."""
-        for process in [*self._processes.values(), *([self._zookeeper] if self._zookeeper else [])]:
+        others = [process for process in (self._watcher, self._zookeeper) if process is not None]
+        for process in [*others, *self._processes.values()]:
             process.kill()
 
     def quorum_leader(self) -> int | None:

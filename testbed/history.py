@@ -26,6 +26,8 @@ FAULTS = "faults.jsonl"
 CLIENTS = "client-history.jsonl"
 FINAL = "final-records.jsonl"
 REPLICAS = "replicas.json"
+#: What brokers exposed, if it was read: `testbed/JmxReader.java`.
+JMX = "jmx.csv"
 ACKS_ALL = "all"
 ACKS_LEADER = "1"
 

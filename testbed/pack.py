@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from testbed.history import CLIENTS, FAULTS, FINAL, REPLICAS, Place
+from testbed.history import CLIENTS, FAULTS, FINAL, JMX, REPLICAS, Place
 from testbed.replicas import Log, differing, read_logs
 
 #: Where packed lines say that Kafka and its data are.
@@ -45,6 +45,8 @@ def pack(run: Path, jars: Path, corpus: Path) -> None:
     shutil.copy(run / FAULTS, partial / FAULTS)
     for name in (CLIENTS, FINAL):
         _store((run / name).read_bytes(), partial / f"{name}.gz")
+    if (run / JMX).is_file():
+        _store((run / JMX).read_bytes(), partial / "jmx" / f"{JMX}.gz")
     (partial / REPLICAS).write_text(json.dumps(replicas, indent=0) + "\n", encoding="utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
     partial.rename(corpus)

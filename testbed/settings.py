@@ -56,6 +56,16 @@ def role_of(layout: Layout, node: int) -> str:
     return COMBINED if node in layout.quorum_ports else BROKER
 
 
+def jmx_options(port: int | None) -> tuple[str, ...]:
+    """Options of a JVM that exposes its metrics on loopback; none without a port."""
+    if port is None:
+        return ()
+    prefix = "-Dcom.sun.management.jmxremote"
+    own = f"-Djava.rmi.server.hostname={HOST}"
+    ports = (f"{prefix}.port={port}", f"{prefix}.rmi.port={port}", f"{prefix}.host={HOST}")
+    return (prefix, *ports, f"{prefix}.authenticate=false", f"{prefix}.ssl=false", own)
+
+
 def zookeeper_properties(data: str, port: int) -> str:
     """Settings of the ZooKeeper server."""
     values = {

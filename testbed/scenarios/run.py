@@ -26,6 +26,7 @@ class Request:
         seed: decides on brokers and times.
         tier: T1 or T3.
         minutes: how long, where the scenario lets one say.
+        jmx: whether the brokers' metrics are read.
         run: folder for the run.
         jars: folder for the releases' jars.
     """
@@ -38,6 +39,7 @@ class Request:
     minutes: float
     run: Path
     jars: Path
+    jmx: bool = False
 
 
 class Run:
@@ -55,6 +57,7 @@ class Run:
             controllers=controllers,
             tier=request.tier,
             rotation=rotation,
+            jmx=request.jmx,
         )
         self.ledger = Ledger(request.run)
         self.clients = Clients(self.cluster.layout.bootstrap, self.ledger, request.seed)
@@ -62,6 +65,7 @@ class Run:
     def begin(self) -> None:
         """Start all nodes that are brokers, and all controllers where there is no ZooKeeper."""
         self.cluster.start_all()
+        self.cluster.watch_metrics()
         self.admin = Admin(self.cluster)
         self.wait(3)
 

@@ -16,7 +16,9 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 #: The only modules of the pipelines that may touch Spark, themselves or through one of these. Everything else runs in a
 #: plain Python process.
 SPARK_SHELLS = {
+    "pipelines.batches",
     "pipelines.bronze.ingest",
+    "pipelines.clocks.stage",
     "pipelines.controllers.stage",
     "pipelines.data_dir.ingest",
     "pipelines.folds",
@@ -24,6 +26,7 @@ SPARK_SHELLS = {
     "pipelines.lake",
     "pipelines.local_tasks",
     "pipelines.latency.stage",
+    "pipelines.metrics.stage",
     "pipelines.premises_stage",
     "pipelines.quality.quarantine",
     "pipelines.quality.screen",

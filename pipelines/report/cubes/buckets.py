@@ -39,6 +39,12 @@ def buckets_of(durations_ms: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa
     return pc.cast(pc.max_element_wise(places, pa.scalar(0.0)), pa.int32())
 
 
+def middle_of(bucket: int) -> float:
+    """A duration, ms, that is within `FINEST` of all that are in a bucket beyond the first, none of them merged."""
+    ratio = growth(FINEST)
+    return SHORTEST_MS * ratio ** (bucket - 1) * 2 * ratio / (ratio + 1)
+
+
 def merged(histogram: Mapping[int, int]) -> Counter[int]:
     """Two neighbours at a time: growth is squared, and no bucket has a bound that was none before."""
     counts: Counter[int] = Counter()

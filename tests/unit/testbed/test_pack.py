@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.history import ACKS_LEADER, Ledger, read_history
+from testbed.history import ACKS_LEADER, JMX, Ledger, read_history
 from testbed.pack import compare_replicas, pack, rewrite
 from testbed.replicas import batches, differing
 from testbed.truth import account, lost_rows, write_lost
@@ -38,6 +38,7 @@ def a_run(folder: Path) -> Path:
         logs.mkdir()
         (logs / "server.log").write_text(f"loading {data}/orders-0 by {folder.parent}/jars/k.jar\n")
         (logs / "log-cleaner.log").write_text("")
+    (folder / JMX).write_text("1,2,1,m,Value,3\n")
     ledger = Ledger(folder)
     ledger.fault("load", version="3.6.2")
     sent = {"client": "c", "t0": 1.0, "t1": 2.0, "topic": "orders", "partition": 0}
@@ -64,6 +65,10 @@ def test_logs_are_packed_without_paths_of_the_machine(corpus: Path):
     text = gzip.decompress((corpus / "broker-1" / "logs" / "server.log.gz").read_bytes())
     assert text == b"loading /var/lib/kafka/orders-0 by /opt/kafka/libs/k.jar\n"
     assert not (corpus / "broker-1" / "logs" / "log-cleaner.log.gz").exists()
+
+
+def test_metrics_that_were_read_are_kept_where_the_audit_does_not_look(corpus: Path):
+    assert gzip.decompress((corpus / "jmx" / f"{JMX}.gz").read_bytes()) == b"1,2,1,m,Value,3\n"
 
 
 def test_segments_are_packed_of_the_metadata_and_of_topics_whose_replicas_differ(corpus: Path):

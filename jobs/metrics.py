@@ -1,0 +1,81 @@
+"""``highwater metrics``: brokers' metrics as files for other tools. Without Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from jobs.exit_codes import ExitCode
+from jobs.lakes import tables_in
+from pipelines.console import Console
+from pipelines.delta_log import read_log
+from pipelines.errors import InputError
+from pipelines.metrics.document import metrics_markdown
+from pipelines.metrics.export import Row, csv_files, openmetrics_lines
+from pipelines.parquet import read_files
+from pipelines.report.small_tables import plain_rows
+from pipelines.report.write import make_report_folder
+from schemas.metrics import BROKER_METRICS
+
+OPENMETRICS = "metrics.openmetrics.txt"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def export(
+    console: Console, root: Path, out: Path, form: str, since: datetime | None, until: datetime | None
+) -> ExitCode:
+    """Write the metrics of a lake.
+
+    Args:
+        form: ``csv`` or ``openmetrics``.
+        since, until: intervals by their start, the end exclusive.
+
+    Raises:
+        InputError: there is no lake, it holds no metrics of that time, or the folder cannot be written.
+    """
+    rows = metrics_of(root)
+    since_us, until_us = _micros(since), _micros(until)
+    if not any(
+        (since_us is None or row["interval_start"] >= since_us)
+        and (until_us is None or row["interval_start"] < until_us)
+        for row in rows
+    ):
+        raise InputError(root, "has no metrics of that time", "see what there is: select * from gold_broker_metrics")
+    make_report_folder(out)
+    files = csv_files(rows, since_us, until_us)
+    if form == "openmetrics":
+        files = iter([(OPENMETRICS, list(openmetrics_lines(rows, since_us, until_us)))])
+    number = 0
+    for number, (name, lines) in enumerate(files, 1):  # noqa: B007
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    console.result(f"wrote {out / OPENMETRICS}" if form == "openmetrics" else f"wrote {number} files below {out}")
+    return ExitCode.CLEAN
+
+
+def metrics_of(root: Path) -> list[Row]:
+    """Rows of ``gold.broker_metrics``; instants in microseconds.
+
+    Raises:
+        InputError: the lake has no such table, or only Delta can read it.
+    """
+    path = tables_in(root).get(BROKER_METRICS.full_name)
+    if path is None:
+        raise InputError(root, f"holds no table {BROKER_METRICS.full_name}", "audit its logs with this version first")
+    log = read_log(path)
+    if not log.is_plain:
+        raise InputError(path, "has rows that only Delta can tell", "read it with Spark or another reader of Delta")
+    files = [path / file.path for file in log.files]
+    return list(plain_rows(read_files(BROKER_METRICS, files, BROKER_METRICS.column_names)))
+
+
+def show_document(console: Console) -> ExitCode:
+    """Print the table of docs/metrics.md."""
+    console.result(metrics_markdown().rstrip("\n"))
+    return ExitCode.CLEAN
+
+
+def _micros(time: datetime | None) -> int | None:
+    return None if time is None else (time - _EPOCH) // _MICROSECOND

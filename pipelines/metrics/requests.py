@@ -1,0 +1,229 @@
+"""Requests per interval, from batches of silver's tables of requests: Kafka's RequestMetrics. Pure.
+
+Kafka updates these metrics in the method that writes the request's line, so an interval has the lines that were written
+within it, whenever their requests arrived.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.metrics import mbeans
+from pipelines.metrics.error_names import error_name
+from pipelines.metrics.mbeans import REQUEST_TIMES, Metric
+from pipelines.report.cubes.buckets import SHORTEST_MS, buckets_of, middle_of
+from pipelines.report.cubes.fold import Fold, cells_of
+from schemas.metrics import AT_LEAST, EXACT, PERCENTILES
+
+#: What tells one request from another.
+IDENTITY: Final = ("cluster_id", "broker_id", "connection", "correlation_id", "time", "api")
+#: Columns that all tables of requests have.
+COLUMNS: Final = (*IDENTITY, "api_version", *REQUEST_TIMES)
+PRODUCE_COLUMNS: Final = (*COLUMNS, "partitions")
+FETCH_COLUMNS: Final = (*COLUMNS, "replica_id", "error_code", "responses")
+OTHER_COLUMNS: Final = (*COLUMNS, "error_codes", "verify_only")
+
+FETCH: Final = "Fetch"
+_VERIFIED = "AddPartitionsToTxnVerification"
+_NODE = ("cluster_id", "broker_id", "interval")
+_TIMED = (*_NODE, "metric", "request")
+_SUMS = ("requests", "sum_us", "hundredths", "sum_of_squares")
+_COUNTED = (*_NODE, "request", "version")
+_FAILED = (*_NODE, "request", "code")
+#: By version since KIP-272.
+_BY_VERSION = (2, 0)
+
+Row = dict[str, Any]
+
+
+@dataclass
+class RequestCounts:
+    """Takes in batches of requests, each request once.
+
+    Attributes:
+        length_us: of intervals.
+    """
+
+    length_us: int
+    _times: Fold = field(default_factory=lambda: Fold((*_TIMED, "bucket"), _SUMS, ("longest_ms", "shortest_ms")))
+    _requests: Fold = field(default_factory=lambda: Fold(_COUNTED, ("requests",)))
+    _errors: Fold = field(default_factory=lambda: Fold(_FAILED, ("errors",)))
+
+    def produces(self, rows: pa.Table) -> None:
+        """Take in rows of ``silver.produce_requests``."""
+        seen = self._add(rows, request_names(rows["api"]))
+        parents, parts = _items(seen["partitions"])
+        self._failed(seen.take(parents), parts.field("error_code"))
+
+    def fetches(self, rows: pa.Table) -> None:
+        """Take in rows of ``silver.fetch_requests``: each counts as Fetch, and as its reader's."""
+        followers = pc.fill_null(pc.greater_equal(rows["replica_id"], 0), False)
+        self._add(rows, pc.if_else(followers, "FetchFollower", "FetchConsumer"))
+        seen = self._add(rows, pa.array([FETCH] * rows.num_rows, pa.string()))
+        self._failed(seen, seen["error_code"])
+        parents, parts = _items(seen["responses"])
+        self._failed(seen.take(parents), parts.field("error_code"))
+
+    def others(self, rows: pa.Table) -> None:
+        """Take in rows of ``silver.requests``."""
+        names = pc.if_else(pc.fill_null(rows["verify_only"], False), _VERIFIED, request_names(rows["api"]))
+        seen = self._add(rows, names)
+        # Errors are counted by API alone.
+        seen = seen.set_column(seen.schema.get_field_index("request"), "request", request_names(rows["api"]))
+        parents, codes = _items(seen["error_codes"])
+        self._failed(seen.take(parents), codes)
+
+    def _add(self, rows: pa.Table, names: Any) -> pa.Table:
+        interval = pc.multiply(pc.divide(rows["time"].cast(pa.int64()), self.length_us), self.length_us)
+        seen = rows.append_column("interval", interval).append_column("request", names)
+        if not seen.num_rows:
+            return seen
+        version = pc.coalesce(seen["api_version"], pa.scalar(-1, pa.int32()))
+        ones = pa.array([1] * seen.num_rows, pa.int64())
+        self._requests.add(
+            pa.table({**{name: seen[name] for name in (*_NODE, "request")}, "version": version, "requests": ones})
+        )
+        key = {name: seen[name] for name in (*_NODE, "request")}
+        self._times.add(pa.concat_tables([_timed(key, name, seen[name], ones) for name in REQUEST_TIMES]))
+        return seen
+
+    def _failed(self, seen: pa.Table, codes: Any) -> None:
+        failed = pa.table(
+            {
+                **{name: seen[name] for name in (*_NODE, "request")},
+                "code": codes,
+                "errors": pa.array([1] * seen.num_rows, pa.int64()),
+            }
+        ).filter(pc.is_valid(codes))
+        if failed.num_rows:
+            self._errors.add(failed)
+
+    def rows(self, versions: Mapping[tuple[str, int], tuple[int, ...]]) -> Iterator[Row]:
+        """Rows of ``gold.broker_metrics`` without those columns that all have; null where a metric has no such value.
+
+        Args:
+            versions: Kafka version by (cluster, broker); one that is not known is taken for a recent one.
+        """
+        yield from self._of_times()
+        counts, _ = cells_of(self._requests.result(), _COUNTED, ("requests",), (), "requests")
+        by_name: dict[tuple[Any, ...], int] = {}
+        for row in counts:
+            known = versions.get((row["cluster_id"], row["broker_id"]), _BY_VERSION)
+            version = row["version"] if known >= _BY_VERSION and row["version"] >= 0 else None
+            key = (*_place(row), row["request"], version)
+            by_name[key] = by_name.get(key, 0) + row["requests"]
+        for (*place, request, version), count in by_name.items():
+            yield _row(place, mbeans.REQUESTS, EXACT, None, event_count=count, request=request, version=version)
+        errors, _ = cells_of(self._errors.result(), _FAILED, ("errors",), (), "errors")
+        for row in errors:
+            is_counted = row["request"] in ("Produce", FETCH)
+            yield _row(
+                _place(row),
+                mbeans.ERRORS,
+                EXACT if is_counted else AT_LEAST,
+                None if is_counted else "each_error_once",
+                event_count=row["errors"],
+                request=row["request"],
+                error=error_name(row["code"]),
+            )
+
+    def _of_times(self) -> Iterator[Row]:
+        table = self._times.result()
+        cells, histograms = cells_of(table, _TIMED, _SUMS, ("bucket",), "requests")
+        extremes = Fold(_TIMED, (), ("longest_ms", "shortest_ms"))
+        if table is not None:
+            extremes.add(table)
+        found = extremes.result()
+        longest = {} if found is None else {_cell(row): row for row in found.to_pylist()}
+        metrics = list(REQUEST_TIMES.values())
+        for row, histogram in zip(cells, histograms["bucket"], strict=True):
+            most, least = longest[_cell(row)]["longest_ms"], -longest[_cell(row)]["shortest_ms"]
+            values = {
+                "event_count": row["requests"],
+                "mean_ms": round(row["sum_us"] / row["requests"] / 1000, 6),
+                "min_ms": least,
+                "max_ms": most,
+                "stddev_ms": _deviation(row["requests"], row["hundredths"], row["sum_of_squares"]) / 100,
+                **{name: min(max(value, least), most) for name, value in _percentiles(histogram).items()},
+            }
+            yield _row(_place(row), metrics[row["metric"]], EXACT, None, request=row["request"], **values)
+
+
+def request_names(apis: pa.ChunkedArray) -> pa.ChunkedArray:
+    """APIs as Kafka's metrics name them (``ApiKeys.name``): LIST_OFFSETS is ListOffsets."""
+    names = {api: "".join(word.capitalize() for word in api.split("_")) for api in pc.unique(apis).to_pylist()}
+    values = pa.array(list(names.values()), pa.string())
+    return values.take(pc.index_in(apis, value_set=pa.array(list(names), pa.string())).combine_chunks())
+
+
+def _timed(key: Mapping[str, Any], name: str, durations_ms: Any, ones: pa.Array) -> pa.Table:
+    number = list(REQUEST_TIMES).index(name)
+    hundredths = pc.cast(pc.round(pc.multiply(durations_ms, 100.0)), pa.int64())
+    return pa.table(
+        {
+            **key,
+            "metric": pa.array([number] * len(ones), pa.int8()),
+            # Zero is what most phases take: it has a bucket of its own, which a shortest duration would hide.
+            "bucket": pc.if_else(pc.equal(durations_ms, 0.0), -1, buckets_of(durations_ms)).cast(pa.int32()),
+            "requests": ones,
+            # Whole numbers: sums of fractions depend on the order of the rows.
+            "sum_us": pc.cast(pc.round(pc.multiply(durations_ms, 1000.0)), pa.int64()),
+            "hundredths": hundredths,
+            "sum_of_squares": pc.multiply(hundredths, hundredths),
+            "longest_ms": durations_ms,
+            "shortest_ms": pc.negate(durations_ms),
+        }
+    )
+
+
+def _items(lists: Any) -> tuple[pa.Array, Any]:
+    whole = lists.combine_chunks()
+    items = pc.list_flatten(whole)
+    return pc.list_parent_indices(whole), items
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _NODE)
+
+
+def _cell(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _TIMED)
+
+
+def _deviation(count: int, total: int, squares: int) -> float:
+    """Of a sample, as Yammer has it: 0 for one value."""
+    if count < 2:
+        return 0.0
+    return round(math.sqrt((squares * count - total * total) / (count * (count - 1))), 4)
+
+
+def _percentiles(histogram: Mapping[int, int]) -> dict[str, float]:
+    """Each percentile's duration: the middle of the bucket that holds it."""
+    total, wanted = sum(histogram.values()), list(PERCENTILES.items())
+    found: dict[str, float] = {}
+    passed = 0
+    for bucket, count in sorted(histogram.items()):
+        passed += count
+        while wanted and passed >= wanted[0][1] * total:
+            name, _ = wanted.pop(0)
+            found[name] = 0.0 if bucket < 0 else round(middle_of(bucket), 6) if bucket else SHORTEST_MS
+    return found
+
+
+def _row(place: Sequence[Any], metric: Metric, measured: str, reason: str | None, **values: Any) -> Row:
+    tags = {name: values.pop(name) for name in metric.tags if name in values}
+    return {
+        **dict(zip(("cluster_id", "broker_id", "interval_start"), place, strict=True)),
+        "mbean": metric.mbean(**tags),
+        "name": metric.name,
+        "kind": metric.kind,
+        "measured": measured,
+        "measured_reason": reason,
+        **values,
+    }

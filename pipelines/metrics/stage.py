@@ -1,0 +1,368 @@
+"""Writes ``gold.broker_metrics``. The driver reads tables by the batch; no query of Spark's is asked for it.
+
+What tells of partitions and controllers is as small as metadata is and read whole. Requests are read from where this
+run makes intervals anew, and added up batch by batch, as the report's page does it (`pipelines.report.cubes.fold`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.batches import batches_of, small_rows
+from pipelines.config import Config
+from pipelines.controllers.plan import plan_from
+from pipelines.groups import Columns, groups
+from pipelines.lake import Lake
+from pipelines.metrics import requests as of_requests
+from pipelines.metrics.intervals import Interval, Steps, intervals_of
+from pipelines.metrics.partitions import PartitionCounts
+from pipelines.metrics.requests import RequestCounts
+from pipelines.metrics.rows import Broker, Node, Row, lag_row, purgatory_rows, rows_of, spans_of
+from pipelines.premises import STARTING, Premises
+from pipelines.readings import RowsOf
+from pipelines.replay import broker_lines
+from pipelines.replay.broker_account import BrokerAccount
+from pipelines.replay.context import MIN_ISR
+from pipelines.replay.versions.version import parse_version
+from pipelines.report.cluster.lives import runs
+from pipelines.report.cubes.fold import Fold
+from schemas import gold, silver
+from schemas.broker_lines import BrokerLine
+from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS
+from schemas.isr import ISR_TIMELINE
+from schemas.metrics import BROKER_METRICS
+from schemas.table import TableSpec
+from schemas.topics import METADATA_TOPIC
+
+#: Kind of the file that tells of partitions at the default level.
+_SERVER_FILE: Final = "server"
+#: Levels at which every request is logged; at INFO only those of deprecated versions are (KAFKA-18272).
+_ALL_REQUESTS: Final = ("DEBUG", "TRACE")
+#: An operation that arrived longer before an instant is not taken to wait still.
+_LONGEST_WAIT_US: Final = 3_600_000_000
+_SECOND_US: Final = 1_000_000
+_UNCLEAN: Final = ("unclean", "last_known_leader")
+_PURGATORIES: Final = {"produce": "Produce", "fetch": "Fetch"}
+
+_OF_LIVES = ("time", "cluster_id", "broker_id", "event")
+_OF_CONTROLLERS = (*_OF_LIVES, "subject_broker_id", "brokers")
+_OF_OPERATIONS = ("cluster_id", "broker_id", "operation", "arrival_time", "handled_time", "completed_time", "wait_ms")
+_OF_FETCHES = (
+    *("cluster_id", "replica_id", "topic", "source", "handled_time", "fetch_offset"),
+    *("response_high_watermark", "response_error_code"),
+)
+
+_LINES: Final[tuple[tuple[TableSpec, tuple[str, ...], RowsOf], ...]] = (
+    (silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
+    (silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
+    (silver.FETCHER_EVENTS, broker_lines.FETCHER_COLUMNS, broker_lines.fetcher_moves),
+    (silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
+)
+
+
+def write_broker_metrics(lake: Lake, config: Config, premises: Premises, since_us: int, run_id: str) -> None:
+    """Bring ``gold.broker_metrics`` up to what silver and the other gold tables hold.
+
+    Args:
+        since_us: intervals before this instant stay as they are; 0: the table is made anew.
+    """
+    length_us = config.latency.metrics_interval_s * _SECOND_US
+    since_us = since_us // length_us * length_us
+    rows = [
+        row | {"interval_s": config.latency.metrics_interval_s}
+        for row in collect_rows(lake, premises, length_us, since_us)
+        if row["interval_start"] >= since_us and row["broker_id"] >= 0
+    ]
+    rows.sort(key=lambda row: tuple(row[name] for name in BROKER_METRICS.keys))
+    table = pa.Table.from_pylist(rows, schema=BROKER_METRICS.arrow_schema)
+    if since_us:
+        where = f"interval_start >= timestamp_micros({since_us})"
+        lake.replace(BROKER_METRICS, lake.spark.createDataFrame(table), where=where, stamp=run_id)
+    else:
+        lake.replace(BROKER_METRICS, table, stamp=run_id)
+
+
+def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) -> Iterator[Row]:
+    """Rows of intervals from an instant on; an interval before it may have some, too.
+
+    Args:
+        since_us: a multiple of the length.
+    """
+    brokers = _brokers(lake, premises, length_us, since_us)
+    for node, broker in brokers.items():
+        yield from rows_of(node, broker, length_us)
+    logged = _request_loggers(lake)
+    counts = _requests(lake, premises, length_us, since_us)
+    versions = {node: version for node, text in premises.contexts.versions.items() if (version := parse_version(text))}
+    with_requests: dict[Node, set[int]] = defaultdict(set)
+    for row in counts.rows(versions):
+        node = (row["cluster_id"], row["broker_id"])
+        if node in logged:
+            with_requests[node].add(row["interval_start"])
+            yield row
+    yield from _purgatories(lake, length_us, since_us, with_requests)
+    yield from _lags(lake, length_us, since_us)
+
+
+# ------------------------------------------------------- partitions and controllers
+
+
+def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, Broker]:
+    intervals = _intervals(lake, premises, length_us, since_us)
+    counts = _counts(lake, premises)
+    shrinks, expands = _isr_changes(lake, premises)
+    controllers = _controllers(lake, premises)
+    actives, offline = _actives(lake), _offline(lake)
+    unclean, elections = _unclean(lake), _elections(lake)
+    return {
+        node: Broker(
+            intervals=of_node,
+            counts=counts.get(node, {}),
+            shrinks=shrinks[node],
+            expands=expands[node],
+            is_controller=node in controllers,
+            active=actives.get(node, Steps((), ())),
+            offline=offline.get(node[0], Steps((), ())),
+            unclean=unclean[node],
+            elections=None if premises.modes.get(node) == "kraft" else elections[node],
+        )
+        for node, of_node in intervals.items()
+    }
+
+
+def _intervals(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, list[Interval]]:
+    """Of brokers whose server.log was read: the intervals in which they ran."""
+    ends: dict[Node, list[int]] = defaultdict(list)
+    told: set[Node] = set()
+    for file in premises.files:
+        if file.broker_id is not None and file.first_us is not None and file.last_us is not None:
+            ends[file.cluster_id, file.broker_id] += [file.first_us, file.last_us]
+            if file.kind == _SERVER_FILE:
+                told.add((file.cluster_id, file.broker_id))
+    files = [{"cluster_id": node[0], "broker_id": node[1], "first_time": min(times)} for node, times in ends.items()]
+    lives = small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
+    of_nodes = runs(lives, small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS), files)
+    return {
+        node: intervals_of(spans_of(those, min(ends[node]), max(ends[node])), length_us, since_us)
+        for node, those in of_nodes.items()
+        if node in told
+    }
+
+
+def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
+    batches = [
+        rows
+        for spec, columns, rows_of_batch in _LINES
+        for batch in batches_of(lake, spec, columns)
+        for rows in rows_of_batch(batch)
+    ]
+    if not batches:
+        return {}
+    key, fields = list(broker_lines.KEY_TYPES), list(BrokerLine._fields)
+    order = [(name, "ascending") for name in (*key, *broker_lines.ORDER)]
+    lines = pa.Table.from_batches(batches).sort_by(order).select([*key, *fields])
+    silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
+    starts: dict[Node, list[int]] = defaultdict(list)
+    for life in premises.lives:
+        if life.event == STARTING:
+            starts[life.cluster_id, life.broker_id].append(life.time_us)
+    plan, found = plan_from(premises), {}
+    for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), _broker_lines):
+        node = (cluster_id, broker_id)
+        events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
+        topics = {topic for (topic, _), _ in events}
+        changed = {topic: _changed(premises, node, topic) for topic in topics}
+
+        def min_isr(topic: str, time_us: int, replicas: int | None, node: Node = node) -> int | None:
+            return plan.min_isr(node[0], topic, node[1], time_us, replicas)
+
+        found[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
+    return found
+
+
+def _broker_lines(columns: Columns) -> Iterable[BrokerLine]:
+    return map(BrokerLine._make, zip(*columns, strict=True))
+
+
+def _changed(premises: Premises, node: Node, topic: str) -> list[int]:
+    return [time_us for time_us, _ in premises.contexts.history(*node, topic, MIN_ISR) if time_us]
+
+
+def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:
+    """When leaders' changes of ISRs were made, each once, however many replicas left or joined.
+
+    A leader counts a change with the line that says that it was made (``Partition.handleAlterPartitionUpdate``). Where
+    the controller's metadata told it of the change first, it writes no such line, and counts nothing. Up to 2.3 there
+    is no line, and it counts each.
+    """
+    of_line = ("cluster_id", "broker_id", "topic", "partition", "time")
+    made = small_rows(lake, silver.ISR_CHANGES, *of_line, where=pc.field("change") == "committed")
+    told = {tuple(row[name] for name in of_line) for row in made}
+    silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
+    place = ("cluster_id", "broker_id", "topic", "partition", "committed_time", "change")
+    rows = small_rows(lake, ISR_TIMELINE, *place, where=pc.field("made_by") == "leader")
+    shrinks: dict[Node, list[int]] = defaultdict(list)
+    expands: dict[Node, list[int]] = defaultdict(list)
+    for change in {tuple(row[name] for name in place) for row in rows if row["committed_time"] is not None}:
+        *_, time_us, kind = change
+        node = (change[0], change[1])
+        is_silent = any(since_us <= time_us < until_us for since_us, until_us in silent.get(node, ()))
+        if is_silent or change[:5] in told:
+            (shrinks if kind == "shrink" else expands)[node].append(time_us)
+    return shrinks, expands
+
+
+def _controllers(lake: Lake, premises: Premises) -> set[Node]:
+    """Nodes that may become the active controller: all brokers with ZooKeeper, with KRaft those of that role."""
+    where = pc.field("key") == "process.roles"
+    roles = small_rows(lake, silver.BROKER_CONFIGS, "cluster_id", "broker_id", "value", where=where)
+    named = {(row["cluster_id"], row["broker_id"]) for row in roles if "controller" in (row["value"] or "")}
+    return named | {node for node, mode in premises.modes.items() if mode == "zookeeper"}
+
+
+def _actives(lake: Lake) -> dict[Node, Steps]:
+    """Whether a node is the active controller, by what it says of itself; a start ends it."""
+    said: dict[Node, list[tuple[int, int]]] = defaultdict(list)
+    of_itself = pc.field("event").isin(["controller_elected", "controller_resigned"])
+    for row in small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS, where=of_itself):
+        if row["broker_id"] is not None:
+            # A node that hears of another one's election is none itself.
+            elected = row["event"] == "controller_elected" and row["subject_broker_id"] == row["broker_id"]
+            said[row["cluster_id"], row["broker_id"]].append((row["time"], int(elected)))
+    for row in small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES, where=pc.field("event") == STARTING):
+        if (row["cluster_id"], row["broker_id"]) in said:
+            said[row["cluster_id"], row["broker_id"]].append((row["time"], 0))
+    ordered = {node: sorted(steps) for node, steps in said.items()}
+    return {
+        node: Steps([time_us for time_us, _ in steps], [active for _, active in steps])
+        for node, steps in ordered.items()
+    }
+
+
+def _offline(lake: Lake) -> dict[str, Steps]:
+    changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    where = pc.field("state") == "offline"
+    for row in small_rows(lake, AVAILABILITY, "cluster_id", "started_time", "ended_time", where=where):
+        changes[row["cluster_id"]].append((row["started_time"], 1))
+        if row["ended_time"] is not None:
+            changes[row["cluster_id"]].append((row["ended_time"], -1))
+    return {cluster_id: Steps.of_changes(of_cluster) for cluster_id, of_cluster in changes.items()}
+
+
+def _unclean(lake: Lake) -> dict[Node, list[int]]:
+    elected: dict[Node, list[int]] = defaultdict(list)
+    where = pc.field("strategy").isin(_UNCLEAN)
+    for row in small_rows(lake, FAILOVERS, "cluster_id", "elected_clock", "elected_time", where=where):
+        if row["elected_time"] is not None and row["elected_clock"] is not None:
+            elected[row["cluster_id"], row["elected_clock"]].append(row["elected_time"])
+    return elected
+
+
+def _elections(lake: Lake) -> dict[Node, list[tuple[int, float]]]:
+    spans: dict[tuple[Any, ...], tuple[int, int]] = {}
+    columns = ("cluster_id", "controller", "sequence", "started_time", "time", "clock")
+    where = pc.field("procedure") == "broker_change"
+    for row in small_rows(lake, CONTROLLER_PROCEDURES, *columns, where=where):
+        key = (row["cluster_id"], row["controller"], row["sequence"])
+        done = row["time"] if row["clock"] == row["controller"] and row["time"] is not None else row["started_time"]
+        spans[key] = (row["started_time"], max(done, spans.get(key, (0, 0))[1]))
+    handled: dict[Node, list[tuple[int, float]]] = defaultdict(list)
+    for (cluster_id, controller, _), (begun, done) in spans.items():
+        handled[cluster_id, controller].append((done, (done - begun) / 1000))
+    return handled
+
+
+# ------------------------------------------------------------------------ requests
+
+
+def _request_loggers(lake: Lake) -> set[Node]:
+    """Brokers whose log has all requests."""
+    where = pc.field("level").isin(_ALL_REQUESTS)
+    rows = small_rows(lake, silver.LINE_COUNTS, "cluster_id", "broker_id", "template", "outcome", where=where)
+    typed = (row for row in rows if row["outcome"] == "typed" and row["template"].startswith("request."))
+    return {(row["cluster_id"], row["broker_id"]) for row in typed if row["broker_id"] is not None}
+
+
+def _requests(lake: Lake, premises: Premises, length_us: int, since_us: int) -> RequestCounts:
+    counts = RequestCounts(length_us)
+    written = pc.field("time") >= _instant(since_us)
+    for spec, columns, take in (
+        (silver.PRODUCE_REQUESTS, of_requests.PRODUCE_COLUMNS, counts.produces),
+        (silver.FETCH_REQUESTS, of_requests.FETCH_COLUMNS, counts.fetches),
+        (silver.REQUESTS, of_requests.OTHER_COLUMNS, counts.others),
+    ):
+        batches = batches_of(lake, spec, columns, written)
+        for batch in _each_once(batches) if premises.has_overlapping_request_logs else batches:
+            take(pa.Table.from_batches([batch]).filter(pc.is_valid(batch.column("broker_id"))))
+    return counts
+
+
+def _each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Requests whose line stands in two files, once."""
+    seen: set[tuple[Any, ...]] = set()
+    for batch in batches:
+        keys = list(zip(*(batch.column(name).to_pylist() for name in of_requests.IDENTITY), strict=True))
+        # Of those within the batch the first, too.
+        first = {key: number for number, key in reversed(list(enumerate(keys)))}
+        yield batch.take([number for key, number in sorted(first.items(), key=lambda item: item[1]) if key not in seen])
+        seen.update(keys)
+
+
+def _purgatories(
+    lake: Lake, length_us: int, since_us: int, with_requests: Mapping[Node, Iterable[int]]
+) -> Iterator[Row]:
+    ends = {
+        name: Fold(("cluster_id", "broker_id", "operation", "interval"), ("operations",)) for name in ("from", "to")
+    }
+    where = pc.field("arrival_time") >= _instant(max(0, since_us - _LONGEST_WAIT_US))
+    for batch in batches_of(lake, gold.DELAYED_OPERATIONS, _OF_OPERATIONS, where):
+        waited = pa.Table.from_batches([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
+        for fold, column in ((ends["from"], "handled_time"), (ends["to"], "completed_time")):
+            interval = pc.multiply(pc.divide(waited[column].cast(pa.int64()), length_us), length_us)
+            ones = pa.array([1] * waited.num_rows, pa.int64())
+            key = waited.select(["cluster_id", "broker_id", "operation"])
+            fold.add(key.append_column("interval", interval).append_column("operations", ones))
+    started, ended = (_by_interval(fold) for fold in ends.values())
+    for node, wanted in with_requests.items():
+        for operation, purgatory in _PURGATORIES.items():
+            key = (*node, operation)
+            yield from purgatory_rows(node, purgatory, started.get(key, {}), ended.get(key, {}), wanted)
+
+
+def _by_interval(fold: Fold) -> dict[tuple[Any, ...], dict[int, int]]:
+    found: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
+    table = fold.result()
+    for row in [] if table is None else table.to_pylist():
+        found[row["cluster_id"], row["broker_id"], row["operation"]][row["interval"]] = row["operations"]
+    return found
+
+
+def _lags(lake: Lake, length_us: int, since_us: int) -> Iterator[Row]:
+    """Followers' lags as their leaders' answers show them."""
+    largest = Fold(("cluster_id", "replica_id", "interval"), (), ("lag",))
+    answered = (
+        (pc.field("source") == "request")
+        & (pc.field("topic") != METADATA_TOPIC)
+        & (pc.field("response_error_code") == 0)
+        & (pc.field("fetch_offset") >= 0)
+        & (pc.field("response_high_watermark") >= 0)
+        & (pc.field("handled_time") >= _instant(since_us))
+    )
+    for batch in batches_of(lake, silver.REPLICA_FETCHES, _OF_FETCHES, answered):
+        rows = pa.Table.from_batches([batch])
+        behind = pc.subtract(rows["response_high_watermark"], rows["fetch_offset"])
+        interval = pc.multiply(pc.divide(rows["handled_time"].cast(pa.int64()), length_us), length_us)
+        lags = {"interval": interval, "lag": pc.max_element_wise(behind, pa.scalar(0, pa.int64()))}
+        largest.add(pa.table({**{name: rows[name] for name in ("cluster_id", "replica_id")}, **lags}))
+    table = largest.result()
+    for row in [] if table is None else table.to_pylist():
+        yield lag_row((row["cluster_id"], row["replica_id"]), row["interval"], row["lag"])
+
+
+def _instant(time_us: int) -> pa.Scalar:
+    return pa.scalar(time_us, pa.timestamp("us", "UTC"))

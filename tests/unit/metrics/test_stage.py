@@ -1,0 +1,148 @@
+"""The stage and the verb on small tables, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from jobs import cli
+from jobs.exit_codes import ExitCode
+from pipelines.controllers.rows import Ref
+from pipelines.lake import Lake
+from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
+from pipelines.metrics.stage import collect_rows
+from pipelines.premises import STARTING, Life, LogFile, Premises
+from schemas import silver
+from schemas.isr import ISR_TIMELINE
+from schemas.metrics import BROKER_METRICS
+from schemas.table import TableSpec
+
+BEGIN = datetime(2026, 11, 20, 12, tzinfo=UTC)
+BEGIN_US = int(BEGIN.timestamp()) * 1_000_000
+MINUTE_US = 60_000_000
+
+
+def _at(second: float) -> datetime:
+    return BEGIN + timedelta(seconds=second)
+
+
+def _put(lake: Lake, spec: TableSpec, rows: list[Mapping[str, Any]]) -> None:
+    source = {"cluster_id": "c", "broker_id": 1, "file_id": "f", "line_no": 1, "fact_no": 0, "time": BEGIN}
+    numbered = [{**source, "byte_offset": place, **row} for place, row in enumerate(rows)]
+    whole = [{name: row.get(name) for name in spec.column_names} for row in numbered]
+    lake.replace(spec, pa.Table.from_pylist(whole, schema=spec.arrow_schema))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A broker that starts, leads a partition, and loses a follower; its server.log alone."""
+    lake = Lake(cast(Any, None), tmp_path / "lake")
+    _put(lake, silver.BROKER_LIFECYCLE, [{"time": _at(5), "event": STARTING}])
+    start = {"role": "leader_start", "topic": "t", "partition": 0, "leader": 1, "leader_epoch": 0, "partition_epoch": 0}
+    _put(
+        lake,
+        silver.LEADER_AND_ISR,
+        [{**start, "time": _at(10), "isr": [1, 2], "replicas": [1, 2]}],
+    )
+    change = {"change": "committed", "topic": "t", "partition": 0, "isr": [1], "leader_epoch": 0, "partition_epoch": 1}
+    _put(lake, silver.ISR_CHANGES, [{**change, "time": _at(70)}])
+    made = {
+        "topic": "t",
+        "partition": 0,
+        "change_time": _at(69),
+        "replica_id": 2,
+        "change": "shrink",
+        "isr_before": [1, 2],
+    }
+    made |= {"isr_after": [1], "made_by": "leader", "class": "predicted", "lag_time_max_ms": 30_000}
+    # Of the second one the controller's metadata told first, so that the leader has no line of it.
+    of_metadata = {**made, "topic": "u", "committed_time": _at(80)}
+    _put(lake, ISR_TIMELINE, [{**made, "committed_time": _at(70)}, of_metadata])
+    return lake
+
+
+@pytest.fixture
+def premises() -> Premises:
+    file = LogFile("f", "server.log", "server", "c", 1, BEGIN_US + 5_000_000, BEGIN_US + 125_000_000, True)
+    life = Life("c", 1, BEGIN_US + 5_000_000, Ref("f", 0, 1), STARTING, "kraft", None, None)
+    return Premises(files=(file,), lives=(life,))
+
+
+def _told(lake: Lake, premises: Premises, since_us: int = 0) -> dict[tuple[str, int], Any]:
+    return {
+        (row["name"], (row["interval_start"] - BEGIN_US) // MINUTE_US): row.get("value", row.get("event_count"))
+        for row in collect_rows(lake, premises, MINUTE_US, since_us)
+    }
+
+
+def test_a_broker_without_a_request_log_has_its_partitions_and_no_requests(lake: Lake, premises: Premises) -> None:
+    told = _told(lake, premises)
+    assert [told["LeaderCount", minute] for minute in (0, 1, 2)] == [1, 1, 1]
+    assert [told["UnderReplicatedPartitions", minute] for minute in (0, 1, 2)] == [0, 1, 1]
+    assert [told["IsrShrinksPerSec", minute] for minute in (0, 1, 2)] == [0, 1, 0]
+    assert not {name for name, _ in told} & {"TotalTimeMs", "RequestsPerSec", "NumDelayedOperations", "MaxLag"}
+
+
+def test_intervals_from_an_instant_on_are_those_of_all(lake: Lake, premises: Premises) -> None:
+    whole, later = _told(lake, premises), _told(lake, premises, BEGIN_US + MINUTE_US)
+    assert later == {key: value for key, value in whole.items() if key[1] >= 1}
+
+
+@pytest.mark.parametrize(("level", "is_told"), [("DEBUG", True), ("INFO", False)])
+def test_requests_of_deprecated_versions_alone_are_no_metrics(
+    lake: Lake, premises: Premises, level: str, is_told: bool
+) -> None:
+    """KAFKA-18272: at INFO a broker logs only those."""
+    times = dict.fromkeys(REQUEST_TIMES, 1.0) | {name: _at(20) for name in ("arrival_time", "dequeued_time")}
+    request = {
+        "time": _at(20),
+        "api": "PRODUCE",
+        "acks": -1,
+        "handled_time": _at(20),
+        "completed_time": _at(20),
+        **times,
+    }
+    parts = [{"topic": "t", "partition": 0, "error_code": 0}]
+    _put(lake, silver.PRODUCE_REQUESTS, [{**request, "partitions": parts}])
+    count = {
+        "kind": "kafka-request",
+        "level": level,
+        "template": "request.produce",
+        "outcome": "typed",
+        "line_count": 1,
+    }
+    _put(lake, silver.LINE_COUNTS, [count])
+    assert (("TotalTimeMs", 0) in _told(lake, premises)) is is_told
+
+
+def _verb(*arguments: str) -> int:
+    return cli.run(["metrics", *arguments])
+
+
+def test_the_verb_writes_what_a_lake_has(lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"interval_start": BEGIN, "interval_s": 60, "mbean": UNDER_REPLICATED.mbean(), "name": UNDER_REPLICATED.name}
+    _put(lake, BROKER_METRICS, [{**row, "kind": "gauge", "measured": "exact", "value": 2.0}])
+    where = ("--lake", str(lake.root), "--out", str(tmp_path / "out"))
+    assert _verb(*where) == ExitCode.CLEAN
+    assert (tmp_path / "out/broker-1/UnderReplicatedPartitions.csv").read_text().splitlines()[1].endswith(",2")
+    assert _verb(*where, "--format", "openmetrics", "--until", "2026-11-20T12:01") == ExitCode.CLEAN
+    assert (tmp_path / "out/metrics.openmetrics.txt").read_text().endswith("# EOF\n")
+    assert _verb(*where, "--from", "2026-11-20T12:01") == ExitCode.USAGE
+    assert "has no metrics of that time" in capsys.readouterr().err
+
+
+def test_the_verb_names_what_is_missing(lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _verb("--lake", str(lake.root)) == ExitCode.USAGE
+    assert "holds no table gold.broker_metrics; audit its logs" in capsys.readouterr().err
+    assert _verb("--lake", str(tmp_path / "nowhere")) == ExitCode.USAGE
+    assert "is no lake" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    row = {"interval_start": BEGIN, "interval_s": 60, "mbean": UNDER_REPLICATED.mbean(), "name": UNDER_REPLICATED.name}
+    _put(lake, BROKER_METRICS, [{**row, "kind": "gauge", "measured": "exact", "value": 2.0}])
+    assert _verb("--lake", str(lake.root), "--out", str(tmp_path / "file")) == ExitCode.USAGE
+    assert _verb("--from", "2026-11-20T12:01", "--until", "2026-11-20T12:00") == ExitCode.USAGE
