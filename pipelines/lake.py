@@ -25,12 +25,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
+from pipelines.constraints import constraints_kept
 from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
@@ -40,7 +39,6 @@ from pipelines.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
-    ConstraintBroken,
     declared,
     files_writer,
     rows_writer,
@@ -48,11 +46,6 @@ from pipelines.table_files import (
 )
 from schemas.table import TableSpec
 
-#: How Delta words a broken constraint, with the values of the row, each on a line of its own; and how our tasks do.
-_BROKEN = re.compile(
-    r"(?:\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\]|ConstraintBroken: (?P<table>[\w.]+):)"
-    r" *(?P<what>.*(?:\n - .*)*)"
-)
 #: Tables of so many files are read without Delta's help. Beyond 32 paths Spark lists them by a job.
 _FEW_FILES = 32
 #: Columns of `AddedFile` in Spark.
@@ -267,7 +260,7 @@ class Lake:
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
-        with _constraints_kept(spec.full_name):
+        with constraints_kept(spec.full_name):
             return write_rows(folder, spec, rows)
 
     def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
@@ -280,15 +273,12 @@ class Lake:
 
     @staticmethod
     def files_in(added: Rows, what: str) -> list[AddedFile]:
-        """Files that tasks have written, as they tell of them.
-
-        Args:
-            what: is written, for a message.
+        """Files that tasks have written, as they tell of them; what is written is named in a message.
 
         Raises:
             LakeError: a row breaks a constraint.
         """
-        with _constraints_kept(what):
+        with constraints_kept(what):
             if isinstance(added, LocalTasks):
                 return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
             return sorted(AddedFile(*row) for row in added.collect())
@@ -302,7 +292,7 @@ class Lake:
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
-        with _constraints_kept(spec.full_name):
+        with constraints_kept(spec.full_name):
             rows.write.format("delta").mode("overwrite").options(**given).save(str(self._made(spec)))
 
     def stamp(self, spec: TableSpec) -> str | None:
@@ -361,7 +351,7 @@ class Lake:
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
         table = DeltaTable.forPath(self.spark, str(self._made(spec))).alias("old")
-        with _constraints_kept(spec.full_name):
+        with constraints_kept(spec.full_name):
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
 
@@ -401,20 +391,6 @@ class Lake:
         if odd or len(df.columns) != len(spec.columns):
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
         return df.select(*spec.column_names)
-
-
-@contextmanager
-def _constraints_kept(table: str) -> Iterator[None]:
-    """A broken constraint as one line; Spark wraps it in the traces of the task, the stage and the job."""
-    try:
-        yield
-    except ConstraintBroken as error:
-        raise LakeError(str(error)) from error
-    except (Py4JJavaError, PySparkException) as error:
-        broken = _BROKEN.search(str(error))
-        if broken is None:
-            raise
-        raise LakeError(f"{broken['table'] or table}: {' '.join(broken['what'].split())}") from error
 
 
 def _stamp(commit: Path) -> str | None:

@@ -18,6 +18,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 SPARK_SHELLS = {
     "pipelines.batches",
     "pipelines.bronze.ingest",
+    "pipelines.constraints",
     "pipelines.clocks.stage",
     "pipelines.controllers.stage",
     "pipelines.data_dir.ingest",
@@ -64,7 +65,7 @@ SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 ONLY_IN = {
     "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.option_types"},
     "rich": {"pipelines.console"},
-    "py4j": {"pipelines.lake"},
+    "py4j": {"pipelines.constraints"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
     "duckdb": {"pipelines.lake_reader"},
