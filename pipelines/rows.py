@@ -82,7 +82,8 @@ def as_table(rows: Rows, columns: StructType) -> pa.Table:
 def as_frame(spark: SparkSession, rows: Rows, columns: StructType) -> DataFrame:
     """Rows as Spark has them."""
     if isinstance(rows, LocalTasks):
-        return spark.createDataFrame(as_table(rows, columns), columns)
+        # In one chunk: of several, Spark leaves out what comes behind an empty one.
+        return spark.createDataFrame(as_table(rows, columns).combine_chunks(), columns)
     return rows
 
 
