@@ -29,7 +29,7 @@ from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import State, finish, step
 from pipelines.replay.late_stage import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
-from pipelines.replay.partition_events import EVENT_TYPES
+from pipelines.replay.partition_events import EVENT_TYPES, ROW_TYPES
 from pipelines.replay.partition_worker import (
     FOLDS,
     OUTCOME_TYPES,
@@ -45,7 +45,8 @@ from pipelines.replay.timeline import KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, Window
 from pipelines.report.figures import COORDINATOR_APIS
-from pipelines.silver.parse import parse, topic_names
+from pipelines.rows import as_frame
+from pipelines.silver.parse import parse
 from pipelines.staged import staging
 from schemas import gold, silver
 from schemas.audit import EVIDENCE, RULE_RESULTS
@@ -97,7 +98,8 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
     with staging(audited) as folder:
         ground = grounds(audited, premises, WHOLE, folder)
         # Who reads the partition, and what its leader wants its ISR to be, is nothing to the kernel.
-        events = timeline(audited, premises, ground, "T3").where(F.col("kind").isin(*RANK))
+        rows = as_frame(audited.spark, timeline(audited, premises, ground, "T3"), shape(ROW_TYPES))
+        events = rows.where(F.col("kind").isin(*RANK))
         ordered = events.orderBy(*KEY, *ORDER).select(*KEY, *EVENT_TYPES).collect()
     for row in ordered:
         here = tuple(row[name] for name in KEY)
@@ -140,8 +142,9 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
             partitions.reading(SESSION_WAKES, fetch_events.wakes),
             ground.connections.reading(WATCHES, fetch_events.names),
         ]
-        events = read_in_tasks(audited, readings, shape(fetch_events.ROW_TYPES))
-        assert events is not None
+        rows = read_in_tasks(audited, readings, shape(fetch_events.ROW_TYPES))
+        assert rows is not None
+        events = as_frame(audited.spark, rows, shape(fetch_events.ROW_TYPES))
         ordered = events.orderBy(*session_worker.KEY_TYPES, *fetch_events.ORDER).collect()
     assert {NAMED, FETCH, BATCH} <= {row["kind"] for row in ordered}
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -258,9 +261,8 @@ def test_one_outcome_per_partition_of_every_acks_all_produce(audited: Lake):
 
 
 def test_one_row_per_completed_fetch_of_topics_other_than_the_metadata_log(audited: Lake):
-    names = topic_names(audited)
-    assert names is not None
-    raft = {METADATA_TOPIC} | {row["topic_id"] for row in names.where(F.col("name") == METADATA_TOPIC).collect()}
+    names = audited.read(silver.TOPICS).where(F.col("topic") == METADATA_TOPIC)
+    raft = {METADATA_TOPIC} | {row["topic_id"] for row in names.select("topic_id").distinct().collect()}
     read = F.expr("transform(partitions, p -> coalesce(p.topic, p.topic_id))")
     requests = audited.read(silver.FETCH_REQUESTS).withColumn("read", read)
     replicated = requests.where(~F.arrays_overlap("read", F.array(*map(F.lit, sorted(raft)))))
@@ -364,7 +366,7 @@ def test_other_files_that_overlap_in_another_order_give_the_same_gold(
 def test_evidence_above_a_tier_is_left_out(spark: SparkSession, audited: Lake):
     with staging(audited) as folder:
         ground = grounds(audited, Premises(), WHOLE, folder)
-        events = timeline(audited, Premises(), ground, "T1")
+        events = as_frame(spark, timeline(audited, Premises(), ground, "T1"), shape(ROW_TYPES))
         kinds = {row["kind"] for row in events.select("kind").distinct().collect()}
     assert {"leader_start", "fetch", "produce"} <= kinds
     assert not kinds & {"initial_status", "progress"}
