@@ -40,8 +40,9 @@ def columns_of(spec: TableSpec) -> tuple[str, ...]:
 def phases(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of ``gold.request_phases``, one for each request; milliseconds."""
     whole = reduce(pc.add, [rows[name] for name in _PHASES])
-    # A zero is never negative.
-    rest = pc.add(pc.round(pc.subtract(rows["total_time_ms"], whole), 3, round_mode="half_towards_infinity"), 0.0)
+    # In whole microseconds, of which the nearest number of milliseconds is taken; a zero is never negative.
+    rest_us = pc.round(pc.multiply(pc.subtract(rows["total_time_ms"], whole), 1000))
+    rest = pc.add(pc.divide(rest_us, 1000), 0.0)
     values = {name: rows[name] for name in rows.schema.names if name not in ("broker_id", "time")}
     values |= {"broker_id": first_of(rows["broker_id"], -1), "line_time": rows["time"], "unaccounted_ms": rest}
     return shaped(REQUEST_PHASES.arrow_schema, rows.num_rows, values)
