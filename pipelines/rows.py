@@ -75,7 +75,8 @@ def mapped(rows: Rows, work: Work, columns: StructType | str) -> Rows:
 def as_table(rows: Rows, columns: StructType) -> pa.Table:
     """Rows that the driver can hold."""
     if isinstance(rows, LocalTasks):
-        return pa.Table.from_batches(rows.batches(), to_arrow_schema(columns, timezone="UTC"))
+        schema = to_arrow_schema(columns, timezone="UTC")
+        return pa.Table.from_batches([_as(schema, batch) for batch in rows.batches()], schema)
     return rows.toArrow()
 
 

@@ -283,7 +283,7 @@ def test_one_row_per_request_of_a_coordinator_that_appended(audited: Lake):
     marked = requests.where("api = 'WRITE_TXN_MARKERS' AND size(partitions) > 0")
     assert 0 < operations.count() == appended + marked.count()
     assert operations.where("size(partitions) = 0 OR parked IS NOT NULL").isEmpty()
-    assert set(COORDINATOR_APIS) == set(coordinators.APIS)
+    assert {row["api"] for row in operations.select("api").distinct().collect()} <= set(COORDINATOR_APIS)
 
 
 def test_fetches_are_replayed_closely(audited: Lake):
