@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -67,7 +68,8 @@ def send(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Callable[..
             folder = deployment.reports / "20261120T1500"
             folder.mkdir(parents=True)
             (folder / "report.json").write_text(json.dumps(written))
-        deployment.run("highwater_audit", AT_16)
+        runner = Path(__file__).with_name("run_dag.py")
+        subprocess.run([sys.executable, runner, "highwater_audit", AT_16.isoformat()], check=True)
         told = [json.loads(line) for line in events.read_text().splitlines()] if events.is_file() else []
         for event in told:
             validate(event)
