@@ -14,10 +14,11 @@ from typing import Any
 import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
-from jobs.places import local_path
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
+from pipelines.storage.place import Place, Uri, place_of
+from pipelines.storage.store import store_of
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
 
@@ -48,16 +49,16 @@ def _options(*names: str) -> Callable[[Any], Any]:
     return decorate
 
 
-class Place(click.ParamType[Path]):
-    """A path of this machine, or its ``file:`` URI."""
+class _PlaceType(click.ParamType[Place]):
+    """A path of this machine, or the URI of a store."""
 
     name = "path"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return value if isinstance(value, Path) else local_path(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        return place_of(value)
 
 
-_PLACE = Place()
+_PLACE = _PlaceType()
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "logs": click.argument("logs", nargs=-1, required=True, type=_PLACE),
     "lake": click.option(
@@ -107,7 +108,7 @@ def highwater() -> None:
 
 @highwater.command(epilog=EXIT_CODES_HELP)
 @_options("logs", "lake", "out", "from", "until", "master", "conf")
-def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
+def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
 
@@ -116,7 +117,7 @@ def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
 
 @highwater.command()
 @_options("logs", "lake", "no span", "master", "conf")
-def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
+def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
 
@@ -171,7 +172,7 @@ def gate(fail_on: str, **given: Any) -> ExitCode:
 @click.option("--docs", type=_PLACE, help="Ask everything of the whole lake; write Data Docs into this folder.")
 @click.option("--release", multiple=True, metavar="FILE_ID|all", help="Let files out of quarantine, to be read again.")
 @click.option("--markdown", is_flag=True, help="What is asked of each table, as the document docs/quality.md.")
-def quality(docs: Path | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
+def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
     """Check what was read; what was read wrongly goes into quarantine."""
     from jobs import quality as verb
 
@@ -183,7 +184,7 @@ def quality(docs: Path | None, release: tuple[str, ...], markdown: bool, **given
 @_options("lake")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.option("--markdown", is_flag=True, help="All tables that there can be, as the document docs/tables.md.")
-def tables(name: str | None, lake: Path, as_json: bool, markdown: bool) -> ExitCode:
+def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
     """List the tables of the lake, or the columns of table NAME."""
     from jobs.tables import show_document, show_tables
 
@@ -199,7 +200,7 @@ def tables(name: str | None, lake: Path, as_json: bool, markdown: bool) -> ExitC
 @click.option("--registered", is_flag=True, help="With --duckdb-views: the tables are registered there already.")
 def sql(
     statement: str | None,
-    lake: Path,
+    lake: Place,
     master: str | None,
     conf: Path | None,
     form: str | None,
@@ -230,7 +231,7 @@ def sql(
 @click.option("--force", is_flag=True, help="Allow less than 24 hours: nothing else may read the lake meanwhile.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 def maintain(
-    lake: Path, master: str | None, conf: Path | None, retention_hours: int, force: bool, dry_run: bool
+    lake: Place, master: str | None, conf: Path | None, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
     """Compact small files of the lake's tables and remove files that no version in use needs."""
     from jobs.maintain import maintain as look_after
@@ -250,7 +251,7 @@ def explain(rule: str | None, markdown: bool) -> ExitCode:
 
 @highwater.command()
 @_options("lake", "conf")
-def doctor(lake: Path, conf: Path | None) -> ExitCode:
+def doctor(lake: Place, conf: Path | None) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
     from jobs.doctor import doctor as examine
 
@@ -263,10 +264,10 @@ def _config(conf: Path | None, master: str | None = None) -> Config:
 
 def _run(
     *,
-    lake: Path,
+    lake: Place,
     master: str | None,
     conf: Path | None,
-    out: Path = Path("highwater-report"),
+    out: Place = Path("highwater-report"),
     time_from: datetime | None = None,
     time_until: datetime | None = None,
 ) -> Any:
@@ -277,13 +278,14 @@ def _run(
     return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until)
 
 
-def _present(logs: Sequence[Path]) -> tuple[Path, ...]:
+def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
     """Told before Spark starts, not seconds later."""
-    for path in logs:
-        if not path.exists():
-            raise InputError(path, "there is no such file or folder", "give the folder that holds the brokers' logs")
-        if not os.access(path, os.R_OK):
-            raise InputError(path, "cannot be read", "check its permissions")
+    for place in logs:
+        store = store_of(place)
+        if not store.is_there(place):
+            raise InputError(place, "there is no such file or folder", "give the folder that holds the brokers' logs")
+        if not store.may_read(place):
+            raise InputError(place, "cannot be read", "check its permissions")
     return tuple(logs)
 
 
@@ -310,11 +312,21 @@ def run(arguments: Sequence[str]) -> int:
     except HighwaterError as error:
         _complain(str(error))
         return error.exit_code
+    except OSError as error:
+        if not isinstance(place_of(error.filename or ""), Uri):
+            return _internal(error)
+        remedy = "check its name, and the credentials and the endpoint in the environment"
+        _complain(f"{error.filename}: {error.strerror}; {remedy}")
+        return ExitCode.USAGE
     except Exception as error:
-        text = str(error).strip() or "no message"
-        hint = "" if _debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
-        _complain(f"internal error: {type(error).__name__}: {text.splitlines()[0]}{hint}")
-        return ExitCode.INTERNAL
+        return _internal(error)
+
+
+def _internal(error: Exception) -> ExitCode:
+    text = str(error).strip() or "no message"
+    hint = "" if _debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
+    _complain(f"internal error: {type(error).__name__}: {text.splitlines()[0]}{hint}")
+    return ExitCode.INTERNAL
 
 
 def _complain(text: str) -> None:

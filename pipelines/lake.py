@@ -18,29 +18,29 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
+from pipelines.constraints import constraints_kept
 from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
+from pipelines.drafts import drafted
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
 from pipelines.local_tasks import LocalTasks
-from pipelines.parquet import columns_schema, read_files
+from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
+from pipelines.storage.place import Place, Uri, resolved
+from pipelines.storage.store import store_of
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
-    ConstraintBroken,
     declared,
     files_writer,
     rows_writer,
@@ -48,11 +48,6 @@ from pipelines.table_files import (
 )
 from schemas.table import TableSpec
 
-#: How Delta words a broken constraint, with the values of the row, each on a line of its own; and how our tasks do.
-_BROKEN = re.compile(
-    r"(?:\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\]|ConstraintBroken: (?P<table>[\w.]+):)"
-    r" *(?P<what>.*(?:\n - .*)*)"
-)
 #: Tables of so many files are read without Delta's help. Beyond 32 paths Spark lists them by a job.
 _FEW_FILES = 32
 #: Columns of `AddedFile` in Spark.
@@ -70,13 +65,15 @@ class Lake:
     Args:
         spark: a session made by `pipelines.session.build_session`.
         root: the lake's folder; made when the first table is.
+        fence: called before each commit; raises where this process may not write the lake any more.
     """
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    def __init__(self, spark: SparkSession, root: Place, fence: delta_commits.Fence = delta_commits.no_fence) -> None:
         self.spark = spark
-        self.root = root.resolve()
+        self.root = resolved(root)
+        self._fence = fence
 
-    def path(self, spec: TableSpec) -> Path:
+    def path(self, spec: TableSpec) -> Place:
         """Folder of a table."""
         return self.root / spec.layer / spec.name
 
@@ -108,8 +105,10 @@ class Lake:
         missing = [spec for spec in specs if spec not in there]
         for spec in there:
             for name, value in lacking_properties(self.path(spec), spec).items():
-                self.spark.sql(f"ALTER TABLE {sql_name(self.path(spec))} SET TBLPROPERTIES ('{name}' = '{value}')")
+                with self.through_delta(self.path(spec)) as written:
+                    self.spark.sql(f"ALTER TABLE {sql_name(written)} SET TBLPROPERTIES ('{name}' = '{value}')")
         for spec in missing:
+            self._fence()
             create_table(self.path(spec), spec)
         return missing
 
@@ -128,28 +127,29 @@ class Lake:
             reader = reader.option("versionAsOf", version)
         return reader.load(str(self.path(spec)))
 
-    def _few_files(self, spec: TableSpec) -> list[Path]:
+    def _few_files(self, spec: TableSpec) -> list[Place]:
         # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
         files = self.files(spec) or []
-        return files if len(files) <= _FEW_FILES else []
+        return [file.place for file in files] if len(files) <= _FEW_FILES else []
 
-    def files(self, spec: TableSpec) -> list[Path] | None:
+    def files(self, spec: TableSpec) -> list[Stored] | None:
         """The table's Parquet files; None where only Delta can read them."""
         try:
             log = read_log(self.path(spec))
         except InputError:
             return None
-        return [self.path(spec) / file.path for file in log.files] if log.is_plain else None
+        folder = self.path(spec)
+        return [Stored(folder / file.path, file.size_bytes) for file in log.files] if log.is_plain else None
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
         """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
         files = self.files(spec) if self.has_rows(spec) else []
         if files is not None:
-            return read_files(spec, files, columns, where)
+            return read_files(spec, [file.place for file in files], columns, where)
         rows = self.read(spec).toArrow()
         return (rows if where is None else rows.filter(where)).select(columns).cast(columns_schema(spec, columns))
 
-    def _parquet(self, spec: TableSpec, files: Iterable[Path]) -> DataFrame:
+    def _parquet(self, spec: TableSpec, files: Iterable[Place]) -> DataFrame:
         # Spark takes paths for patterns.
         paths = [_PATTERN.sub(r"\\\g<0>", str(path)) for path in files]
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
@@ -161,7 +161,7 @@ class Lake:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
-            delta_commits.append(self.path(spec), files, stamp)
+            delta_commits.append(self.path(spec), files, stamp, self._fence)
 
     def replace(
         self, spec: TableSpec, rows: DataFrame | pa.Table, where: str | None = None, stamp: str | None = None
@@ -204,7 +204,7 @@ class Lake:
             self._made(spec)
             write = rows_writer(self.root, spec, lambda batches: batches)
             added = in_tasks(self.spark, plan, work, ADDED, size_bytes, write)
-            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp)
+            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp, self._fence)
 
     def append_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None) -> None:
         """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
@@ -218,7 +218,7 @@ class Lake:
         """
         for spec, files in self._blob_files(blobs, [spec for spec in specs if self.stamp(spec) != stamp], rows):
             if files:
-                delta_commits.append(self.path(spec), files, stamp)
+                delta_commits.append(self.path(spec), files, stamp, self._fence)
 
     def replace_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str) -> None:
         """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
@@ -267,7 +267,7 @@ class Lake:
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
-        with _constraints_kept(spec.full_name):
+        with constraints_kept(spec.full_name):
             return write_rows(folder, spec, rows)
 
     def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
@@ -288,7 +288,7 @@ class Lake:
         Raises:
             LakeError: a row breaks a constraint.
         """
-        with _constraints_kept(what):
+        with constraints_kept(what):
             if isinstance(added, LocalTasks):
                 return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
             return sorted(AddedFile(*row) for row in added.collect())
@@ -298,12 +298,12 @@ class Lake:
         if self.has_rows(spec) and not read_log(self.path(spec)).is_plain:
             # Only Delta can say of a file with a deletion vector that it is gone.
             self._overwrite(spec, self.spark.createDataFrame([], spec.worker_schema), {})
-        return delta_commits.replace(self._made(spec), files, stamp)
+        return delta_commits.replace(self._made(spec), files, stamp, self._fence)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
-        with _constraints_kept(spec.full_name):
-            rows.write.format("delta").mode("overwrite").options(**given).save(str(self._made(spec)))
+        with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
+            rows.write.format("delta").mode("overwrite").options(**given).save(str(written))
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -316,14 +316,15 @@ class Lake:
             if stamp is not None:
                 yield version, stamp
 
-    def added(self, spec: TableSpec, stamp: str) -> list[Path]:
+    def added(self, spec: TableSpec, stamp: str) -> list[Stored]:
         """Files that the latest commit added, if it has this stamp and removed nothing; none where that is not so."""
         commits = self._commits(spec)
         actions = list(actions_of(commits[max(commits)])) if commits else []
         stamped = any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions)
         if not stamped or any("remove" in action for action in actions):
             return []
-        return [self.path(spec) / unquote(action["add"]["path"]) for action in actions if "add" in action]
+        added = (action["add"] for action in actions if "add" in action)
+        return [Stored(self.path(spec) / unquote(file["path"]), file["size"]) for file in added]
 
     def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
         """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
@@ -333,16 +334,18 @@ class Lake:
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
         if self.has_rows(spec):
-            DeltaTable.forPath(self.spark, str(self.path(spec))).delete(where)
+            with self.through_delta(self.path(spec)) as written:
+                DeltaTable.forPath(self.spark, str(written)).delete(where)
 
     def keeps(self, spec: TableSpec, version: int) -> bool:
         """Whether the files that a version was written with are there: maintenance removes those of old ones."""
         path = self.path(spec)
         commit = path / "_delta_log" / f"{version:020}.json"
-        if not commit.is_file():
+        store = store_of(path)
+        if not store.is_file(commit):
             return False
         added = (action["add"]["path"] for action in actions_of(commit) if "add" in action)
-        return all((path / unquote(name)).is_file() for name in added)
+        return all(store.is_file(path / unquote(name)) for name in added)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
         """Make the rows with df's keys what df says; others stay, and rows that are so already do not change.
@@ -360,10 +363,23 @@ class Lake:
         ]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
-        table = DeltaTable.forPath(self.spark, str(self._made(spec))).alias("old")
-        with _constraints_kept(spec.full_name):
+        with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
+            table = DeltaTable.forPath(self.spark, str(written)).alias("old")
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
+
+    @contextmanager
+    def through_delta(self, folder: Place) -> Iterator[Place]:
+        """Where Delta itself is to write what becomes a version of a table when the block ends.
+
+        On a local disk that is the table. In a store only the driver commits: see `pipelines.drafts`.
+        """
+        if not isinstance(folder, Uri):
+            self._fence()
+            yield folder
+            return
+        with drafted(self.root, folder, self._fence) as draft:
+            yield draft
 
     @contextmanager
     def stamped(self, stamp: str) -> Iterator[None]:
@@ -386,10 +402,10 @@ class Lake:
                 else:
                     self.spark.conf.set(name, old)
 
-    def _commits(self, spec: TableSpec) -> dict[int, Path]:
+    def _commits(self, spec: TableSpec) -> dict[int, Place]:
         return commits_of(self.path(spec) / "_delta_log")
 
-    def _made(self, spec: TableSpec) -> Path:
+    def _made(self, spec: TableSpec) -> Place:
         if not self.exists(spec):
             self.create([spec])
         return self.path(spec)
@@ -403,21 +419,7 @@ class Lake:
         return df.select(*spec.column_names)
 
 
-@contextmanager
-def _constraints_kept(table: str) -> Iterator[None]:
-    """A broken constraint as one line; Spark wraps it in the traces of the task, the stage and the job."""
-    try:
-        yield
-    except ConstraintBroken as error:
-        raise LakeError(str(error)) from error
-    except (Py4JJavaError, PySparkException) as error:
-        broken = _BROKEN.search(str(error))
-        if broken is None:
-            raise
-        raise LakeError(f"{broken['table'] or table}: {' '.join(broken['what'].split())}") from error
-
-
-def _stamp(commit: Path) -> str | None:
+def _stamp(commit: Place) -> str | None:
     """The stamp of a commit, None if it has none."""
     found = (action.get("commitInfo", {}).get("userMetadata") for action in actions_of(commit))
     return next((str(stamp) for stamp in found if stamp is not None), None)

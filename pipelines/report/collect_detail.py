@@ -25,6 +25,7 @@ from pipelines.report.cubes.requests import RequestFold
 from pipelines.report.detail import Cost, Detail, RuleText
 from pipelines.report.figures import Rows
 from pipelines.rules.registry import RULES
+from pipelines.storage.store import store_of
 from schemas import bronze, silver
 from schemas.controllers import AVAILABILITY, FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
@@ -125,7 +126,7 @@ def _batches(lake: Lake, spec: TableSpec, columns: tuple[str, ...], bounds: smal
     import pyarrow.parquet as pq
 
     for file in files:
-        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
+        with pq.ParquetFile(store_of(file.place).arrow_source(file.place), coerce_int96_timestamp_unit="us") as source:
             for batch in source.iter_batches(BATCH_ROWS, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).cast(columns_schema(spec, columns))
                 yield table if where is None else table.filter(where)
@@ -258,7 +259,7 @@ def _texts(lake: Lake, lines: set[tuple[str, int]]) -> dict[tuple[str, int], str
 
 def _is_searchable(lake: Lake, spec: TableSpec) -> bool:
     files = lake.files(spec) if lake.has_rows(spec) else None
-    return files is not None and sum(file.stat().st_size for file in files) <= SEARCHED_MAX
+    return files is not None and sum(file.size_bytes for file in files) <= SEARCHED_MAX
 
 
 def _values(rows: Iterable[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import orjson
 
@@ -14,6 +11,8 @@ from pipelines.errors import InputError
 from pipelines.report.model import Report
 from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
@@ -25,7 +24,7 @@ def render_json(report: Report) -> bytes:
     return orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
+def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
     """Write ``report.json``, ``report.md`` and ``report.html`` into a folder, which is made if it is not there.
 
     All is rendered before anything is written; a file that was there stays until its successor is complete.
@@ -42,47 +41,27 @@ def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
         HTML_NAME: render_html(report).encode(),
     }
     with _cannot_hold(out_dir):
-        out_dir.mkdir(parents=True, exist_ok=True)
-        return tuple(_replace(out_dir / name, content) for name, content in contents.items())
+        store = store_of(out_dir)
+        store.make_folder(out_dir)
+        for name, content in contents.items():
+            store.replace(out_dir / name, content)
+        return tuple(out_dir / name for name in contents)
 
 
-def make_report_folder(out_dir: Path) -> None:
+def make_report_folder(out_dir: Place) -> None:
     """Make the folder and try to write there: minutes before there is a report to write.
 
     Raises:
         InputError: it cannot be made or written.
     """
     with _cannot_hold(out_dir):
-        out_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out_dir):
-            pass
+        store_of(out_dir).try_writing(out_dir)
 
 
 @contextmanager
-def _cannot_hold(out_dir: Path) -> Iterator[None]:
+def _cannot_hold(out_dir: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         problem = f"cannot hold the report ({error.strerror or error})"
         raise InputError(out_dir, problem, "choose another folder with --out") from None
-
-
-def _replace(path: Path, content: bytes) -> Path:
-    """Write beside the file, then rename over it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        # mkstemp makes a file that only its owner may read.
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

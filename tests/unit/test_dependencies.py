@@ -17,6 +17,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 #: plain Python process.
 SPARK_SHELLS = {
     "pipelines.bronze.ingest",
+    "pipelines.constraints",
     "pipelines.controllers.stage",
     "pipelines.data_dir.ingest",
     "pipelines.folds",
@@ -58,9 +59,10 @@ SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 ONLY_IN = {
     "click": {"jobs.cli"},
     "rich": {"pipelines.console"},
-    "py4j": {"pipelines.lake"},
+    "py4j": {"pipelines.constraints"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
+    "obstore": {"pipelines.storage.objects"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
     # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.

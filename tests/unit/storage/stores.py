@@ -1,0 +1,23 @@
+"""Places to try a store with: a folder, and a bucket in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from pipelines.storage import objects
+from pipelines.storage.place import Place, Uri
+
+
+@pytest.fixture(params=["path", "object"])
+def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """An empty folder."""
+    if request.param == "path":
+        yield tmp_path
+        return
+    memory = MemoryStore()
+    monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
+    yield Uri("s3a", "bucket", "some folder")
