@@ -69,8 +69,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
-    make_lake(run.lake)
-    with written(run, "audit", lambda: new_bytes(files, run.lake)) as lake:
+    with written(run, "audit", lambda: new_bytes(files, run.lake), makes=True) as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
         if run.config.quality.enabled:
@@ -84,8 +83,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
     """Files to bronze."""
     files = _look(run, logs)
-    make_lake(run.lake)
-    with written(run, "ingest", lambda: new_bytes(files, run.lake)) as lake:
+    with written(run, "ingest", lambda: new_bytes(files, run.lake), makes=True) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
@@ -142,13 +140,16 @@ def _nothing() -> int:
 
 
 @contextmanager
-def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake]:
+def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing, makes: bool = False) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts.
 
     Args:
         text_bytes: tells how much text the verb has before it, roughly.
+        makes: the lake need not be there.
     """
-    if not store_of(run.lake).is_folder(run.lake):
+    if makes:
+        make_lake(run.lake)
+    elif not store_of(run.lake).is_folder(run.lake):
         raise no_lake(run.lake)
     with (
         writer_of(run.lake, verb, run.config.session, run.console.note) as writer,
