@@ -313,7 +313,7 @@ def run(arguments: Sequence[str]) -> int:
         _complain(str(error))
         return error.exit_code
     except OSError as error:
-        if not isinstance(place_of(error.filename or ""), Uri):
+        if not isinstance(error.filename, str) or not isinstance(place_of(error.filename), Uri):
             return _internal(error)
         remedy = "check its name, and the credentials and the endpoint in the environment"
         _complain(f"{error.filename}: {error.strerror}; {remedy}")

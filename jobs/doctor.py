@@ -33,6 +33,7 @@ PACKAGES = {
     "delta-spark": "4.4.0",
     "pandas": "2.",
     "pyarrow": "",
+    "obstore": "",
     "orjson": "",
     "protobuf": "",
     "pydantic": "2.",

@@ -24,7 +24,7 @@ from pipelines.data_dir.ingest import ingest_data
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.lake_tables import make_lake
-from pipelines.lake_writer import Writer, writer_of
+from pipelines.lake_writer import NO_WRITER, Writer, writer_of
 from pipelines.machine_faults import machine_faults
 from pipelines.quality.quarantine import custody, quarantined
 from pipelines.quality.stage import check
@@ -160,7 +160,7 @@ def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing, makes
 
 
 @contextmanager
-def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing, writer: Writer = Writer()) -> Iterator[Lake]:  # noqa: B008
+def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing, writer: Writer = NO_WRITER) -> Iterator[Lake]:
     """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):

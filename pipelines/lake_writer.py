@@ -26,6 +26,10 @@ class Writer(NamedTuple):
     jvm_lock: Path | None = None
 
 
+#: Of a session that only reads.
+NO_WRITER = Writer()
+
+
 @contextmanager
 def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Writer]:
     """Be the one that writes a lake; see `pipelines.lake_lock` and `pipelines.lake_lease`.

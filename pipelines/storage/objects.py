@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -36,6 +37,8 @@ _WHOLE_BYTES_MAX = 16 << 20
 _COLUMN_BYTES = 1 << 20
 _DENIED = (PermissionDeniedError, UnauthenticatedError)
 _WORDS_MAX = 300
+#: What a store itself says.
+_ANSWER = re.compile(r"<Code>([^<]+)</Code>\s*<Message>([^<]+)</Message>")
 
 
 def endpoint() -> str | None:
@@ -78,7 +81,10 @@ def _told(uri: Uri) -> Iterator[None]:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(str(error).partition("Debug source:")[0].split())[:_WORDS_MAX]
+    text = str(error).partition("Debug source:")[0]
+    if answer := _ANSWER.search(text):
+        return f"{answer[1]}: {answer[2]}"
+    return " ".join(text.split())[:_WORDS_MAX]
 
 
 class ObjectStore:
