@@ -125,14 +125,13 @@ def lines_of(actions: Actions) -> bytes:
 
 def _checkpoint(folder: Place, version: int) -> None:
     if version % _CHECKPOINT_EVERY == 0:
-        DeltaTable(str(folder), storage_options=storage_options(folder)).create_checkpoint()
+        _opened(folder).create_checkpoint()
 
 
-def storage_options(folder: Place) -> dict[str, str] | None:
-    """What the package ``deltalake`` has to be told of a store, beside the environment."""
+def _opened(folder: Place) -> DeltaTable:
     if not isinstance(folder, Uri):
-        return None
-    # Only where there is a URI is its library imported.
+        return DeltaTable(str(folder))
+    # Only where there is a URI is its library imported. Unlike a place, a URI is escaped.
     from pipelines.storage.objects import client_settings
 
-    return client_settings(folder.scheme)
+    return DeltaTable(quote(str(folder), safe="/:@"), storage_options=client_settings(folder.scheme))

@@ -17,7 +17,7 @@ from pipelines.delta_table import (
     missing_properties,
 )
 from pipelines.errors import InputError, SchemaMismatch
-from pipelines.storage.place import Place
+from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
@@ -68,6 +68,8 @@ def make_lake(root: Place) -> None:
     Raises:
         InputError: it cannot be made.
     """
+    if isinstance(root, Uri) and "%" in root.key:
+        raise InputError(root, "has a %, which readers of Delta take for an escape", "choose another --lake")
     try:
         store_of(root).make_folder(root)
     except OSError as error:

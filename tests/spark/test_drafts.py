@@ -102,9 +102,9 @@ def told(lake: Lake, since: int) -> tuple[Any, ...]:
 def test_a_draft_changes_a_table_as_delta_does(
     spark: SparkSession, tmp_path: Path, change: Callable[[Lake], None], versions: int
 ) -> None:
-    # What stands in a path is no pattern and is not escaped.
+    # What stands in a path is escaped in a log.
     there = filled(Lake(spark, tmp_path / "there"), versions)
-    drafting = filled(Drafting(spark, tmp_path / "a lake é%20"), versions)
+    drafting = filled(Drafting(spark, tmp_path / "a lake é"), versions)
     FENCED.clear()
     for lake in (there, drafting):
         change(lake)

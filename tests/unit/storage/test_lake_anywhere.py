@@ -13,10 +13,10 @@ from pipelines.bronze.profile import profile, stored_sha256
 from pipelines.data_dir.discover import discover_data
 from pipelines.delta_log import find_tables, live_actions, read_log, table_version
 from pipelines.errors import InputError, LakeError, LeaseLost
-from pipelines.lake_tables import create_table
+from pipelines.lake_tables import create_table, make_lake
 from pipelines.maintenance import data_files
 from pipelines.parquet import Stored, pieces_of, read_files, read_pieces
-from pipelines.storage.place import Place, relative
+from pipelines.storage.place import Place, Uri, relative
 from pipelines.storage.store import store_of
 from pipelines.table_files import rows_table, write_rows
 from schemas.table import LONG, STRING, TableSpec, column, required
@@ -60,6 +60,11 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
     assert sizes[folder / file.path] == file.size_bytes
     (piece,) = pieces_of(Stored(folder / file.path, file.size_bytes))
     assert [batch.to_pylist() for batch in read_pieces(SPEC, piece, ("offset",))] == [[{"offset": 7}]]
+
+
+def test_a_key_that_readers_would_take_for_escaped_is_refused() -> None:
+    with pytest.raises(InputError, match="has a %"):
+        make_lake(Uri("s3a", "bucket", "a%20lake"))
 
 
 def test_no_commit_is_written_over(root: Place) -> None:  # noqa: F811
