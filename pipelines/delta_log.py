@@ -193,7 +193,8 @@ def _as_json(content: dict[str, Any]) -> dict[str, Any]:
     """Of an action of a checkpoint what a commit would say: no nulls, and maps as such."""
     plain = {name: value for name, value in content.items() if value is not None}
     for name in ("partitionValues", "configuration", "tags", "options"):
-        if name in plain:
+        # That of a domain is a text.
+        if name in plain and not isinstance(plain[name], str):
             plain[name] = dict(plain[name])
     if "format" in plain:
         plain["format"] = _as_json(plain["format"])

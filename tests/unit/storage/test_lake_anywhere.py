@@ -23,7 +23,12 @@ from schemas.table import LONG, STRING, TableSpec, column, required
 from tests.unit.storage.stores import root  # noqa: F401
 
 SPEC = TableSpec(
-    "gold", "samples", "One sample.", (required("topic", STRING, "Topic"), column("offset", LONG, "Offset")), keys=()
+    "gold",
+    "samples",
+    "One sample.",
+    (required("topic", STRING, "Topic"), column("offset", LONG, "Offset")),
+    keys=(),
+    cluster_by=("topic",),
 )
 
 
@@ -53,7 +58,10 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
     assert offsets(root) == [7]
     assert (read_log(folder).rows, len(read_log(folder).removed)) == (1, 2)
     version, actions = live_actions(folder)
-    assert (version, sorted(kind for action in actions for kind in action)) == (3, ["add", "metaData", "protocol"])
+    assert (version, sorted(kind for action in actions for kind in action)) == (
+        3,
+        ["add", "domainMetadata", "metaData", "protocol"],
+    )
     sizes = data_files(folder)
     assert len(sizes) == 3
     (file,) = read_log(folder).files
