@@ -24,7 +24,7 @@ from tests.s3.conftest import Bucket
 
 pytestmark = pytest.mark.s3
 #: Others wait for so long, and a few seconds, for a run that was killed.
-LEASE_S = 8
+LEASE_S = 15
 CONF = SMALL_CONF + f"lease_s = {LEASE_S}\n"
 WAITING = CONF.replace("lock_wait_s = 0", "lock_wait_s = 600")
 SEED = 20261123
