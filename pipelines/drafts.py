@@ -16,13 +16,28 @@ from uuid import uuid4
 
 from pipelines.delta_commits import Fence, commit_actions, lines_of
 from pipelines.delta_log import actions_of, commits_of, live_actions
-from pipelines.storage.place import STAGING, Place
+from pipelines.storage.place import STAGING, Place, Uri
 from pipelines.storage.store import store_of
 
 #: Characters of a path that are no different in a URI.
 _PLAIN = "/:@"
 #: Actions of files that are written, those of Delta's change feed among them.
 _WRITTEN = ("add", "cdc")
+
+
+@contextmanager
+def through_delta(root: Place, table: Place, fence: Fence) -> Iterator[Place]:
+    """Give the folder that Delta itself writes: the table on a local disk, a draft of it in a store.
+
+    Raises:
+        LeaseLost: this process may not write the lake any more.
+    """
+    if isinstance(table, Uri):
+        with drafted(root, table, fence) as draft:
+            yield draft
+    else:
+        fence()
+        yield table
 
 
 @contextmanager

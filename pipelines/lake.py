@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,15 +28,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
 from pipelines.constraints import constraints_kept
-from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
-from pipelines.drafts import drafted
+from pipelines.delta_log import find_tables, read_log, table_version
+from pipelines.drafts import through_delta
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
 from pipelines.local_tasks import LocalTasks
 from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
-from pipelines.storage.place import Place, Uri, resolved
-from pipelines.storage.store import store_of
+from pipelines.stamps import added_by, is_absent, keeps_files, stamps_of
+from pipelines.storage.place import Place, resolved
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
@@ -311,25 +310,15 @@ class Lake:
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
         """Stamps of the commits that have one, the newest first, each with its Delta version."""
-        for version, commit in sorted(self._commits(spec).items(), reverse=True):
-            stamp = _stamp(commit)
-            if stamp is not None:
-                yield version, stamp
+        return stamps_of(self.path(spec))
 
     def added(self, spec: TableSpec, stamp: str) -> list[Stored]:
         """Files that the latest commit added, if it has this stamp and removed nothing; none where that is not so."""
-        commits = self._commits(spec)
-        actions = list(actions_of(commits[max(commits)])) if commits else []
-        stamped = any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions)
-        if not stamped or any("remove" in action for action in actions):
-            return []
-        added = (action["add"] for action in actions if "add" in action)
-        return [Stored(self.path(spec) / unquote(file["path"]), file["size"]) for file in added]
+        return [Stored(self.path(spec) / name, size) for name, size in added_by(self.path(spec), stamp)]
 
     def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
         """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
-        commits = self._commits(spec)
-        return 0 in commits and not any(_stamp(commit) == stamp for commit in commits.values())
+        return is_absent(self.path(spec), stamp)
 
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
@@ -339,13 +328,7 @@ class Lake:
 
     def keeps(self, spec: TableSpec, version: int) -> bool:
         """Whether the files that a version was written with are there: maintenance removes those of old ones."""
-        path = self.path(spec)
-        commit = path / "_delta_log" / f"{version:020}.json"
-        store = store_of(path)
-        if not store.is_file(commit):
-            return False
-        added = (action["add"]["path"] for action in actions_of(commit) if "add" in action)
-        return all(store.is_file(path / unquote(name)) for name in added)
+        return keeps_files(self.path(spec), version)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
         """Make the rows with df's keys what df says; others stay, and rows that are so already do not change.
@@ -368,18 +351,9 @@ class Lake:
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
 
-    @contextmanager
-    def through_delta(self, folder: Place) -> Iterator[Place]:
-        """Where Delta itself is to write what becomes a version of a table when the block ends.
-
-        On a local disk that is the table. In a store only the driver commits: see `pipelines.drafts`.
-        """
-        if not isinstance(folder, Uri):
-            self._fence()
-            yield folder
-            return
-        with drafted(self.root, folder, self._fence) as draft:
-            yield draft
+    def through_delta(self, folder: Place) -> AbstractContextManager[Place]:
+        """Where Delta itself is to write what becomes a version of a table when the block ends."""
+        return through_delta(self.root, folder, self._fence)
 
     @contextmanager
     def stamped(self, stamp: str) -> Iterator[None]:
@@ -402,9 +376,6 @@ class Lake:
                 else:
                     self.spark.conf.set(name, old)
 
-    def _commits(self, spec: TableSpec) -> dict[int, Place]:
-        return commits_of(self.path(spec) / "_delta_log")
-
     def _made(self, spec: TableSpec) -> Place:
         if not self.exists(spec):
             self.create([spec])
@@ -417,9 +388,3 @@ class Lake:
         if odd or len(df.columns) != len(spec.columns):
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
         return df.select(*spec.column_names)
-
-
-def _stamp(commit: Place) -> str | None:
-    """The stamp of a commit, None if it has none."""
-    found = (action.get("commitInfo", {}).get("userMetadata") for action in actions_of(commit))
-    return next((str(stamp) for stamp in found if stamp is not None), None)

@@ -36,7 +36,20 @@ OF_THIS_MACHINE = {
     "jobs/doctor.py": "what this machine lacks",
 }
 #: Of `os`: no files.
-_OF_OS = {"PathLike", "fspath", "environ", "path", "getpid", "dup", "dup2", "close", "open", "devnull", "O_WRONLY"}
+_OF_OS = {
+    "PathLike",
+    "fspath",
+    "environ",
+    "path",
+    "getpid",
+    "dup",
+    "dup2",
+    "close",
+    "open",
+    "devnull",
+    "O_WRONLY",
+    "_exit",
+}
 #: Of `os.path`: no files.
 _OF_OS_PATH = {"basename", "split", "join"}
 _MODULES = {"shutil", "tempfile", "glob", "fcntl", "mmap", "fileinput"}
