@@ -68,9 +68,9 @@ def drafted(root: Place, table: Place, fence: Fence) -> Iterator[Place]:
         for path in (unquote(action[kind]["path"]) for action in done for kind in _WRITTEN if kind in action):
             store.make_folder((table / path).parent)
             store.copy(draft / path, table / path)
-        commit_actions(
-            table, version + 1, [_renamed(action, lambda path: real.get(unquote(path), path)) for action in done], fence
-        )
+        # What is removed is a file of the real table; what was written has its name already.
+        done = [_renamed(action, lambda path: real[unquote(path)]) if "remove" in action else action for action in done]
+        commit_actions(table, version + 1, done, fence)
     finally:
         store.remove_tree(draft)
 
