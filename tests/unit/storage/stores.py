@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from obstore.store import MemoryStore
@@ -20,4 +21,5 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         return
     memory = MemoryStore()
     monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
-    yield Uri("s3a", "bucket", "some folder")
+    # Of its own: commits are remembered by their URI.
+    yield Uri("s3a", f"bucket-{uuid4()}", "some folder")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from urllib.parse import unquote
 
 import pytest
 
@@ -11,12 +12,13 @@ from pipelines import delta_commits
 from pipelines.bronze.discover import discover
 from pipelines.bronze.profile import profile, stored_sha256
 from pipelines.data_dir.discover import discover_data
-from pipelines.delta_log import find_tables, live_actions, read_log, table_version
+from pipelines.delta_log import actions_of, find_tables, live_actions, read_log, table_version
+from pipelines.drafts import drafted
 from pipelines.errors import InputError, LakeError, LeaseLost
 from pipelines.lake_tables import create_table, make_lake
 from pipelines.maintenance import data_files
 from pipelines.parquet import Stored, pieces_of, read_files, read_pieces
-from pipelines.storage.place import Place, Uri, relative
+from pipelines.storage.place import STAGING, Place, Uri, relative
 from pipelines.storage.store import store_of
 from pipelines.table_files import rows_table, write_rows
 from schemas.table import LONG, STRING, TableSpec, column, required
@@ -94,6 +96,48 @@ def test_nothing_is_committed_behind_a_fence(root: Place) -> None:  # noqa: F811
     with pytest.raises(LeaseLost):
         put(root, 1, fence=closed)
     assert table_version(root / SPEC.layer / SPEC.name) == 0
+
+
+def test_what_was_done_to_a_draft_is_done_to_its_table(root: Place) -> None:  # noqa: F811
+    """By hand, as Delta does it: `tests/spark/test_drafts.py` has Delta do it."""
+    folder, store = root / SPEC.layer / SPEC.name, store_of(root)
+    create_table(folder, SPEC)
+    put(root, 1)
+    put(root, 2)
+    before = live_actions(folder)
+    with drafted(root, folder, delta_commits.no_fence) as draft:
+        named = [action["add"]["path"] for action in live_actions(draft)[1] if "add" in action]
+        assert [unquote(path) for path in named] == [
+            str(folder / action["add"]["path"]) for action in before[1] if "add" in action
+        ]
+        (file,) = write_rows(draft, SPEC, rows_table(SPEC, [("t", 3)]))
+        store.make_folder(draft / "_change_data")
+        store.replace(draft / "_change_data" / "cdc.parquet", b"changes")
+        commits = [
+            [{"commitInfo": {"operation": "MERGE"}}, file.action(), {"remove": {"path": named[0], "dataChange": True}}],
+            [
+                {"commitInfo": {"operation": "OPTIMIZE"}},
+                {"add": {"path": "passing.parquet", "size": 1}},
+                {"cdc": {"path": "_change_data/cdc.parquet", "size": 7}},
+            ],
+            [{"commitInfo": {"operation": "LAST"}}, {"remove": {"path": "passing.parquet"}}],
+        ]
+        for number, actions in enumerate(commits, 1):
+            store.create(draft / "_delta_log" / f"{number:020}.json", delta_commits.lines_of(actions))
+    assert offsets(root) == [2, 3]
+    assert table_version(folder) == 3
+    done = [next(iter(action)) for action in actions_of(folder / "_delta_log" / f"{3:020}.json")]
+    assert done == ["commitInfo", "add", "remove", "cdc"]
+    assert store.read(folder / "_change_data" / "cdc.parquet") == b"changes"
+    assert store.names(root / STAGING) == []
+
+
+def test_a_draft_that_nothing_was_done_to_is_no_version(root: Place) -> None:  # noqa: F811
+    folder = root / SPEC.layer / SPEC.name
+    create_table(folder, SPEC)
+    with drafted(root, folder, delta_commits.no_fence):
+        pass
+    assert table_version(folder) == 0
 
 
 def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811
