@@ -55,8 +55,9 @@ def drafted(root: Place, table: Place, fence: Fence) -> Iterator[Place]:
     draft = root / STAGING / str(uuid4())
     version, live = live_actions(table)
     # A path may be escaped in several ways: files are known by what it says.
-    real = {str(table / unquote(action["add"]["path"])): action["add"]["path"] for action in live if "add" in action}
-    first = [_renamed(action, lambda path: quote(str(table / unquote(path)), safe=_PLAIN)) for action in live]
+    paths = [action["add"]["path"] for action in live if "add" in action]
+    real = {unquote(_uri(table / unquote(path))): path for path in paths}
+    first = [_renamed(action, lambda path: _uri(table / unquote(path))) for action in live]
     store.make_folder(draft / "_delta_log")
     store.create(draft / "_delta_log" / f"{0:020}.json", lines_of(first))
     try:
@@ -73,6 +74,11 @@ def drafted(root: Place, table: Place, fence: Fence) -> Iterator[Place]:
         commit_actions(table, version + 1, done, fence)
     finally:
         store.remove_tree(draft)
+
+
+def _uri(place: Place) -> str:
+    """A place as Delta has it in a log, whatever table the log is of."""
+    return quote(str(place), safe=_PLAIN) if isinstance(place, Uri) else place.as_uri()
 
 
 def _renamed(action: dict[str, Any], name: Callable[[str], str]) -> dict[str, Any]:

@@ -108,7 +108,9 @@ def test_what_was_done_to_a_draft_is_done_to_its_table(root: Place) -> None:  # 
     with drafted(root, folder, delta_commits.no_fence) as draft:
         named = [action["add"]["path"] for action in live_actions(draft)[1] if "add" in action]
         assert [unquote(path) for path in named] == [
-            str(folder / action["add"]["path"]) for action in before[1] if "add" in action
+            f"{'' if isinstance(root, Uri) else 'file://'}{folder}/{action['add']['path']}"
+            for action in before[1]
+            if "add" in action
         ]
         (file,) = write_rows(draft, SPEC, rows_table(SPEC, [("t", 3)]))
         store.make_folder(draft / "_change_data")
