@@ -20,7 +20,7 @@ STAMPS := $(VENV)/stamps
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
-.PHONY: test-browser
+.PHONY: test-browser s3 test-s3
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -31,6 +31,8 @@ help:
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
+	@echo "make s3                 jars that Spark needs for a lake in S3, 13 MB more"
+	@echo "make test-s3            lakes, logs and reports on an S3-compatible server on loopback; KILLS=n"
 	@echo "make cluster KAFKA=3.6.2 [SCENARIO=matrix] [RUN='--mode zookeeper']"
 	@echo "                        runs that release with faults, audits its logs, compares; docs/testbed.md"
 	@echo "make test-cluster       the same, briefly, of a ZooKeeper and a KRaft release"
@@ -104,6 +106,19 @@ test-browser: setup
 test-crash: setup
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash tests/crash
 
+s3: setup
+	$(BIN)/python -m jobs.fetch_jars s3
+
+# The server pins what others here pin otherwise, so it has an environment of its own.
+S3_VENV := .venv-s3
+$(S3_VENV)/stamps/packages: requirements-s3.lock
+	$(PYTHON) -m venv $(S3_VENV)
+	$(S3_VENV)/bin/python -m pip install --quiet --requirement requirements-s3.lock
+	@mkdir -p $(@D) && touch $@
+
+test-s3: s3 $(S3_VENV)/stamps/packages
+	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m s3 --durations=10 tests/s3
+
 # Airflow pins what Spark's side pins otherwise, so it has an environment of its own.
 AIRFLOW_VENV := .venv-airflow
 airflow: $(AIRFLOW_VENV)/stamps/packages
@@ -155,11 +170,12 @@ lock:
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet pip-tools
 	$(PYTHON) -c 'import tomllib; groups = tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]; \
-	    [print(*groups.pop(name), sep="\n", file=open(f"$(LOCK_VENV)/{name}.in", "w")) for name in ("airflow", "testbed")]; \
+	    [print(*groups.pop(name), sep="\n", file=open(f"$(LOCK_VENV)/{name}.in", "w")) for name in ("airflow", "testbed", "s3")]; \
 	    print(*sum(groups.values(), []), sep="\n")' > $(LOCK_VENV)/groups.in
 	$(LOCK) --output-file requirements.lock pyproject.toml $(LOCK_VENV)/groups.in
 	$(LOCK) --output-file requirements-airflow.lock $(LOCK_VENV)/airflow.in
 	$(LOCK) --output-file requirements-testbed.lock $(LOCK_VENV)/testbed.in
+	$(LOCK) --output-file requirements-s3.lock $(LOCK_VENV)/s3.in
 	rm -rf $(LOCK_VENV)
 
 clean:

@@ -11,6 +11,7 @@ from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
 from pipelines.redact.values import redacted, redacted_table
 from pipelines.report.bundle import write_bundle
+from pipelines.storage.store import store_of
 from schemas.audit import RULE_RESULTS
 
 
@@ -20,7 +21,8 @@ def bundle(run: Run) -> ExitCode:
     Raises:
         InputError: the lake holds no audit, or the archive cannot be written.
     """
-    if run.out.is_dir():
+    store = store_of(run.out)
+    if store.is_folder(run.out):
         raise InputError(run.out, "is a folder", "name the archive with --out, for example highwater-bundle.zip")
     with lake_of(run) as lake:
         if lake.stamp(RULE_RESULTS) is None:
@@ -31,5 +33,5 @@ def bundle(run: Run) -> ExitCode:
                 redactor = Redactor(pseudonyms(lake, run.redact_key))
                 report, redact = redacted(report, redactor), partial(redacted_table, redactor=redactor)
             write_bundle(report, lake, run.out, run.time_from, run.time_until, redact)
-    run.console.result(f"{run.out}: {run.out.stat().st_size:,} bytes{', names replaced' if redact else ''}")
+    run.console.result(f"{run.out}: {store.size_bytes(run.out):,} bytes{', names replaced' if redact else ''}")
     return ExitCode.CLEAN

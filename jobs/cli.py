@@ -15,11 +15,13 @@ import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.inquiry_verbs import VERBS
-from jobs.option_types import Moment, Place
+from jobs.option_types import Moment, PlaceType
 from jobs.redaction import redaction_key
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
+from pipelines.storage.place import Place, Uri, place_of
+from pipelines.storage.store import store_of
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
 
@@ -35,7 +37,7 @@ def _options(*names: str) -> Callable[[Any], Any]:
     return decorate
 
 
-_PLACE = Place()
+_PLACE = PlaceType()
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "logs": click.argument("logs", nargs=-1, required=True, type=_PLACE),
     "lake": click.option(
@@ -99,7 +101,7 @@ def highwater() -> None:
 
 @highwater.command(epilog=EXIT_CODES_HELP)
 @_options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
-def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
+def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
 
@@ -108,7 +110,7 @@ def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
 
 @highwater.command()
 @_options("logs", "lake", "no span", "master", "conf")
-def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
+def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
 
@@ -176,7 +178,7 @@ def gate(fail_on: str, only_new: bool, **given: Any) -> ExitCode:
 @click.option("--docs", type=_PLACE, help="Ask everything of the whole lake; write Data Docs into this folder.")
 @click.option("--release", multiple=True, metavar="FILE_ID|all", help="Let files out of quarantine, to be read again.")
 @click.option("--markdown", is_flag=True, help="What is asked of each table, as the document docs/quality.md.")
-def quality(docs: Path | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
+def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
     """Check what was read; what was read wrongly goes into quarantine."""
     from jobs import quality as verb
 
@@ -188,7 +190,7 @@ def quality(docs: Path | None, release: tuple[str, ...], markdown: bool, **given
 @_options("lake")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.option("--markdown", is_flag=True, help="All tables that there can be, as the document docs/tables.md.")
-def tables(name: str | None, lake: Path, as_json: bool, markdown: bool) -> ExitCode:
+def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
     """List the tables of the lake, or the columns of table NAME."""
     from jobs.tables import show_document, show_tables
 
@@ -204,7 +206,7 @@ def tables(name: str | None, lake: Path, as_json: bool, markdown: bool) -> ExitC
 @click.option("--registered", is_flag=True, help="With --duckdb-views: the tables are registered there already.")
 def sql(
     statement: str | None,
-    lake: Path,
+    lake: Place,
     master: str | None,
     conf: Path | None,
     form: str | None,
@@ -235,7 +237,7 @@ def sql(
 @click.option("--force", is_flag=True, help="Allow less than 24 hours: nothing else may read the lake meanwhile.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 def maintain(
-    lake: Path, master: str | None, conf: Path | None, retention_hours: int, force: bool, dry_run: bool
+    lake: Place, master: str | None, conf: Path | None, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
     """Compact small files of the lake's tables and remove files that no version in use needs."""
     from jobs.maintain import maintain as look_after
@@ -258,7 +260,7 @@ def maintain(
 )
 @click.option("--markdown", is_flag=True, help="All metrics as the table of the document docs/metrics.md.")
 def metrics(
-    lake: Path, out: Path, form: str, markdown: bool, time_from: datetime | None, time_until: datetime | None
+    lake: Place, out: Place, form: str, markdown: bool, time_from: datetime | None, time_until: datetime | None
 ) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
     from jobs.metrics import export, show_document
@@ -280,7 +282,7 @@ def explain(rule: str | None, markdown: bool) -> ExitCode:
 
 @highwater.command()
 @_options("lake", "conf")
-def doctor(lake: Path, conf: Path | None) -> ExitCode:
+def doctor(lake: Place, conf: Path | None) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
     from jobs.doctor import doctor as examine
 
@@ -297,10 +299,10 @@ def _config(conf: Path | None, master: str | None = None) -> Config:
 
 def _run(
     *,
-    lake: Path,
+    lake: Place,
     master: str | None,
     conf: Path | None,
-    out: Path = Path("highwater-report"),
+    out: Place = Path("highwater-report"),
     time_from: datetime | None = None,
     time_until: datetime | None = None,
     form: str = "text",
@@ -321,13 +323,14 @@ def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[date
     return time_from, time_until
 
 
-def _present(logs: Sequence[Path]) -> tuple[Path, ...]:
+def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
     """Told before Spark starts, not seconds later."""
-    for path in logs:
-        if not path.exists():
-            raise InputError(path, "there is no such file or folder", "give the folder that holds the brokers' logs")
-        if not os.access(path, os.R_OK):
-            raise InputError(path, "cannot be read", "check its permissions")
+    for place in logs:
+        store = store_of(place)
+        if not store.is_there(place):
+            raise InputError(place, "there is no such file or folder", "give the folder that holds the brokers' logs")
+        if not store.may_read(place):
+            raise InputError(place, "cannot be read", "check its permissions")
     return tuple(logs)
 
 
@@ -354,11 +357,21 @@ def run(arguments: Sequence[str]) -> int:
     except HighwaterError as error:
         _complain(str(error))
         return error.exit_code
+    except OSError as error:
+        if not isinstance(error.filename, str) or not isinstance(place_of(error.filename), Uri):
+            return _internal(error)
+        remedy = "check its name, and the credentials and the endpoint in the environment"
+        _complain(f"{error.filename}: {error.strerror}; {remedy}")
+        return ExitCode.USAGE
     except Exception as error:
-        text = str(error).strip() or "no message"
-        hint = "" if _debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
-        _complain(f"internal error: {type(error).__name__}: {text.splitlines()[0]}{hint}")
-        return ExitCode.INTERNAL
+        return _internal(error)
+
+
+def _internal(error: Exception) -> ExitCode:
+    text = str(error).strip() or "no message"
+    hint = "" if _debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
+    _complain(f"internal error: {type(error).__name__}: {text.splitlines()[0]}{hint}")
+    return ExitCode.INTERNAL
 
 
 def _complain(text: str) -> None:

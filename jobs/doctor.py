@@ -18,9 +18,12 @@ from typing import NamedTuple
 from jobs.exit_codes import ExitCode
 from pipelines.config import Config, load_config
 from pipelines.console import Console
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, EnvironmentProblem
 from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
 from pipelines.java import JAVA_REMEDY, find_java, java_problem, java_release
+from pipelines.storage.connectors import connector_jars
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
 
 SETUP = "run `make setup`"
 
@@ -30,6 +33,7 @@ PACKAGES = {
     "delta-spark": "4.4.0",
     "pandas": "2.",
     "pyarrow": "",
+    "obstore": "",
     "orjson": "",
     "protobuf": "",
     "pydantic": "2.",
@@ -54,7 +58,7 @@ class Finding(NamedTuple):
     remedy: str | None = None
 
 
-def doctor(conf: Path | None, console: Console, lake: Path) -> ExitCode:
+def doctor(conf: Path | None, console: Console, lake: Place) -> ExitCode:
     """Run all checks, print all findings.
 
     Returns:
@@ -68,7 +72,7 @@ def doctor(conf: Path | None, console: Console, lake: Path) -> ExitCode:
     return ExitCode.CLEAN if all(finding.remedy is None for finding in findings) else ExitCode.USAGE
 
 
-def check_all(conf: Path | None, lake: Path) -> list[Finding]:
+def check_all(conf: Path | None, lake: Place) -> list[Finding]:
     """All findings, in the order in which a user would mend them."""
     config, told = _configuration(conf)
     checks: list[Callable[[], list[Finding]]] = [
@@ -141,8 +145,10 @@ def _worker_python() -> list[Finding]:
     return [Finding("workers' python", sys.executable)]
 
 
-def _lake(lake: Path) -> list[Finding]:
+def _lake(lake: Place) -> list[Finding]:
     """Whether the lake's folder, or the one it would be made in, can be written and has room."""
+    if isinstance(lake, Uri):
+        return _lake_in_store(lake)
     if lake.exists() and not lake.is_dir():
         return [Finding("lake", f"{lake} is a file", "choose another --lake")]
     folder = lake.resolve()
@@ -157,6 +163,23 @@ def _lake(lake: Path) -> list[Finding]:
     roomy = free >= FREE_BYTES_MIN
     remedy = None if roomy else f"make room: at least {_gib(FREE_BYTES_MIN)}, better twice the size of the logs"
     return [Finding("lake", f"{lake}: can be written, {_gib(free)} free", remedy)]
+
+
+def _lake_in_store(lake: Uri) -> list[Finding]:
+    """Whether the store can be written with what the environment says, and Spark has the jars for it."""
+    findings = []
+    try:
+        store_of(lake).try_writing(lake)
+        findings.append(Finding("lake", f"{lake}: can be written"))
+    except OSError as error:
+        remedy = "check its name, and the credentials and the endpoint in the environment (docs/operations.md)"
+        findings.append(Finding("lake", f"{lake} cannot be written: {error.strerror}", remedy))
+    try:
+        jars = connector_jars(lake, {})
+        findings.append(Finding("jars of the store", f"{len(jars)} for {lake.scheme}://"))
+    except EnvironmentProblem as problem:
+        findings.append(Finding("jars of the store", problem.problem, problem.remedy))
+    return findings
 
 
 def _memory(driver_memory: str) -> list[Finding]:

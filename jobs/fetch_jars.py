@@ -1,4 +1,5 @@
-"""Fetch Delta's jars once, so that sessions start without asking Maven: ``python -m jobs.fetch_jars``.
+"""Fetch jars once, so that sessions start without asking Maven: ``python -m jobs.fetch_jars``, Delta's; with ``s3``
+those of S3's file system as well.
 
 Two ways, the second if the first fails: Ivy, which is part of Spark and needs nothing but the network (or a warm
 ``~/.ivy2``), and `mvn` where it is installed, which knows the mirrors and proxies of ``settings.xml``.
@@ -13,25 +14,78 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pyspark
 
 from pipelines.errors import EnvironmentProblem, HighwaterError
 from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from pipelines.storage.connectors import s3_jars, s3_jars_dir
 
-#: What Delta depends on and Spark already brings, in the versions that Spark was tested with.
+#: What jars depend on and Spark already brings, in the versions that Spark was tested with.
 SHIPPED_WITH_SPARK = (
     "com.fasterxml.jackson.core",
     "com.fasterxml.jackson.datatype",
     "com.google.code.findbugs",
-    "org.apache.hadoop",
+    "commons-codec",
+    "commons-logging",
+    "io.netty",
+    "org.apache.httpcomponents",
     "org.apache.logging.log4j",
     "org.apache.parquet",
     "org.roaringbitmap",
     "org.slf4j",
 )
-#: The groups of the jars to keep.
-WANTED_GROUPS = ("io.delta", "io.unitycatalog")
+
+
+class Jars(NamedTuple):
+    """What is fetched together.
+
+    Attributes:
+        packages: Maven coordinates.
+        groups: of the jars to keep.
+        excludes: coordinates that are not fetched, beside what Spark brings.
+        folder: where sessions look for them.
+        are_there: whether they are in it.
+    """
+
+    packages: tuple[str, ...]
+    groups: tuple[str, ...]
+    excludes: tuple[str, ...]
+    folder: Path
+    are_there: Callable[[], bool]
+
+
+def jars_of_delta() -> Jars:
+    """Delta's."""
+    groups = ("io.delta", "io.unitycatalog")
+    return Jars((delta_package(),), groups, ("org.apache.hadoop:*",), jars_dir(), lambda: bool(delta_jars()))
+
+
+def jars_of_s3() -> Jars:
+    """Those of S3A, with the modules of the AWS SDK that it uses: its bundle of everything has 686 MB."""
+    sdk = [f"software.amazon.awssdk:{module}:{AWS_SDK}" for module in AWS_SDK_MODULES]
+    groups = (
+        "org.apache.hadoop",
+        "org.reactivestreams",
+        "org.wildfly.openssl",
+        "software.amazon.awssdk",
+        "software.amazon.eventstream",
+        "software.amazon.s3.analyticsaccelerator",
+    )
+    packages = (f"org.apache.hadoop:hadoop-aws:{_hadoop()}", *sdk)
+    return Jars(packages, groups, ("software.amazon.awssdk:bundle",), s3_jars_dir(), lambda: bool(s3_jars()))
+
+
+def _hadoop() -> str:
+    """The Hadoop that Spark was built with."""
+    (client,) = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
+    return client.stem.removeprefix("hadoop-client-api-")
+
+
+#: The release that hadoop-aws 3.5.0 was built with, and what of it S3A calls.
+AWS_SDK = "2.35.4"
+AWS_SDK_MODULES = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
 TIMEOUT_S = 600
 
 _RESOLVE = """
@@ -46,14 +100,17 @@ print(spark.sparkContext.getConf().get("spark.jars"))
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>highwater</groupId><artifactId>jars</artifactId><version>1</version>
-  <dependencies><dependency>
-    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
-  </dependency></dependencies>
+  <dependencies>{dependencies}</dependencies>
 </project>
 """
+_DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<exclusions>{exclusions}</exclusions></dependency>"
+)
+_EXCLUSION = "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>"
 
 
-def fetch() -> Path:
+def fetch(jars: Jars) -> Path:
     """Put the jars where sessions look for them; nothing is done if they are there.
 
     Returns:
@@ -62,40 +119,40 @@ def fetch() -> Path:
     Raises:
         EnvironmentProblem: neither way reached Maven; what each said is on stderr.
     """
-    target = jars_dir()
-    if delta_jars():
-        return target
-    ways: list[Callable[[Path], list[Path]]] = [_by_ivy]
+    if jars.are_there():
+        return jars.folder
+    ways: list[Callable[[Path, Jars], list[Path]]] = [_by_ivy]
     if shutil.which("mvn"):
         ways.append(_by_maven)
     for way in ways:
         with tempfile.TemporaryDirectory(prefix="highwater-jars-") as scratch:
             try:
-                _install(way(Path(scratch)), target)
+                _install(way(Path(scratch), jars), jars.folder)
             except (OSError, subprocess.SubprocessError) as error:
                 sys.stderr.write(f"{way.__name__}: {error}\n{getattr(error, 'stderr', None) or ''}")
-        if delta_jars():
-            return target
+        if jars.are_there():
+            return jars.folder
     raise EnvironmentProblem(
-        f"{delta_package()} could not be fetched from Maven",
+        f"{jars.packages[0]} could not be fetched from Maven",
         f"check the network and proxy, or set {JARS_VARIABLE} to a folder that has the jars",
     )
 
 
-def _by_ivy(scratch: Path) -> list[Path]:
+def _by_ivy(scratch: Path, jars: Jars) -> list[Path]:
     """The jars that Spark's own resolver finds."""
-    excludes = ",".join(f"{group}:*" for group in SHIPPED_WITH_SPARK)
-    output = _output([sys.executable, "-c", _RESOLVE, delta_package(), excludes], scratch)
-    jars = [Path(url.removeprefix("file://")) for url in output.split()[-1].split(",")]
-    return [jar for jar in jars if jar.name.startswith(WANTED_GROUPS)]
+    excludes = ",".join((*(f"{group}:*" for group in SHIPPED_WITH_SPARK), *jars.excludes))
+    output = _output([sys.executable, "-c", _RESOLVE, ",".join(jars.packages), excludes], scratch)
+    fetched = [Path(url.removeprefix("file://")) for url in output.split()[-1].split(",")]
+    return [jar for jar in fetched if jar.name.startswith(jars.groups)]
 
 
-def _by_maven(scratch: Path) -> list[Path]:
+def _by_maven(scratch: Path, jars: Jars) -> list[Path]:
     """The jars that `mvn` finds."""
-    group, artifact, version = delta_package().split(":")
+    exclusions = "".join(_EXCLUSION.format(*exclude.split(":")) for exclude in jars.excludes)
+    dependencies = (_DEPENDENCY.format(*package.split(":"), exclusions=exclusions) for package in jars.packages)
     pom = scratch / "pom.xml"
-    pom.write_text(_POM.format(group=group, artifact=artifact, version=version), encoding="utf-8")
-    options = [f"-DoutputDirectory={scratch}", f"-DincludeGroupIds={','.join(WANTED_GROUPS)}"]
+    pom.write_text(_POM.format(dependencies="".join(dependencies)), encoding="utf-8")
+    options = [f"-DoutputDirectory={scratch}", f"-DincludeGroupIds={','.join(jars.groups)}"]
     _output(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], scratch)
     return sorted(scratch.glob("*.jar"))
 
@@ -121,9 +178,11 @@ def _install(jars: Iterable[Path], target: Path) -> None:
 
 
 def main() -> None:
-    """Entry point for `make setup`."""
+    """Entry point for `make setup` and `make s3`."""
+    wanted = [jars_of_delta(), *([jars_of_s3()] if sys.argv[1:] == ["s3"] else [])]
     try:
-        sys.stdout.write(f"Delta's jars are in {fetch()}\n")
+        for jars in wanted:
+            sys.stdout.write(f"{jars.packages[0]} is in {fetch(jars)}\n")
     except HighwaterError as error:
         sys.exit(f"highwater: {error}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobs.exit_codes import ExitCode
@@ -22,6 +21,7 @@ from pipelines.inquiry.read_write import write_rows
 from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.lake_reader import LakeReader
 from pipelines.report.values import iso_utc
+from pipelines.storage.place import Place
 
 #: Partitions without a leader that are told of at once.
 PARTITIONS_MAX = 20
@@ -38,7 +38,7 @@ class Question(NamedTuple):
     """
 
     console: Console
-    lake: Path
+    lake: Place
     cluster_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -220,7 +220,7 @@ class Span(NamedTuple):
     """A side of a comparison: a lake, or an interval of one."""
 
     name: str
-    lake: Path
+    lake: Place
     since: datetime | None
     until: datetime | None
 

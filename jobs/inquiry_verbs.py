@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
-from jobs.option_types import Moment, Place
-from jobs.places import local_path
+from jobs.option_types import Moment, PlaceType
 from pipelines.config import load_config
 from pipelines.console import RichConsole
+from pipelines.storage.place import Place, place_of
 
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "lake": click.option(
-        "--lake", type=Place(), default="./highwater-lake", show_default=True, help="Folder of the Delta tables."
+        "--lake", type=PlaceType(), default="./highwater-lake", show_default=True, help="Folder of the Delta tables."
     ),
     "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
     "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
@@ -138,7 +138,7 @@ VERBS = (trace, survivors, compare, whatif)
 
 def _question(
     *,
-    lake: Path,
+    lake: Place,
     form: str,
     cluster_id: str | None = None,
     time_from: datetime | None = None,
@@ -151,15 +151,15 @@ def _question(
     return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
 
 
-def _span(text: str, lake: Path) -> Any:
+def _span(text: str, lake: Place) -> Any:
     """A side of a comparison; what has no interval in it is a lake."""
     from jobs.inquiries import Span
 
     folder, at, interval = text.rpartition("@")
-    place = local_path(folder) if at else lake
+    place = place_of(folder) if at else lake
     since, dots, until = interval.partition("..")
     if not dots or "/" in interval:
-        return Span(text, local_path(text), None, None)
+        return Span(text, place_of(text), None, None)
     bounds = [Moment().convert(bound, None, None) if bound else None for bound in (since, until)]
     if bounds[0] is not None and bounds[1] is not None and bounds[0] >= bounds[1]:
         raise click.UsageError(f"{text}: the end must come after the beginning")

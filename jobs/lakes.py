@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
+from pipelines.storage.place import Place
 
 
-def tables_in(root: Path) -> dict[str, Path]:
+def tables_in(root: Place) -> dict[str, Place]:
     """Folders of a lake's tables by full name.
 
     Raises:
@@ -20,6 +19,6 @@ def tables_in(root: Path) -> dict[str, Path]:
     return tables
 
 
-def no_lake(root: Path) -> InputError:
+def no_lake(root: Place) -> InputError:
     """There is no lake in a folder."""
     return InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from jobs.exit_codes import ExitCode
 from jobs.lake_upkeep import compact, remember_removed, vacuum
@@ -17,7 +16,7 @@ from pipelines.console import Console
 from pipelines.delta_log import read_log
 from pipelines.errors import ConfigError
 from pipelines.lake import Lake
-from pipelines.lake_lock import one_writer
+from pipelines.lake_writer import Writer, writer_of
 from pipelines.maintenance import (
     RETENTION_HOURS_MAX,
     RETENTION_HOURS_MIN,
@@ -28,12 +27,14 @@ from pipelines.maintenance import (
 )
 from pipelines.report.plain import byte_size
 from pipelines.session import build_session, lock_in_jvm
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 
 _OPTION = "--retention-hours"
 
 
 def maintain(
-    config: Config, console: Console, root: Path, retention_hours: int, force: bool, dry_run: bool
+    config: Config, console: Console, root: Place, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
     """Look after every table of the lake. Spark is started only if a table needs it.
 
@@ -63,19 +64,19 @@ def maintain(
     if dry_run:
         console.table(("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _planned(due))
         return ExitCode.CLEAN
-    with one_writer(root, "maintain", config.session.lock_wait_s, console.note) as jvm_lock:
+    with writer_of(root, "maintain", config.session, console.note) as writer:
         # What was due may have been looked after while this run waited.
-        rows = _upkept(config, console, root, _due(paths, retention_hours), retention_hours, jvm_lock)
+        rows = _upkept(config, console, root, _due(paths, retention_hours), retention_hours, writer)
     console.table(("table", "files before", "after", "removed", "freed"), rows)
     return ExitCode.CLEAN
 
 
-def _due(paths: Mapping[str, Path], retention_hours: int) -> list[Upkeep]:
+def _due(paths: Mapping[str, Place], retention_hours: int) -> list[Upkeep]:
     examined = (_examined(name, path, retention_hours) for name, path in paths.items())
     return [table for table in examined if table.is_due]
 
 
-def _examined(name: str, path: Path, retention_hours: int) -> Upkeep:
+def _examined(name: str, path: Place, retention_hours: int) -> Upkeep:
     return examine(name, path, retention_hours, time.time_ns() // 1_000_000)
 
 
@@ -83,7 +84,7 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for table in due:
         removed = (*table.unneeded, *table.leftovers)
-        size = sum(file.stat().st_size for file in removed)
+        size = sum(store_of(file).size_bytes(file) for file in removed)
         compact = "yes" if table.compact else "no"
         rows.append((table.full_name, len(table.log.files), table.small_files, compact, len(removed), byte_size(size)))
     return rows
@@ -92,21 +93,21 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
 def _upkept(
     config: Config,
     console: Console,
-    root: Path,
+    root: Place,
     due: Sequence[Upkeep],
     retention_hours: int,
-    jvm_lock: Path | None,
+    writer: Writer,
 ) -> list[tuple[object, ...]]:
     if not any(table.needs_spark for table in due):
         return [_tidied(None, table, retention_hours) for table in due]
     with console.stage("start Spark"), _jvm_prints_to_stderr():
-        spark = build_session(config, "highwater maintain")
+        spark = build_session(config, "highwater maintain", place=root)
     try:
         rows = []
-        with lock_in_jvm(spark, jvm_lock):
+        with lock_in_jvm(spark, writer.jvm_lock):
             for table in due:
                 with console.stage(table.full_name):
-                    rows.append(_tidied(Lake(spark, root), table, retention_hours))
+                    rows.append(_tidied(Lake(spark, root, writer.fence), table, retention_hours))
         return rows
     finally:
         spark.stop()
@@ -134,13 +135,17 @@ def _tidied(lake: Lake | None, table: Upkeep, retention_hours: int) -> tuple[obj
         if table.compact:
             compact(lake, table.path)
         # With a retention of nothing, what compaction replaced can go at once.
-        if table.unneeded or (table.compact and _examined(table.full_name, table.path, retention_hours).unneeded):
-            vacuum(lake, table.path, retention_hours)
+        unneeded = table.unneeded
+        if table.compact:
+            unneeded = _examined(table.full_name, table.path, retention_hours).unneeded
+        if unneeded:
+            vacuum(lake, table.path, retention_hours, unneeded)
     gone = before.keys() - data_files(table.path).keys()
     freed = sum(before[file] for file in gone)
     for file in table.leftovers:
         # Another process may have had the same idea.
-        freed += file.stat().st_size if file.exists() else 0
-        file.unlink(missing_ok=True)
+        store = store_of(file)
+        freed += store.size_bytes(file) if store.is_file(file) else 0
+        store.remove(file)
     after = len(read_log(table.path).files)
     return table.full_name, len(table.log.files), after, len(gone) + len(table.leftovers), byte_size(freed)

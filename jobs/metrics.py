@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
@@ -15,6 +14,8 @@ from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.parquet import read_files
 from pipelines.report.small_tables import plain_rows
 from pipelines.report.write import make_report_folder
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from schemas.metrics import BROKER_METRICS
 
 OPENMETRICS = "metrics.openmetrics.txt"
@@ -23,7 +24,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def export(
-    console: Console, root: Path, out: Path, form: str, since: datetime | None, until: datetime | None
+    console: Console, root: Place, out: Place, form: str, since: datetime | None, until: datetime | None
 ) -> ExitCode:
     """Write the metrics of a lake.
 
@@ -46,16 +47,15 @@ def export(
     files = csv_files(rows, since_us, until_us)
     if form == "openmetrics":
         files = iter([(OPENMETRICS, list(openmetrics_lines(rows, since_us, until_us)))])
-    number = 0
+    store, number = store_of(out), 0
     for number, (name, lines) in enumerate(files, 1):  # noqa: B007
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        store.make_folder((out / name).parent)
+        store.replace(out / name, ("\n".join(lines) + "\n").encode())
     console.result(f"wrote {out / OPENMETRICS}" if form == "openmetrics" else f"wrote {number} files below {out}")
     return ExitCode.CLEAN
 
 
-def metrics_of(root: Path) -> list[Row]:
+def metrics_of(root: Place) -> list[Row]:
     """Rows of ``gold.broker_metrics``; instants in microseconds.
 
     Raises:

@@ -1,14 +1,13 @@
-"""Types of the command's options: times, and places of this machine."""
+"""Types of the command's options: times, and places."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
 
-from jobs.places import local_path
+from pipelines.storage.place import Place, place_of
 
 
 class Moment(click.ParamType[datetime]):
@@ -26,10 +25,10 @@ class Moment(click.ParamType[datetime]):
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-class Place(click.ParamType[Path]):
-    """A path of this machine, or its ``file:`` URI."""
+class PlaceType(click.ParamType[Place]):
+    """A path of this machine, or the URI of a store."""
 
     name = "path"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return value if isinstance(value, Path) else local_path(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        return place_of(value)

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from jobs.exit_codes import ExitCode
-from jobs.lakes import no_lake
+from jobs.lakes import tables_in
 from jobs.steps import Run, check_quality, new_id, written
 from pipelines.console import Console
+from pipelines.errors import InputError
 from pipelines.quality.document import suites_markdown
 from pipelines.quality.quarantine import quarantined, release
 from pipelines.quality.stage import write_docs
+from pipelines.storage.place import Place, Uri
 from schemas.catalog import TABLES
 
 
-def quality(run: Run, docs: Path | None, released: Sequence[str]) -> ExitCode:
+def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
     """Release files, or check what is new; then write Data Docs if a folder is given.
 
     Raises:
         InputError: there is no lake, or a file to release is not in quarantine.
         QualityError: a critical expectation failed.
     """
-    if not any(run.lake.glob("*/*/_delta_log")):
-        raise no_lake(run.lake)
+    tables_in(run.lake)
+    if isinstance(docs, Uri):
+        raise InputError(docs, "Data Docs are written to this machine only", "give --docs a local folder, and copy it")
     with written(run, "quality") as lake:
         lake.create(TABLES)
         if released:

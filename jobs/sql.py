@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from pipelines.answers import as_columns, as_csv, as_json
@@ -11,6 +9,7 @@ from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.duckdb_views import duckdb_script
 from pipelines.session import build_session
+from pipelines.storage.place import Place
 from pipelines.views import query, register, views_over
 from schemas.views import table_alias
 
@@ -18,7 +17,7 @@ from schemas.views import table_alias
 ROWS_SHOWN_MAX = 1000
 
 
-def show_names(console: Console, root: Path) -> ExitCode:
+def show_names(console: Console, root: Place) -> ExitCode:
     """List what a query can read. Without Spark."""
     tables = tables_in(root)
     console.table(
@@ -31,13 +30,13 @@ def show_names(console: Console, root: Path) -> ExitCode:
     return ExitCode.CLEAN
 
 
-def show_duckdb_views(console: Console, root: Path, registered: bool) -> ExitCode:
+def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCode:
     """Print the statements that make the same views in DuckDB."""
     console.result(duckdb_script(None if registered else tables_in(root)).rstrip("\n"))
     return ExitCode.CLEAN
 
 
-def answer(config: Config, console: Console, root: Path, statement: str, form: str) -> ExitCode:
+def answer(config: Config, console: Console, root: Place, statement: str, form: str) -> ExitCode:
     """Run one query and print its rows.
 
     Args:
@@ -48,7 +47,7 @@ def answer(config: Config, console: Console, root: Path, statement: str, form: s
     """
     tables_in(root)
     with console.stage("start Spark"):
-        spark = build_session(config, "highwater sql")
+        spark = build_session(config, "highwater sql", place=root)
     try:
         with console.stage("query"):
             register(spark, root, statement)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from pipelines.delta_log import read_log
 from pipelines.errors import InputError
+from pipelines.parquet import read_files
 from pipelines.replay.seals import Stamp
 from pipelines.report.values import iso_utc
+from pipelines.storage.place import Place
+from schemas.state import CARRIED
 
 _CARRIED = "state.carried"
 _REPLAYS = "state.replays"
@@ -47,7 +48,7 @@ class Seal(NamedTuple):
     requests: str
 
 
-def carried_summary(tables: Mapping[str, Path]) -> list[Carried]:
+def carried_summary(tables: Mapping[str, Place]) -> list[Carried]:
     """What the last replay left, by broker and kind.
 
     Args:
@@ -57,10 +58,8 @@ def carried_summary(tables: Mapping[str, Path]) -> list[Carried]:
         InputError: nothing was replayed into the lake yet.
     """
     path = _table(tables, _CARRIED)
-    files = [str(path / file.path) for file in read_log(path).files]
-    if not files:
-        return []
-    rows = ds.dataset(files, format="parquet").to_table()
+    files = [path / file.path for file in read_log(path).files]
+    rows = read_files(CARRIED, files, CARRIED.column_names)
     sizes = pc.add(pc.fill_null(pc.binary_length(rows["state"]), 0), pc.fill_null(pc.binary_length(rows["row"]), 0))
     rows = rows.append_column("size_bytes", pc.cast(sizes, pa.int64()))
     grouped = rows.group_by(["cluster_id", "broker_id", "kind"]).aggregate(
@@ -81,7 +80,7 @@ def carried_summary(tables: Mapping[str, Path]) -> list[Carried]:
     return sorted(found)
 
 
-def last_seals(tables: Mapping[str, Path]) -> list[Seal]:
+def last_seals(tables: Mapping[str, Place]) -> list[Seal]:
     """Up to where the last replay is final, by broker.
 
     Raises:
@@ -96,7 +95,7 @@ def last_seals(tables: Mapping[str, Path]) -> list[Seal]:
     ]
 
 
-def _table(tables: Mapping[str, Path], name: str) -> Path:
+def _table(tables: Mapping[str, Place], name: str) -> Place:
     path = tables.get(name)
     if path is None:
         raise InputError("the lake", f"holds no table {name}", "run highwater replay first")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Thread
 from uuid import uuid4
 
@@ -24,8 +23,8 @@ from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
 from pipelines.errors import InputError
 from pipelines.lake import Lake
-from pipelines.lake_lock import one_writer
 from pipelines.lake_tables import make_lake
+from pipelines.lake_writer import NO_WRITER, Writer, writer_of
 from pipelines.machine_faults import machine_faults
 from pipelines.quality.quarantine import custody, quarantined
 from pipelines.quality.stage import check
@@ -39,6 +38,8 @@ from pipelines.report.printed import PRINTED
 from pipelines.report.write import make_report_folder, write_report
 from pipelines.session import build_session, local_cores, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from pipelines.threads import concurrently
 from schemas import bronze
 from schemas.audit import RULE_RESULTS
@@ -62,21 +63,20 @@ class Run:
 
     config: Config
     console: Console
-    lake: Path
-    out: Path
+    lake: Place
+    out: Place
     time_from: datetime | None = None
     time_until: datetime | None = None
     form: str = "text"
     redact_key: bytes | None = None
 
 
-def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
+def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
-    make_lake(run.lake)
-    with written(run, "audit", lambda: new_bytes(files, run.lake)) as lake:
+    with written(run, "audit", lambda: new_bytes(files, run.lake), makes=True) as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
         if run.config.quality.enabled:
@@ -87,11 +87,10 @@ def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
     return OF_VERDICT[report.verdict]
 
 
-def ingest(run: Run, logs: Sequence[Path]) -> ExitCode:
+def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
     """Files to bronze."""
     files = _look(run, logs)
-    make_lake(run.lake)
-    with written(run, "ingest", lambda: new_bytes(files, run.lake)) as lake:
+    with written(run, "ingest", lambda: new_bytes(files, run.lake), makes=True) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
@@ -138,7 +137,7 @@ def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
     return gate_code(judged, fail_on, only_new)
 
 
-def _look(run: Run, logs: Sequence[Path]) -> Sequence[str]:
+def _look(run: Run, logs: Sequence[Place]) -> Sequence[str]:
     """Told before Spark starts: an input that is missing, or holds no log. Gives the files."""
     return discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
 
@@ -148,24 +147,27 @@ def _nothing() -> int:
 
 
 @contextmanager
-def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake]:
+def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing, makes: bool = False) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts.
 
     Args:
         text_bytes: tells how much text the verb has before it, roughly.
+        makes: the lake need not be there.
     """
-    if not run.lake.is_dir():
+    if makes:
+        make_lake(run.lake)
+    elif not store_of(run.lake).is_folder(run.lake):
         raise no_lake(run.lake)
     with (
-        one_writer(run.lake, verb, run.config.session.lock_wait_s, run.console.note) as jvm_lock,
-        lake_of(run, text_bytes) as lake,
-        lock_in_jvm(lake.spark, jvm_lock),
+        writer_of(run.lake, verb, run.config.session, run.console.note) as writer,
+        lake_of(run, text_bytes, writer) as lake,
+        lock_in_jvm(lake.spark, writer.jvm_lock),
     ):
         yield lake
 
 
 @contextmanager
-def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake]:
+def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing, writer: Writer = NO_WRITER) -> Iterator[Lake]:
     """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
@@ -173,14 +175,14 @@ def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing) -> Iterator[Lake
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
             if run.config.session.local_mb and (cores := local_cores(run.config.session.master)):
                 local_tasks.start(cores)
-            spark = build_session(run.config, "highwater", text_bytes())
+            spark = build_session(run.config, "highwater", text_bytes(), run.lake)
         try:
-            yield Lake(spark, run.lake)
+            yield Lake(spark, run.lake, writer.fence)
         finally:
             spark.stop()
 
 
-def _ingest(run: Run, lake: Lake, logs: Sequence[Path]) -> tuple[tuple[str, str], ...]:
+def _ingest(run: Run, lake: Lake, logs: Sequence[Place]) -> tuple[tuple[str, str], ...]:
     """Logs first: they tell whose the data directories are that do not say it themselves. Gives the problems."""
     ingest_id = new_id()
     with run.console.stage("ingest"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import orjson
 
 from jobs.exit_codes import ExitCode
@@ -14,12 +12,13 @@ from pipelines.delta_log import TableLog, read_log, type_name
 from pipelines.errors import InputError
 from pipelines.report.plain import byte_size
 from pipelines.report.values import iso_utc
+from pipelines.storage.place import Place
 
 #: A stamp is a hash, or an id with the hash of what it was made of: its beginning tells two of them apart.
 _STAMP_CHARS = 24
 
 
-def show_tables(console: Console, root: Path, name: str | None, as_json: bool) -> ExitCode:
+def show_tables(console: Console, root: Place, name: str | None, as_json: bool) -> ExitCode:
     """List the tables, or the columns of the one that is named (``silver.isr_changes``, or without its layer).
 
     ``state`` is not a table: it shows what the replay carries from run to run, and where the next run goes on.
@@ -86,7 +85,7 @@ def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> 
     )
 
 
-def _list_state(console: Console, paths: dict[str, Path], as_json: bool) -> None:
+def _list_state(console: Console, paths: dict[str, Place], as_json: bool) -> None:
     carried, seals = carried_summary(paths), last_seals(paths)
     if as_json:
         told = {"carried": [one._asdict() for one in carried], "seals": [one._asdict() for one in seals]}
@@ -108,7 +107,7 @@ def _time(log: TableLog) -> str | None:
     return None if log.written_ms is None else iso_utc(log.written_ms * 1000)
 
 
-def _list_columns(console: Console, full_name: str, path: Path, as_json: bool) -> None:
+def _list_columns(console: Console, full_name: str, path: Place, as_json: bool) -> None:
     columns = [
         {
             "column": field["name"],

@@ -65,6 +65,7 @@ class SessionConfig(_Section):
     local_mb: int = Field(ge=0)
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)
+    lease_s: int = Field(ge=4)
     spark: Annotated[dict[str, str], BeforeValidator(_flat_text)]
 
 

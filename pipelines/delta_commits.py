@@ -6,18 +6,19 @@ The files' rows have been asked what Delta would have asked of them (`pipelines.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import orjson
 from deltalake import DeltaTable
 
 from pipelines.delta_log import read_log, table_version
+from pipelines.errors import LakeError
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
 from pipelines.table_files import AddedFile
 
 Actions = list[dict[str, Any]]
@@ -25,33 +26,24 @@ Actions = list[dict[str, Any]]
 _CHECKPOINT_EVERY = 10
 
 
-def put(log: Path, name: str, content: str) -> bool:
-    """Put a file of a log in place; False if another writer has put one there.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    with tempfile.NamedTemporaryFile("w", dir=log, prefix=".", encoding="utf-8") as written:
-        written.write(content)
-        written.flush()
-        os.fsync(written.fileno())
-        try:
-            os.link(written.name, log / name)
-        except FileExistsError:
-            return False
-    return True
+#: Called before each commit; raises where this process may not write the lake any more.
+Fence = Callable[[], None]
 
 
-def append(folder: Path, files: Sequence[AddedFile], stamp: str | None) -> int:
+def no_fence() -> None:
+    """Let every commit through: on a local disk the kernel's lock is held as long as the process lives."""
+
+
+def append(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: Fence = no_fence) -> int:
     """Add files to a table.
 
     Returns:
         The table's Delta version then.
     """
-    return _commit(folder, lambda _: ("Append", [file.action() for file in files]), files, stamp)
+    return _commit(folder, lambda _: ("Append", [file.action() for file in files]), files, stamp, fence)
 
 
-def replace(folder: Path, files: Sequence[AddedFile], stamp: str | None) -> int:
+def replace(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: Fence = no_fence) -> int:
     """Make a table consist of files; none: of no rows. The change feed has the rows of the old ones as deleted.
 
     Returns:
@@ -61,10 +53,10 @@ def replace(folder: Path, files: Sequence[AddedFile], stamp: str | None) -> int:
     def actions(now_ms: int) -> tuple[str, Actions]:
         return "Overwrite", [*_removals(folder, now_ms), *(file.action() for file in files)]
 
-    return _commit(folder, actions, files, stamp)
+    return _commit(folder, actions, files, stamp, fence)
 
 
-def _removals(folder: Path, now_ms: int) -> Iterable[dict[str, Any]]:
+def _removals(folder: Place, now_ms: int) -> Iterable[dict[str, Any]]:
     for file in read_log(folder).files:
         yield {
             "remove": {
@@ -79,9 +71,13 @@ def _removals(folder: Path, now_ms: int) -> Iterable[dict[str, Any]]:
 
 
 def _commit(
-    folder: Path, make: Callable[[int], tuple[str, Actions]], files: Sequence[AddedFile], stamp: str | None
+    folder: Place,
+    make: Callable[[int], tuple[str, Actions]],
+    files: Sequence[AddedFile],
+    stamp: str | None,
+    fence: Fence,
 ) -> int:
-    log = folder / "_delta_log"
+    log, store = folder / "_delta_log", store_of(folder)
     while True:
         before = table_version(folder) or 0
         now_ms = time.time_ns() // 1_000_000
@@ -99,11 +95,43 @@ def _commit(
                 "numOutputBytes": str(sum(file.size_bytes for file in files)),
             },
             "engineInfo": "highwater",
+            # No two commits are equal: a store is asked whether the one that is there is ours.
+            "txnId": str(uuid4()),
         }
         if stamp is not None:
             info["userMetadata"] = stamp
-        content = "".join(orjson.dumps(action).decode() + "\n" for action in [{"commitInfo": info}, *actions])
-        if put(log, f"{before + 1:020}.json", content):
-            if (before + 1) % _CHECKPOINT_EVERY == 0:
-                DeltaTable(str(folder)).create_checkpoint()
+        fence()
+        if store.create(log / f"{before + 1:020}.json", lines_of([{"commitInfo": info}, *actions])):
+            _checkpoint(folder, before + 1)
             return before + 1
+
+
+def commit_actions(folder: Place, version: int, actions: Actions, fence: Fence) -> None:
+    """Make actions, the first of them a ``commitInfo``, a version of a table.
+
+    Raises:
+        LakeError: there is such a version already.
+    """
+    fence()
+    if not store_of(folder).create(folder / "_delta_log" / f"{version:020}.json", lines_of(actions)):
+        raise LakeError(f"{folder}: version {version} was written by another process")
+    _checkpoint(folder, version)
+
+
+def lines_of(actions: Actions) -> bytes:
+    """Actions as a commit has them."""
+    return b"".join(orjson.dumps(action) + b"\n" for action in actions)
+
+
+def _checkpoint(folder: Place, version: int) -> None:
+    if version % _CHECKPOINT_EVERY == 0:
+        _opened(folder).create_checkpoint()
+
+
+def _opened(folder: Place) -> DeltaTable:
+    if not isinstance(folder, Uri):
+        return DeltaTable(str(folder))
+    # Only where there is a URI is its library imported. Unlike a place, a URI is escaped.
+    from pipelines.storage.objects import client_settings
+
+    return DeltaTable(quote(str(folder), safe="/:@"), storage_options=client_settings(folder.scheme))

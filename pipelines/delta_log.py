@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import orjson
 
 from pipelines.errors import InputError
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
 
 #: Layers in the order in which they feed each other; others come after them.
 LAYERS = ("bronze", "silver", "quality", "gold", "state")
@@ -28,7 +30,7 @@ _HOURS = re.compile(r"interval (\d+) hours")
 _COMMIT = re.compile(r"(\d{20})\.json")
 #: In one file, or in parts: version, number of the part, how many there are.
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
-_CHECKPOINT_COLUMNS = ("add", "remove", "metaData", "domainMetadata", "sidecar")
+_CHECKPOINT_COLUMNS = ("add", "remove", "metaData", "protocol", "domainMetadata", "sidecar")
 
 
 class DataFile(NamedTuple):
@@ -92,12 +94,14 @@ class TableLog:
         return sum(file.size_bytes for file in self.files)
 
 
-def find_tables(root: Path) -> dict[str, Path]:
+def find_tables(root: Place) -> dict[str, Place]:
     """Folder of every table of a lake by full name, in the order of the layers, then of names."""
     found = {}
-    for log in root.glob("*/*/_delta_log"):
-        if table_version(log.parent) is not None:
-            found[f"{log.parent.parent.name}.{log.parent.name}"] = log.parent
+    store = store_of(root)
+    for layer in store.names(root):
+        for name in store.names(root / layer):
+            if table_version(root / layer / name) is not None:
+                found[f"{layer}.{name}"] = root / layer / name
     return dict(sorted(found.items(), key=lambda table: _order(table[0])))
 
 
@@ -106,38 +110,31 @@ def _order(full_name: str) -> tuple[int, str]:
     return (LAYERS.index(layer) if layer in LAYERS else len(LAYERS)), full_name
 
 
-def table_version(path: Path) -> int | None:
+def table_version(path: Place) -> int | None:
     """Latest version of the Delta table in a folder, read off its log's file names; None if there is no table."""
     return max(commits_of(path / "_delta_log"), default=None)
 
 
-def commits_of(log: Path) -> dict[int, Path]:
+def commits_of(log: Place) -> dict[int, Place]:
     """The commits in a table's log, by version; none if there is no log."""
-    if not log.is_dir():
-        return {}
-    return {int(match[1]): entry for entry in log.iterdir() if (match := _COMMIT.fullmatch(entry.name))}
+    return _commits(log, store_of(log).names(log))
 
 
-def read_log(path: Path, version: int | None = None) -> TableLog:
+def _commits(log: Place, names: Iterable[str]) -> dict[int, Place]:
+    return {int(match[1]): log / name for name in names if (match := _COMMIT.fullmatch(name))}
+
+
+def read_log(path: Place, version: int | None = None) -> TableLog:
     """Rebuild a table as it is, or as it was at a version.
 
     Raises:
         InputError: there is no table, or its log is not whole, or is of a kind that this module does not know.
     """
     log = path / "_delta_log"
-    commits = {number: path for number, path in commits_of(log).items() if version is None or number <= version}
-    if not commits:
-        raise InputError(path, "is no Delta table", "name a table of the lake")
-    start, parts = _checkpoint(log, max(commits))
-    versions = [number for number in sorted(commits) if number > start]
-    if versions != list(range(start + 1, max(commits) + 1)):
-        raise InputError(log, "has commits missing", "restore them, or make the table anew")
-
+    commits = _until(commits_of(log), version)
     state = _State()
-    for part in parts:
-        state.take(_checkpoint_actions(part))
-    for number in versions:
-        state.take(actions_of(commits[number]))
+    for actions in _pieces(path, version):
+        state.take(actions)
     if state.metadata is None:
         raise InputError(log, "does not say what columns the table has", "restore it, or make the table anew")
     written, stamp = _last_written(commits)
@@ -151,6 +148,62 @@ def read_log(path: Path, version: int | None = None) -> TableLog:
         clustering=tuple(".".join(names) for names in state.clustering),
         removed=state.removed,
     )
+
+
+def _pieces(path: Place, version: int | None = None) -> Iterator[Iterator[dict[str, Any]]]:
+    """Actions of a table's version, the oldest first: of its checkpoint, and of the commits after it."""
+    log = path / "_delta_log"
+    names = store_of(log).names(log)
+    commits = _until(_commits(log, names), version)
+    if not commits:
+        raise InputError(path, "is no Delta table", "name a table of the lake")
+    latest = max(commits)
+    start, parts = _checkpoint(log, names, latest)
+    later = [number for number in sorted(commits) if number > start]
+    if later != list(range(start + 1, latest + 1)):
+        raise InputError(log, "has commits missing", "restore them, or make the table anew")
+    yield from (_checkpoint_actions(part) for part in parts)
+    yield from (actions_of(commits[number]) for number in later)
+
+
+def _until(commits: dict[int, Place], version: int | None) -> dict[int, Place]:
+    return commits if version is None else {number: path for number, path in commits.items() if number <= version}
+
+
+def live_actions(path: Place) -> tuple[int, list[dict[str, Any]]]:
+    """Latest version of a table, and the actions that would make it at once.
+
+    Raises:
+        InputError: as `read_log`; or a file of it has a deletion vector.
+    """
+    version = table_version(path)
+    files: dict[str, dict[str, Any]] = {}
+    whole: dict[str, dict[str, Any]] = {}
+    for action in (action for actions in _pieces(path) for action in actions):
+        ((kind, content),) = ((kind, content) for kind, content in action.items() if content is not None)
+        if kind == "add":
+            if content.get("deletionVector"):
+                raise InputError(path, "has files with deletion vectors", "compact it with Delta first")
+            files[content["path"]] = _as_json(content)
+        elif kind == "remove":
+            files.pop(content["path"], None)
+        elif kind in ("protocol", "metaData"):
+            whole[kind] = {kind: _as_json(content)}
+        elif kind == "domainMetadata":
+            whole[content["domain"]] = {kind: _as_json(content)}
+    return version or 0, [*whole.values(), *({"add": file} for file in files.values())]
+
+
+def _as_json(content: dict[str, Any]) -> dict[str, Any]:
+    """Of an action of a checkpoint what a commit would say: no nulls, and maps as such."""
+    plain = {name: value for name, value in content.items() if value is not None}
+    for name in ("partitionValues", "configuration", "tags", "options"):
+        # That of a domain is a text.
+        if name in plain and not isinstance(plain[name], str):
+            plain[name] = dict(plain[name])
+    if "format" in plain:
+        plain["format"] = _as_json(plain["format"])
+    return plain
 
 
 class _State:
@@ -196,31 +249,43 @@ def _rows(added: dict[str, Any]) -> int | None:
     return int(rows) - (int(vector["cardinality"]) if vector else 0)
 
 
-def actions_of(commit: Path) -> Iterator[dict[str, Any]]:
+def actions_of(commit: Place) -> Iterator[dict[str, Any]]:
     """The actions of a commit."""
-    for line in commit.read_bytes().splitlines():
+    for line in _content(commit).splitlines():
         if line.strip():
             yield orjson.loads(line)
 
 
-def _checkpoint(log: Path, version: int) -> tuple[int, list[Path]]:
+def _content(commit: Place) -> bytes:
+    return _content_of(commit) if isinstance(commit, Uri) else store_of(commit).read(commit)
+
+
+@lru_cache(maxsize=4096)
+def _content_of(commit: Uri) -> bytes:
+    """A commit is never written anew, and asking a store takes tens of milliseconds."""
+    return store_of(commit).read(commit)
+
+
+def _checkpoint(log: Place, names: Iterable[str], version: int) -> tuple[int, list[Place]]:
     """Version and files of the latest checkpoint up to a version that is whole; -1 if there is none."""
-    found: dict[tuple[int, int], list[Path]] = {}
-    for entry in log.iterdir():
-        if match := _CHECKPOINT.fullmatch(entry.name):
-            found.setdefault((int(match[1]), int(match[2] or 1)), []).append(entry)
+    found: dict[tuple[int, int], list[str]] = {}
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            found.setdefault((int(match[1]), int(match[2] or 1)), []).append(name)
     whole = {
-        number: sorted(parts) for (number, count), parts in found.items() if len(parts) == count and number <= version
+        number: [log / name for name in sorted(parts)]
+        for (number, count), parts in found.items()
+        if len(parts) == count and number <= version
     }
     latest = max(whole, default=-1)
     return latest, whole.get(latest, [])
 
 
-def _checkpoint_actions(part: Path) -> Iterator[dict[str, Any]]:
+def _checkpoint_actions(part: Place) -> Iterator[dict[str, Any]]:
     # Importing it takes a quarter of a second, and most tables have no checkpoint yet.
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(part)
+    file = pq.ParquetFile(store_of(part).arrow_source(part))
     for batch in file.iter_batches(columns=_CHECKPOINT_COLUMNS):
         for action in batch.to_pylist():
             if action.get("sidecar"):
@@ -228,7 +293,7 @@ def _checkpoint_actions(part: Path) -> Iterator[dict[str, Any]]:
             yield action
 
 
-def _last_written(commits: Mapping[int, Path]) -> tuple[int | None, str | None]:
+def _last_written(commits: Mapping[int, Place]) -> tuple[int | None, str | None]:
     """Time of the latest commit, and the latest stamp: maintenance leaves none."""
     written: int | None = None
     for version in sorted(commits, reverse=True):

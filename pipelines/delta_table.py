@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
 CONSTRAINT = "delta.constraints."
@@ -145,12 +146,14 @@ def _relaxed(data_type: DataType, nested: bool) -> DataType:
     return data_type
 
 
-def first_metadata(path: Path) -> tuple[StructType, dict[str, str]] | None:
+def first_metadata(path: Place) -> tuple[StructType, dict[str, str]] | None:
     """Schema and properties in the commit that made a table; None if that commit was cleaned up."""
     commit = path / "_delta_log" / f"{0:020}.json"
-    if not commit.is_file():
+    try:
+        content = store_of(commit).read(commit)
+    except FileNotFoundError:
         return None
-    for line in commit.read_text(encoding="utf-8").splitlines():
+    for line in content.splitlines():
         action = json.loads(line).get("metaData")
         if action is not None:
             return StructType.fromJson(json.loads(action["schemaString"])), action["configuration"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
+from pipelines.storage.place import Place, Uri, resolved
 from schemas.views import DUCKDB_MACROS, VIEWS, table_alias
 
 
-def duckdb_script(tables: Mapping[str, Path] | None) -> str:
+def duckdb_script(tables: Mapping[str, Place] | None) -> str:
     """Statements that make the views.
 
     Args:
@@ -18,17 +18,23 @@ def duckdb_script(tables: Mapping[str, Path] | None) -> str:
     return "\n".join(_statements(tables)) + "\n"
 
 
-def _statements(tables: Mapping[str, Path] | None) -> Iterator[str]:
+def _statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
     # Hours and days are those of the logs, not of the machine that asks.
     yield "SET TimeZone = 'UTC';"
     if tables is not None:
         yield "INSTALL delta;"
         yield "LOAD delta;"
         for full_name, path in tables.items():
-            folder = str(path.resolve()).replace("'", "''")
+            folder = _duckdb_name(path).replace("'", "''")
             yield f"CREATE OR REPLACE VIEW {table_alias(full_name)} AS SELECT * FROM delta_scan('{folder}');"
     for head, body in DUCKDB_MACROS.items():
         yield f"CREATE OR REPLACE MACRO {head} AS {body};"
     for view in VIEWS:
         if tables is None or all(name in tables for name in view.reads):
             yield f"CREATE OR REPLACE VIEW {view.name} AS\n{view.sql.strip()};"
+
+
+def _duckdb_name(place: Place) -> str:
+    """A folder as DuckDB names it, which knows S3 by AWS's own scheme."""
+    text = str(resolved(place))
+    return text.replace("s3a://", "s3://", 1) if isinstance(place, Uri) else text

@@ -8,6 +8,7 @@ Every message is one line that a user can act on: what is wrong, where, and what
       InputError          2  a file or folder given to the command: file, remedy
         SchemaMismatch    2  a table of the lake was written by another version of the declarations
         LakeBusy          2  another run writes the lake
+        LeaseLost         2  this run may not write the lake any more
       QualityError        2  rows of a file are not as their table declares: table, expectation, files, remedy
       EnvironmentProblem  2  Java, jars, Python, disk: problem, remedy
       LakeError          70  a stage hands the lake rows that do not fit the table's declaration
@@ -82,6 +83,13 @@ class LakeBusy(InputError):
         waited = f", still after {waited_s:g} s" if waited_s else ""
         remedy = "wait until it has ended, use another --lake, or raise session.lock_wait_s"
         super().__init__(lake, f"is being written by {holder}{waited}", remedy)
+
+
+class LeaseLost(InputError):
+    """This run held the lease of a lake, and holds it no more: nothing was written since."""
+
+    def __init__(self, lake: str | PathLike[str], why: str) -> None:
+        super().__init__(lake, f"is not written any more: {why}", "run again: it goes on from the last commit")
 
 
 class QualityError(HighwaterError):

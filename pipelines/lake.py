@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,12 +28,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
 from pipelines.constraints import constraints_kept
-from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
+from pipelines.delta_log import find_tables, read_log, table_version
+from pipelines.drafts import through_delta
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
 from pipelines.local_tasks import LocalTasks
-from pipelines.parquet import columns_schema, read_files
+from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
+from pipelines.stamps import added_by, is_absent, keeps_files, stamps_of
+from pipelines.storage.place import Place, resolved
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
@@ -63,13 +64,15 @@ class Lake:
     Args:
         spark: a session made by `pipelines.session.build_session`.
         root: the lake's folder; made when the first table is.
+        fence: called before each commit; raises where this process may not write the lake any more.
     """
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    def __init__(self, spark: SparkSession, root: Place, fence: delta_commits.Fence = delta_commits.no_fence) -> None:
         self.spark = spark
-        self.root = root.resolve()
+        self.root = resolved(root)
+        self._fence = fence
 
-    def path(self, spec: TableSpec) -> Path:
+    def path(self, spec: TableSpec) -> Place:
         """Folder of a table."""
         return self.root / spec.layer / spec.name
 
@@ -101,8 +104,10 @@ class Lake:
         missing = [spec for spec in specs if spec not in there]
         for spec in there:
             for name, value in lacking_properties(self.path(spec), spec).items():
-                self.spark.sql(f"ALTER TABLE {sql_name(self.path(spec))} SET TBLPROPERTIES ('{name}' = '{value}')")
+                with self.through_delta(self.path(spec)) as written:
+                    self.spark.sql(f"ALTER TABLE {sql_name(written)} SET TBLPROPERTIES ('{name}' = '{value}')")
         for spec in missing:
+            self._fence()
             create_table(self.path(spec), spec)
         return missing
 
@@ -121,28 +126,29 @@ class Lake:
             reader = reader.option("versionAsOf", version)
         return reader.load(str(self.path(spec)))
 
-    def _few_files(self, spec: TableSpec) -> list[Path]:
+    def _few_files(self, spec: TableSpec) -> list[Place]:
         # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
         files = self.files(spec) or []
-        return files if len(files) <= _FEW_FILES else []
+        return [file.place for file in files] if len(files) <= _FEW_FILES else []
 
-    def files(self, spec: TableSpec) -> list[Path] | None:
+    def files(self, spec: TableSpec) -> list[Stored] | None:
         """The table's Parquet files; None where only Delta can read them."""
         try:
             log = read_log(self.path(spec))
         except InputError:
             return None
-        return [self.path(spec) / file.path for file in log.files] if log.is_plain else None
+        folder = self.path(spec)
+        return [Stored(folder / file.path, file.size_bytes) for file in log.files] if log.is_plain else None
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
         """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
         files = self.files(spec) if self.has_rows(spec) else []
         if files is not None:
-            return read_files(spec, files, columns, where)
+            return read_files(spec, [file.place for file in files], columns, where)
         rows = self.read(spec).toArrow()
         return (rows if where is None else rows.filter(where)).select(columns).cast(columns_schema(spec, columns))
 
-    def _parquet(self, spec: TableSpec, files: Iterable[Path]) -> DataFrame:
+    def _parquet(self, spec: TableSpec, files: Iterable[Place]) -> DataFrame:
         # Spark takes paths for patterns.
         paths = [_PATTERN.sub(r"\\\g<0>", str(path)) for path in files]
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
@@ -154,7 +160,7 @@ class Lake:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
-            delta_commits.append(self.path(spec), files, stamp)
+            delta_commits.append(self.path(spec), files, stamp, self._fence)
 
     def replace(
         self, spec: TableSpec, rows: DataFrame | pa.Table, where: str | None = None, stamp: str | None = None
@@ -197,7 +203,7 @@ class Lake:
             self._made(spec)
             write = rows_writer(self.root, spec, lambda batches: batches)
             added = in_tasks(self.spark, plan, work, ADDED, size_bytes, write)
-            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp)
+            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp, self._fence)
 
     def append_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None) -> None:
         """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
@@ -211,7 +217,7 @@ class Lake:
         """
         for spec, files in self._blob_files(blobs, [spec for spec in specs if self.stamp(spec) != stamp], rows):
             if files:
-                delta_commits.append(self.path(spec), files, stamp)
+                delta_commits.append(self.path(spec), files, stamp, self._fence)
 
     def replace_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str) -> None:
         """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
@@ -288,12 +294,12 @@ class Lake:
         if self.has_rows(spec) and not read_log(self.path(spec)).is_plain:
             # Only Delta can say of a file with a deletion vector that it is gone.
             self._overwrite(spec, self.spark.createDataFrame([], spec.worker_schema), {})
-        return delta_commits.replace(self._made(spec), files, stamp)
+        return delta_commits.replace(self._made(spec), files, stamp, self._fence)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
-        with constraints_kept(spec.full_name):
-            rows.write.format("delta").mode("overwrite").options(**given).save(str(self._made(spec)))
+        with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
+            rows.write.format("delta").mode("overwrite").options(**given).save(str(written))
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -301,38 +307,25 @@ class Lake:
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
         """Stamps of the commits that have one, the newest first, each with its Delta version."""
-        for version, commit in sorted(self._commits(spec).items(), reverse=True):
-            stamp = _stamp(commit)
-            if stamp is not None:
-                yield version, stamp
+        return stamps_of(self.path(spec))
 
-    def added(self, spec: TableSpec, stamp: str) -> list[Path]:
+    def added(self, spec: TableSpec, stamp: str) -> list[Stored]:
         """Files that the latest commit added, if it has this stamp and removed nothing; none where that is not so."""
-        commits = self._commits(spec)
-        actions = list(actions_of(commits[max(commits)])) if commits else []
-        stamped = any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions)
-        if not stamped or any("remove" in action for action in actions):
-            return []
-        return [self.path(spec) / unquote(action["add"]["path"]) for action in actions if "add" in action]
+        return [Stored(self.path(spec) / name, size) for name, size in added_by(self.path(spec), stamp)]
 
     def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
         """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
-        commits = self._commits(spec)
-        return 0 in commits and not any(_stamp(commit) == stamp for commit in commits.values())
+        return is_absent(self.path(spec), stamp)
 
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
         if self.has_rows(spec):
-            DeltaTable.forPath(self.spark, str(self.path(spec))).delete(where)
+            with self.through_delta(self.path(spec)) as written:
+                DeltaTable.forPath(self.spark, str(written)).delete(where)
 
     def keeps(self, spec: TableSpec, version: int) -> bool:
         """Whether the files that a version was written with are there: maintenance removes those of old ones."""
-        path = self.path(spec)
-        commit = path / "_delta_log" / f"{version:020}.json"
-        if not commit.is_file():
-            return False
-        added = (action["add"]["path"] for action in actions_of(commit) if "add" in action)
-        return all((path / unquote(name)).is_file() for name in added)
+        return keeps_files(self.path(spec), version)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
         """Make the rows with df's keys what df says; others stay, and rows that are so already do not change.
@@ -350,10 +343,14 @@ class Lake:
         ]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
-        table = DeltaTable.forPath(self.spark, str(self._made(spec))).alias("old")
-        with constraints_kept(spec.full_name):
+        with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
+            table = DeltaTable.forPath(self.spark, str(written)).alias("old")
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
+
+    def through_delta(self, folder: Place) -> AbstractContextManager[Place]:
+        """Where Delta itself is to write what becomes a version of a table when the block ends."""
+        return through_delta(self.root, folder, self._fence)
 
     @contextmanager
     def stamped(self, stamp: str) -> Iterator[None]:
@@ -376,10 +373,7 @@ class Lake:
                 else:
                     self.spark.conf.set(name, old)
 
-    def _commits(self, spec: TableSpec) -> dict[int, Path]:
-        return commits_of(self.path(spec) / "_delta_log")
-
-    def _made(self, spec: TableSpec) -> Path:
+    def _made(self, spec: TableSpec) -> Place:
         if not self.exists(spec):
             self.create([spec])
         return self.path(spec)
@@ -391,9 +385,3 @@ class Lake:
         if odd or len(df.columns) != len(spec.columns):
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
         return df.select(*spec.column_names)
-
-
-def _stamp(commit: Path) -> str | None:
-    """The stamp of a commit, None if it has none."""
-    found = (action.get("commitInfo", {}).get("userMetadata") for action in actions_of(commit))
-    return next((str(stamp) for stamp in found if stamp is not None), None)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from pipelines.delta_log import TableLog, read_log
 from pipelines.errors import InputError
+from pipelines.parquet import scanned
 from pipelines.report.small_tables import plain_rows
+from pipelines.storage.place import Place, Uri
 
 Rows = list[dict[str, Any]]
 
@@ -35,7 +36,7 @@ class LakeReader:
         connection: DuckDB's, where the tables that were asked for are views.
     """
 
-    def __init__(self, root: Path, tables: Mapping[str, Path]) -> None:
+    def __init__(self, root: Place, tables: Mapping[str, Place]) -> None:
         self.root = root
         self._tables = tables
         self.connection = duckdb.connect()
@@ -62,9 +63,13 @@ class LakeReader:
         log = read_log(path)
         if not log.is_plain:
             raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
-        self.connection.execute(
-            f"CREATE VIEW {full_name.replace('.', '_')} AS SELECT {_columns(log)} FROM {_source(path, log)}"
-        )
+        name = full_name.replace(".", "_")
+        source = _source(path, log)
+        if log.files and isinstance(path, Uri):
+            # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
+            source = f"{name}_files"
+            self.connection.register(source, scanned(path / file.path for file in log.files))
+        self.connection.execute(f"CREATE VIEW {name} AS SELECT {_columns(log)} FROM {source}")
         self._views.add(full_name)
 
 
@@ -72,7 +77,7 @@ def _columns(log: TableLog) -> str:
     return ", ".join(f'"{field["name"]}"' for field in log.schema["fields"])
 
 
-def _source(path: Path, log: TableLog) -> str:
+def _source(path: Place, log: TableLog) -> str:
     if not log.files:
         nulls = ", ".join(
             f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in log.schema["fields"]

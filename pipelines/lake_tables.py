@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from uuid import uuid4
 
 from pyspark.sql.types import StructType
 
-from pipelines import delta_commits
 from pipelines.delta_log import read_log
 from pipelines.delta_table import (
     difference,
@@ -19,28 +17,30 @@ from pipelines.delta_table import (
     missing_properties,
 )
 from pipelines.errors import InputError, SchemaMismatch
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
 
-def create_table(folder: Path, spec: TableSpec) -> None:
+def create_table(folder: Place, spec: TableSpec) -> None:
     """Put version 0 in place, whole or not at all; another process may be the one that makes the table.
 
     Raises:
         InputError: the folder cannot be written.
     """
-    log = folder / "_delta_log"
+    log, store = folder / "_delta_log", store_of(folder)
     commit = first_commit(spec, str(uuid4()), time.time_ns() // 1_000_000)
     try:
-        log.mkdir(parents=True, exist_ok=True)
+        store.make_folder(log)
         for name, content in ((f"{0:020}.json", commit), (f"{0:020}.crc", first_checksum(commit))):
-            if not delta_commits.put(log, name, content):
+            if not store.create(log / name, content.encode()):
                 return
     except OSError as error:
         remedy = "make it writable and make room, or choose another folder with --lake"
         raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
 
 
-def lacking_properties(folder: Path, spec: TableSpec) -> dict[str, str]:
+def lacking_properties(folder: Place, spec: TableSpec) -> dict[str, str]:
     """Declared properties that a table lacks: those of a later version of highwater. No row changes by them.
 
     Columns and constraints are compared by the table's first commit, and by its whole log only if that differs.
@@ -62,20 +62,22 @@ def lacking_properties(folder: Path, spec: TableSpec) -> dict[str, str]:
     return missing_properties(spec, now.properties)
 
 
-def make_lake(root: Path) -> None:
+def make_lake(root: Place) -> None:
     """Make the lake's folder if it is not there.
 
     Raises:
         InputError: it cannot be made.
     """
+    if isinstance(root, Uri) and "%" in root.key:
+        raise InputError(root, "has a %, which readers of Delta take for an escape", "choose another --lake")
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        store_of(root).make_folder(root)
     except OSError as error:
         remedy = "choose another folder with --lake"
         raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
 
 
-def sql_name(path: Path) -> str:
+def sql_name(path: Place) -> str:
     """A table's folder as SQL names it."""
     return f"delta.`{str(path).replace('`', '``')}`"
 

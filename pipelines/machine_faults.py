@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.errors import EnvironmentProblem, HighwaterError
+from pipelines.storage.place import Place, resolved
 
 _FULL = re.compile(
     r"No space left on device|Disk quota exceeded|Not enough space|File too large|\[Errno (?:28|122|27)\]"
@@ -36,7 +37,7 @@ _CHAIN_MAX = 20
 
 
 @contextmanager
-def machine_faults(lake: Path, scratch: Sequence[Path]) -> Iterator[None]:
+def machine_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
     """Tell faults of the machine as such.
 
     Args:
@@ -57,7 +58,7 @@ def machine_faults(lake: Path, scratch: Sequence[Path]) -> Iterator[None]:
         raise problem from error
 
 
-def machine_fault(error: BaseException, lake: Path, scratch: Sequence[Path]) -> EnvironmentProblem | None:
+def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:
     """The fault of the machine behind an exception; None if it is none that is known."""
     text = "\n".join(_texts(error))
     if _FULL.search(text):
@@ -103,24 +104,24 @@ def _java_cause(error: BaseException) -> BaseException | None:
     return cause if isinstance(cause, BaseException) else None
 
 
-def _culprit(text: str, lake: Path, scratch: Sequence[Path]) -> Path:
+def _culprit(text: str, lake: Place, scratch: Sequence[Path]) -> Place:
     """The folder that the text names, else the one with the least room: the kernel does not say which."""
     return _named(text, lake, scratch) or min(
         (lake, *scratch), key=lambda folder: (_free_bytes(folder) is None, _free_bytes(folder))
     )
 
 
-def _named(text: str, lake: Path, scratch: Sequence[Path]) -> Path | None:
+def _named(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
     """The first of the folders that stands in a line about the fault."""
     lines = [line for line in text.splitlines() if _FULL.search(line) or _FORBIDDEN.search(line)]
     for folder in (lake, *scratch):
-        places = {os.fspath(folder), os.fspath(folder.resolve())}
+        places = {os.fspath(folder), os.fspath(resolved(folder))}
         if any(re.search(rf"(?<![\w/]){re.escape(place)}(?:/|\b)", line) for place in places for line in lines):
             return folder
     return None
 
 
-def _free_bytes(folder: Path) -> int | None:
+def _free_bytes(folder: Place) -> int | None:
     try:
         return shutil.disk_usage(folder).free
     except OSError:

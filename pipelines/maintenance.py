@@ -15,12 +15,12 @@ older version of one finds it for as long as the retention says.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipelines.delta_log import TableLog, read_log
+from pipelines.storage.place import Place, relative
+from pipelines.storage.store import store_of
 
 #: Below this a file costs a reader more in opening it than in reading.
 SMALL_BYTES = 32 << 20
@@ -46,11 +46,11 @@ class Upkeep:
     """
 
     full_name: str
-    path: Path
+    path: Place
     log: TableLog
     small_files: int
-    unneeded: tuple[Path, ...]
-    leftovers: tuple[Path, ...]
+    unneeded: tuple[Place, ...]
+    leftovers: tuple[Place, ...]
     lengthen: bool
 
     @property
@@ -67,20 +67,18 @@ class Upkeep:
         return self.needs_spark or bool(self.leftovers)
 
 
-def examine(full_name: str, path: Path, retention_hours: int, now_ms: int) -> Upkeep:
+def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> Upkeep:
     """Say what a table needs.
 
     Args:
         now_ms: Unix time, milliseconds.
     """
-    log = read_log(path)
+    log, store = read_log(path), store_of(path)
     before_ms = now_ms - retention_hours * _HOUR_MS
     kept = {file.path for file in log.files}
     kept |= {name for name, removed_ms in log.removed.items() if removed_ms >= before_ms}
     unneeded = [
-        file
-        for file in _data_files(path)
-        if file.relative_to(path).as_posix() not in kept and _modified_ms(file) < before_ms
+        file for file in _data_files(path) if relative(file, path) not in kept and store.modified_ms(file) < before_ms
     ]
     leftover_ms = now_ms - max(retention_hours, RETENTION_HOURS_MIN) * _HOUR_MS
     return Upkeep(
@@ -89,32 +87,32 @@ def examine(full_name: str, path: Path, retention_hours: int, now_ms: int) -> Up
         log=log,
         small_files=sum(file.size_bytes < SMALL_BYTES for file in log.files),
         unneeded=tuple(unneeded),
-        leftovers=tuple(file for file in _leftovers(path) if _modified_ms(file) < leftover_ms),
+        leftovers=tuple(file for file in _leftovers(path) if store.modified_ms(file) < leftover_ms),
         lengthen=retention_hours > log.removed_kept_hours,
     )
 
 
-def data_files(path: Path) -> dict[Path, int]:
+def data_files(path: Place) -> dict[Place, int]:
     """Every data file in a table's folder, of all versions, with its size in bytes."""
-    return {file: file.stat().st_size for file in _data_files(path)}
+    store = store_of(path)
+    return {file: store.size_bytes(file) for file in _data_files(path)}
 
 
-def _data_files(path: Path) -> Iterator[Path]:
+def _data_files(path: Place) -> Iterator[Place]:
     """What VACUUM looks at: hidden folders are none of its business, change data is. Deletion vectors we have none."""
-    for folder, names, files in os.walk(path):
-        names[:] = [name for name in names if name == "_change_data" or not name.startswith(("_", "."))]
-        yield from (Path(folder, name) for name in files if name.endswith(".parquet") and name[0] not in "_.")
+    for file in store_of(path).walk(path):
+        *folders, name = relative(file, path).split("/")
+        hidden = any(folder[0] in "_." and folder != "_change_data" for folder in folders)
+        if name.endswith(".parquet") and name[0] not in "_." and not hidden:
+            yield file
 
 
-def _leftovers(path: Path) -> Iterator[Path]:
+def _leftovers(path: Place) -> Iterator[Place]:
     """Hidden files: temporary ones of the log, and checksums (``.NAME.crc``) without their file."""
+    store = store_of(path)
     for folder in (path, path / "_delta_log"):
-        for file in folder.glob(".*"):
-            of_checksum = file.with_name(file.name[1:].removesuffix(".crc"))
-            is_checksum = file.name.endswith(".crc")
-            if file.is_file() and not (of_checksum.exists() if is_checksum else folder == path):
-                yield file
-
-
-def _modified_ms(file: Path) -> float:
-    return file.stat().st_mtime * 1000
+        names = store.names(folder)
+        for name in names:
+            is_left = name[1:].removesuffix(".crc") not in names if name.endswith(".crc") else folder != path
+            if name.startswith(".") and is_left and store.is_file(folder / name):
+                yield folder / name

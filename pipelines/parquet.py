@@ -1,15 +1,16 @@
-"""Rows of Parquet files of a table, for tasks and for what the driver reads itself. Pure."""
+"""Rows of Parquet files of a table, for tasks and for what the driver reads itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
 #: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
@@ -19,7 +20,7 @@ BATCH_ROWS = 32_768
 
 
 def read_files(
-    spec: TableSpec, files: Iterable[str | Path], columns: Sequence[str], where: pc.Expression | None = None
+    spec: TableSpec, files: Iterable[Place], columns: Sequence[str], where: pc.Expression | None = None
 ) -> pa.Table:
     """Columns of all rows, or of those that a condition names, in the declared types.
 
@@ -36,28 +37,45 @@ def read_files(
 
     # Folders' names are not read: one that says `key=value` is no column. Spark may write instants as INT96.
     how = {"columns": list(columns), "filters": where, "partitioning": None, "coerce_int96_timestamp_unit": "us"}
-    return pa.concat_tables([pq.read_table(file, **how).cast(schema) for file in files])
+    return pa.concat_tables([pq.read_table(store_of(file).arrow_source(file), **how).cast(schema) for file in files])
+
+
+def scanned(files: Iterable[Place]) -> Any:
+    """A dataset over the files of a table in a store, for readers that take one; a column that a file lacks is null."""
+    import pyarrow.dataset as ds
+
+    form = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+    fragments = [form.make_fragment(store_of(file).arrow_source(file)) for file in files]
+    schema = pa.unify_schemas([fragment.physical_schema for fragment in fragments])
+    return ds.FileSystemDataset(fragments, schema, form)
+
+
+class Stored(NamedTuple):
+    """A data file of a table."""
+
+    place: Place
+    size_bytes: int
 
 
 class Piece(NamedTuple):
     """Some row groups of a Parquet file; all if None."""
 
-    path: str
+    place: Place
     size_bytes: int
     row_groups: tuple[int, ...] | None = None
 
 
-def pieces_of(path: Path) -> list[Piece]:
+def pieces_of(file: Stored) -> list[Piece]:
     """Pieces of a file that a task each can read; a small file, which is not looked into, is one."""
-    size_bytes = path.stat().st_size
+    place, size_bytes = file
     if size_bytes <= PIECE_BYTES:
-        return [Piece(str(path), size_bytes)]
+        return [Piece(place, size_bytes)]
     import pyarrow.parquet as pq
 
-    groups = pq.read_metadata(path).num_row_groups
+    groups = pq.read_metadata(store_of(place).arrow_source(place)).num_row_groups
     count = min(groups, size_bytes // PIECE_BYTES + 1)
     bounds = [groups * number // count for number in range(count + 1)]
-    return [Piece(str(path), size_bytes // count, tuple(range(begin, end))) for begin, end in pairwise(bounds)]
+    return [Piece(place, size_bytes // count, tuple(range(begin, end))) for begin, end in pairwise(bounds)]
 
 
 def read_pieces(
@@ -72,7 +90,9 @@ def read_pieces(
     from pyarrow.fs import LocalFileSystem
 
     file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-    fragment = file_format.make_fragment(piece.path, LocalFileSystem(), row_groups=piece.row_groups)
+    source = store_of(piece.place).arrow_source(piece.place)
+    local = LocalFileSystem() if isinstance(source, str) else None
+    fragment = file_format.make_fragment(source, local, row_groups=piece.row_groups)
     there, schema = fragment.physical_schema, columns_schema(spec, columns)
     # What the file lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
     declared = columns_schema(spec, spec.column_names)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from pyspark.sql.types import StructType
 from pipelines.bronze.ingest import balance
 from pipelines.lake import ADDED, Lake
 from pipelines.local_tasks import Work
-from pipelines.parquet import PIECE_BYTES, Piece, pieces_of, read_pieces
+from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_of, read_pieces
 from pipelines.rows import Rows, as_table, in_tasks, with_frame
 from pipelines.table_files import AddedFile, declared, rows_writer
 from schemas.table import TableSpec
@@ -44,7 +43,7 @@ class Reading(NamedTuple):
     columns: tuple[str, ...]
     rows_of: RowsOf
     where: pc.Expression | None = None
-    files: tuple[str, ...] | None = None
+    files: tuple[Stored, ...] | None = None
 
 
 def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, then: Work | None = None) -> Rows | None:
@@ -80,7 +79,7 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
 def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
     files = _files(lake, reading) if lake.has_rows(reading.spec) else ()
-    pieces = [piece for file in files or () for piece in pieces_of(Path(file))]
+    pieces = [piece for file in files or () for piece in pieces_of(file)]
     if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)
         assert rows is not None
@@ -90,21 +89,18 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     return pa.Table.from_batches(made, to_arrow_schema(shape, timezone="UTC"))
 
 
-def _files(lake: Lake, reading: Reading) -> Sequence[str] | None:
-    if reading.files is not None:
-        return reading.files
-    files = lake.files(reading.spec)
-    return None if files is None else [str(file) for file in files]
+def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
+    return lake.files(reading.spec) if reading.files is None else reading.files
 
 
 def _of_files(
     lake: Lake,
     readings: Sequence[Reading],
-    files: Sequence[tuple[int, str]],
+    files: Sequence[tuple[int, Stored]],
     shape: StructType,
     then: Work | None,
 ) -> Rows:
-    sized = [((number, piece), piece.size_bytes) for number, file in files for piece in pieces_of(Path(file))]
+    sized = [((number, piece), piece.size_bytes) for number, file in files for piece in pieces_of(file)]
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
     plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 

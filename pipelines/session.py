@@ -26,6 +26,8 @@ from pipelines.java import JAVA_REMEDY, find_java, java_problem
 from pipelines.jvm_stderr import filtered_stderr
 from pipelines.resources import conf_file
 from pipelines.rows import LOCAL_BYTES, LOCAL_PROCESSES
+from pipelines.storage.connectors import connector_jars, store_settings
+from pipelines.storage.place import Place
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -91,11 +93,12 @@ _CLASSES = {
 }
 
 
-def build_session(config: Config, app_name: str, text_bytes: int = 0) -> SparkSession:
+def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Place | None = None) -> SparkSession:
     """Start Spark with Delta, or join the session that is already there.
 
     Args:
         text_bytes: how much log text there is to work on, roughly: compilers are chosen by it.
+        place: where the lake lies: a store is reached by jars and settings of its own.
 
     Whatever spark-submit (or spark-defaults.conf under spark-submit) has set stays as it is. ``[session.spark]`` of
     the configuration wins over the settings of this module.
@@ -108,11 +111,12 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0) -> SparkSe
     settings = _SETTINGS | _sized(config.session, text_bytes)
     if submitted is None:
         _require_java()
-        settings |= _launch_settings(config.session, local, text_bytes)
+        settings |= _launch_settings(config.session, local, text_bytes, place)
     elif not _brings_delta(submitted | config.session.spark):
         raise EnvironmentProblem(
             "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
         )
+    settings |= store_settings(place)
     settings |= {key: value for key, value in config.session.spark.items() if key != _JAVA_OPTIONS}
 
     _use_this_python(local)
@@ -242,7 +246,7 @@ def local_cores(master: str) -> int | None:
     return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1))
 
 
-def _launch_settings(session: SessionConfig, local: bool, text_bytes: int) -> dict[str, str]:
+def _launch_settings(session: SessionConfig, local: bool, text_bytes: int, place: Place | None) -> dict[str, str]:
     """Settings that count only when this process starts the JVM."""
     logging = conf_file("log4j2.properties").as_uri()
     options = [*(_local_jvm_options(text_bytes) if local else ()), f'"-Dlog4j2.configurationFile={logging}"']
@@ -255,7 +259,7 @@ def _launch_settings(session: SessionConfig, local: bool, text_bytes: int) -> di
         _JAVA_OPTIONS: " ".join(options),
         # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
         "spark.sql.warehouse.dir": warehouse,
-    } | _jar_settings(session, local)
+    } | _jar_settings(session, local, place)
 
 
 def _local_jvm_options(text_bytes: int) -> tuple[str, ...]:
@@ -263,10 +267,10 @@ def _local_jvm_options(text_bytes: int) -> tuple[str, ...]:
     return (*_JVM_OPTIONS, *compilers, *archive_options())
 
 
-def _jar_settings(session: SessionConfig, local: bool) -> dict[str, str]:
+def _jar_settings(session: SessionConfig, local: bool, place: Place | None) -> dict[str, str]:
     if _brings_delta(session.spark):
         return {}
-    jars = delta_jars()
+    jars = (*delta_jars(), *connector_jars(place, session.spark))
     if not jars:
         raise EnvironmentProblem(f"Delta's jars ({delta_package()}) are not there", "run `make setup` once, on line")
     if local:

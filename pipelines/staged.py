@@ -6,11 +6,9 @@ Spark analyses, prints and ships to tasks anew at each step.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,14 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pipelines.lake import Lake
-from pipelines.parquet import read_files
+from pipelines.parquet import Stored, read_files
 from pipelines.readings import Reading, RowsOf
 from pipelines.rows import Rows
+from pipelines.storage.place import STAGING, Place
+from pipelines.storage.store import store_of
 from pipelines.table_files import AddedFile
 from schemas.table import TableSpec
-
-#: Folder of a lake for what lasts as long as a run.
-STAGING = "_staging"
 
 
 class Staged:
@@ -65,7 +62,7 @@ class Staged:
     def reading(self, table: str, rows_of: RowsOf) -> Reading:
         """What becomes of the rows of a table in the tasks that read them."""
         spec = self._specs[table]
-        files = tuple(str(self._lake.path(spec) / file.path) for file in self.files(table))
+        files = tuple(Stored(self._lake.path(spec) / file.path, file.size_bytes) for file in self.files(table))
         return Reading(spec, spec.column_names, rows_of, files=files)
 
     def rows(self, table: str) -> DataFrame:
@@ -114,9 +111,9 @@ def staging(lake: Lake) -> Iterator[Staging]:
         yield folder
     finally:
         # What cannot be removed must not hide why the run ended; the next one tries again (`remove_staging`).
-        shutil.rmtree(lake.root / folder.layer, ignore_errors=True)
+        store_of(lake.root).remove_tree(lake.root / folder.layer)
 
 
-def remove_staging(root: Path) -> None:
+def remove_staging(root: Place) -> None:
     """Remove what runs that were killed have left in a lake's folder."""
-    shutil.rmtree(root / STAGING, ignore_errors=True)
+    store_of(root).remove_tree(root / STAGING)

@@ -13,7 +13,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -22,6 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
 #: Columns of what a task says of the files that it wrote.
@@ -95,11 +96,13 @@ class TableWriter:
         ConstraintBroken: a row breaks a constraint; the file is of no version then.
     """
 
-    def __init__(self, folder: Path, spec: TableSpec) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Place, spec: TableSpec) -> None:
+        self._store = store_of(folder)
+        self._store.make_folder(folder)
         self._spec = spec
-        self._path = folder / f"part-{uuid4()}.zstd.parquet"
-        self._writer = pq.ParquetWriter(self._path, spec.arrow_schema, compression="zstd", store_schema=False)
+        self._file = folder / f"part-{uuid4()}.zstd.parquet"
+        self._sink = self._store.arrow_sink(self._file)
+        self._writer = pq.ParquetWriter(self._sink, spec.arrow_schema, compression="zstd", store_schema=False)
         self._batches: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._bounds = {name: _Bounds() for name in spec.searched_columns}
@@ -116,6 +119,8 @@ class TableWriter:
         """End the file."""
         self._flush()
         self._writer.close()
+        if not isinstance(self._sink, str):
+            self._sink.close()
         bounds = self._bounds.items()
         stats = {
             "numRecords": self._row_count,
@@ -125,8 +130,8 @@ class TableWriter:
         }
         return AddedFile(
             self._spec.name,
-            self._path.name,
-            self._path.stat().st_size,
+            self._file.name,
+            self._store.size_bytes(self._file),
             self._row_count,
             time.time_ns() // 1_000_000,
             orjson.dumps(stats).decode(),
@@ -220,7 +225,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def files_writer(
-    root: Path, specs: Mapping[str, TableSpec], blobs: Callable[[Batches], Batches] | None = None
+    root: Place, specs: Mapping[str, TableSpec], blobs: Callable[[Batches], Batches] | None = None
 ) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over blobs: writes their rows, and gives the files, as `ADDED_SCHEMA` has them.
 
@@ -248,7 +253,7 @@ def files_writer(
     return write
 
 
-def rows_writer(root: Path, spec: TableSpec, rows: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+def rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` that writes the rows that another one gives, and gives their file.
 
     Args:
@@ -279,7 +284,7 @@ def declared(spec: TableSpec) -> Callable[[Batches], Batches]:
     return declare
 
 
-def write_rows(folder: Path, spec: TableSpec, table: pa.Table) -> list[AddedFile]:
+def write_rows(folder: Place, spec: TableSpec, table: pa.Table) -> list[AddedFile]:
     """Write rows of the driver as a file of a table; none where there are none."""
     if not table.num_rows:
         return []

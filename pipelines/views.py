@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import ParseException, PySparkException
@@ -13,12 +12,13 @@ from pyspark.sql import SparkSession
 
 from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
+from pipelines.storage.place import Place
 from schemas.views import VIEWS, ViewSpec, table_alias
 
 _WORD = re.compile(r"\w+")
 
 
-def register(spark: SparkSession, root: Path, statement: str | None = None) -> list[str]:
+def register(spark: SparkSession, root: Place, statement: str | None = None) -> list[str]:
     """Make temporary views of the lake's tables (``gold_violations``) and, over them, the analysis views.
 
     Args:
@@ -46,7 +46,7 @@ def register(spark: SparkSession, root: Path, statement: str | None = None) -> l
     return [*map(table_alias, tables), *(view.name for view in views)]
 
 
-def views_over(tables: Sequence[str] | dict[str, Path]) -> list[ViewSpec]:
+def views_over(tables: Sequence[str] | dict[str, Place]) -> list[ViewSpec]:
     """The views whose tables are all there."""
     return [view for view in VIEWS if all(name in tables for name in view.reads)]
 

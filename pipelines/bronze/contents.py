@@ -9,8 +9,9 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
 from pipelines.errors import InputError
+from pipelines.storage.store import open_file
 
 #: With less of the records than this Kafka's, the input is something else.
 KAFKA_SHARE_MIN = 0.01
@@ -105,20 +107,19 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
         yield from rows(readings[0], how.timezone, how.record_bytes_max)
         return
     wanted = {reading.path: reading for reading in readings}
-    if os.path.exists(bundle):
-        with open(bundle, "rb") as file:
-            for entry in entries(bundle, file, how.is_log):
-                reading = wanted.pop(entry.path, None)
-                if reading is not None and entry.stream is not None:
-                    yield from stream_rows(reading, entry.stream, how.timezone, how.record_bytes_max)
-                if not wanted:
-                    return
+    with suppress(FileNotFoundError), open_file(bundle) as file:
+        for entry in entries(bundle, file, how.is_log):
+            reading = wanted.pop(entry.path, None)
+            if reading is not None and entry.stream is not None:
+                yield from stream_rows(reading, entry.stream, how.timezone, how.record_bytes_max)
+            if not wanted:
+                return
     raise FileChangedError(next(iter(wanted)))
 
 
 def nothing_readable(paths: Sequence[str | os.PathLike[str]], items: Sequence[Profile | Unread]) -> InputError:
     """The error of an input without any text."""
-    where = Path(paths[0])
+    where = paths[0]
     if len(items) == 1:
         return InputError(items[0].path, "is no log", items[0].problem or "name a log file")
     example = f", such as {PurePath(items[0].path).name} ({items[0].problem})" if items else ""
@@ -151,7 +152,7 @@ def require_kafka(
     if not profiles or kafka >= KAFKA_SHARE_MIN * records:
         return
     foreign = max(profiles, key=lambda item: item.record_count - item.kafka_records)
-    where = Path(foreign.path if len(profiles) == 1 else paths[0])
+    where = foreign.path if len(profiles) == 1 else paths[0]
     example = f"; {PurePath(foreign.path).name}: {foreign.problem}" if foreign.problem else ""
     remedy = "name the files or the folder of the brokers' logs"
     raise InputError(where, f"hardly anything is Kafka's, {kafka} of {records} records{example}", remedy)
@@ -159,7 +160,7 @@ def require_kafka(
 
 def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
     is_empty = True
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         for entry in entries(path, file, how.is_log):
             is_empty = False
             if entry.stream is None:

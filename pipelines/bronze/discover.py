@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
+from functools import partial
 
 from pipelines.bronze.bundles import is_bundle
 from pipelines.errors import InputError
+from pipelines.storage.place import absolute, place_of
+from pipelines.storage.store import store_of
 
 #: `server.log`, `server.log.2026-11-20-14`, `server.log.1.gz`, `server-2026-11-20-1.log.gz`, `kafkaServer.out`,
 #: `server.log-20261120.gz`.
@@ -58,13 +60,14 @@ def discover(
     skipped = 0
     unreadable: list[tuple[str, str]] = []
     for given in inputs:
-        path = Path(os.path.abspath(given))
-        if not path.exists():
-            raise InputError(path, "no such file or folder", "check the path")
-        if not path.is_dir():
+        path = absolute(place_of(given))
+        store = store_of(path)
+        if not store.is_folder(path):
+            if not store.is_file(path):
+                raise InputError(path, "no such file or folder", "check the path")
             candidates, passed = [str(path)], 0
         else:
-            walked = list(_walk(str(path), unreadable))
+            walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]
             candidates = [name for name in walked if _wanted(os.path.basename(name), include, exclude)]
             passed = len(walked) - len(candidates)
             if not candidates:
@@ -81,22 +84,8 @@ def _remedy(unreadable: Sequence[tuple[str, str]]) -> str:
     return EXPECTED + hint
 
 
-def _walk(root: str, unreadable: list[tuple[str, str]]) -> Iterator[str]:
-    """All files below a folder. Links are followed, but no folder is entered twice: links may form circles."""
-    seen: set[tuple[int, int]] = set()
-
-    def failed(error: OSError) -> None:
-        unreadable.append((str(error.filename), f"folder cannot be read ({error.strerror}): make it readable"))
-
-    for folder, below, names in os.walk(root, followlinks=True, onerror=failed):
-        status = os.stat(folder)
-        if (status.st_dev, status.st_ino) in seen:
-            below.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        below.sort()
-        for name in sorted(names):
-            yield os.path.join(folder, name)
+def _no_folder(unreadable: list[tuple[str, str]], error: OSError) -> None:
+    unreadable.append((str(error.filename), f"folder cannot be read ({error.strerror}): make it readable"))
 
 
 def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
@@ -117,10 +106,8 @@ def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
 
 def _readable(paths: Iterable[str], unreadable: list[tuple[str, str]]) -> Iterator[str]:
     for path in paths:
-        if not os.path.isfile(path):
-            why = "is no regular file: leave it out" if os.path.exists(path) else "is a link to nothing: remove it"
-            unreadable.append((path, why))
-        elif not os.access(path, os.R_OK):
-            unreadable.append((path, "cannot be read (permission denied): make it readable"))
-        else:
+        why = store_of(path).why_unreadable(place_of(path))
+        if why is None:
             yield path
+        else:
+            unreadable.append((path, why))

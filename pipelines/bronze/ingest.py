@@ -54,6 +54,8 @@ from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.rows import as_table, in_tasks
+from pipelines.storage.place import place_of
+from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES, LOG_LINES
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
@@ -200,7 +202,7 @@ def _marks(register: Iterable[Row]) -> dict[str, list[tuple[int, str]]]:
 
 def _size(path: str) -> int:
     try:
-        return os.path.getsize(path)
+        return store_of(path).size_bytes(place_of(path))
     except OSError:
         return 0
 

@@ -15,6 +15,7 @@ from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import recognise
+from pipelines.storage.store import open_file
 
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
 ASKED_PER_BLOCK = 20
@@ -77,7 +78,7 @@ class Profile:
 
 def stored_sha256(path: str) -> str:
     """SHA-256 of a file as stored, in hex."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -103,7 +104,7 @@ def profile(path: str, zone: str, record_bytes_max: int, marks: Sequence[tuple[i
     Raises:
         OSError: the file cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return profile_stream(path, file, zone, record_bytes_max, marks)
 
 

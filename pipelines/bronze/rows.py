@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
@@ -14,6 +13,7 @@ from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import layout_named
+from pipelines.storage.store import open_file
 from schemas.bronze import LOG_LINES
 
 BATCH_BYTES = 8 << 20
@@ -65,9 +65,11 @@ def rows(reading: FileSpan, zone: str, record_bytes_max: int) -> Iterator[pa.Rec
         FileChangedError: at the end of the file, when its content is not the one that was profiled.
         OSError: the file cannot be read.
     """
-    if not os.path.exists(reading.path):
-        raise FileChangedError(reading.path)
-    with open(reading.path, "rb") as file:
+    try:
+        file = open_file(reading.path)
+    except FileNotFoundError:
+        raise FileChangedError(reading.path) from None
+    with file:
         yield from stream_rows(reading, file, zone, record_bytes_max)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from pipelines.delta_log import read_log, table_version
 from pipelines.parquet import read_files
+from pipelines.storage.place import Place, place_of
+from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES
 from schemas.state import REPLAYS
 from schemas.table import TableSpec
@@ -19,7 +19,7 @@ _COMPRESSED_BY = 20
 _COMPRESSED = re.compile(r".+\.(?:gz|bz2|xz|zst|lz4|zip|tgz|tbz2?|txz|tzst)", re.IGNORECASE)
 
 
-def new_bytes(files: Iterable[str], lake: Path) -> int:
+def new_bytes(files: Iterable[str], lake: Place) -> int:
     """Text in files that the lake does not know by their name and size."""
     known = {(row["path"], row["size_bytes"]) for row in _rows(lake, LOG_FILES, "path", "size_bytes")}
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
@@ -27,7 +27,7 @@ def new_bytes(files: Iterable[str], lake: Path) -> int:
     return sum(_text_bytes(*file) for file in sizes if file not in known)
 
 
-def waiting_bytes(lake: Path) -> int:
+def waiting_bytes(lake: Place) -> int:
     """Text in files that the lake has and no replay has read."""
     replayed = {file_id for row in _rows(lake, REPLAYS, "file_ids") for file_id in row["file_ids"]}
     rows = _rows(lake, LOG_FILES, "file_id", "path", "size_bytes")
@@ -36,7 +36,7 @@ def waiting_bytes(lake: Path) -> int:
 
 def _size_bytes(path: str) -> int:
     try:
-        return os.path.getsize(path)
+        return store_of(path).size_bytes(place_of(path))
     except OSError:  # gone since it was listed: whoever opens it says so
         return 0
 
@@ -45,7 +45,7 @@ def _text_bytes(path: str, size_bytes: int) -> int:
     return size_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else size_bytes
 
 
-def _rows(lake: Path, spec: TableSpec, *columns: str) -> Iterator[dict[str, Any]]:
+def _rows(lake: Place, spec: TableSpec, *columns: str) -> Iterator[dict[str, Any]]:
     folder = lake / spec.layer / spec.name
     if table_version(folder) is not None:
         files = [folder / file.path for file in read_log(folder).files]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS
 from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT
 from pipelines.data_dir.properties import META_PROPERTIES, PARTITION_METADATA
+from pipelines.storage.place import absolute, place_of
+from pipelines.storage.store import store_of
 from schemas.topics import METADATA_TOPIC
 
 LOG_SEGMENT = "log-segment"
@@ -66,11 +68,12 @@ def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
     """Files of data directories in files and folders, sorted by path, each once. What is not there is not found."""
     by_path: dict[str, DataFile] = {}
     for given in inputs:
-        path = os.path.abspath(given)
-        for name in _walk(path) if os.path.isdir(path) else [path]:
-            file = recognise(name)
-            if file is not None and os.path.isfile(name):
-                by_path[name] = file
+        path = absolute(place_of(given))
+        store = store_of(path)
+        for place in store.walk(path, _passed_over) if store.is_folder(path) else [path]:
+            file = recognise(str(place))
+            if file is not None and store.is_file(place):
+                by_path[file.path] = file
     return [by_path[path] for path in sorted(by_path)]
 
 
@@ -100,14 +103,5 @@ def recognise(path: str) -> DataFile | None:
     return None
 
 
-def _walk(root: str) -> Iterator[str]:
-    """All files below a folder. Links are followed, but no folder is entered twice: links may form circles."""
-    seen: set[tuple[int, int]] = set()
-    for folder, below, names in os.walk(root, followlinks=True):
-        status = os.stat(folder)
-        if (status.st_dev, status.st_ino) in seen:
-            below.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        for name in names:
-            yield os.path.join(folder, name)
+def _passed_over(_: OSError) -> None:
+    """Folders that cannot be read are told of by `pipelines.bronze.discover`."""

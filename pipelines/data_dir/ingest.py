@@ -35,6 +35,8 @@ from pipelines.data_dir.read import UNREADABLE, FileReader, Owned, Unit, units
 from pipelines.folds import table_of
 from pipelines.lake import Lake
 from pipelines.rows import as_frame
+from pipelines.storage.place import absolute, place_of
+from pipelines.storage.store import open_file, store_of
 from pipelines.threads import concurrently
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
@@ -77,7 +79,7 @@ def ingest_data(spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLi
         return DataSummary()
     register = lake.read(DATA_FILES).select("file_id", "run_id").collect() if lake.has_rows(DATA_FILES) else []
     known = frozenset(row["file_id"] for row in register)
-    owners = _owners(lake, files, [os.path.abspath(path) for path in paths])
+    owners = _owners(lake, files, [str(absolute(place_of(path))) for path in paths])
     sized = [(unit, _size(unit)) for unit in units(Owned(file, owners[file.data_dir]) for file in files)]
     is_small = sum(size for _, size in sized) <= _SMALL_BYTES
     blobs = (_Here if is_small else _InTasks)(spark, sized, known, run_id)
@@ -122,7 +124,7 @@ def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:
     """Broker, cluster and directory id that ``meta.properties`` tells; what is wrong with it, its rows tell."""
     for name in (META_PROPERTIES, f"{META_PROPERTIES}.gz"):
         try:
-            with open(os.path.join(data_dir, name), "rb") as file:
+            with open_file(f"{data_dir}/{name}") as file:
                 entries = list(islice(meta_properties(Source(file).blocks()), _PROPERTIES_MAX))
         except OSError:
             continue
@@ -135,7 +137,7 @@ def _size(unit: Unit) -> int:
     size = 0
     for path in (owned.file.path for log in unit for owned in log):
         with suppress(OSError):  # reading it will tell
-            size += os.path.getsize(path)
+            size += store_of(path).size_bytes(place_of(path))
     return size
 
 

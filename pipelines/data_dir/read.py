@@ -28,6 +28,7 @@ from pipelines.data_dir.properties import META_PROPERTIES, meta_properties, part
 from pipelines.data_dir.rows import batch_row, checkpoint_row, metadata_row
 from pipelines.data_dir.segments import SegmentReader
 from pipelines.data_dir.text import Entry
+from pipelines.storage.store import open_file
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import BY_NAME, CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
 
@@ -133,7 +134,7 @@ class FileReader:
         problems: list[str] = []
         source, reader = None, None
         try:
-            with open(file.path, "rb") as opened:
+            with open_file(file.path) as opened:
                 source = Source(opened)
                 reader = SegmentReader(source.blocks()) if file.kind == LOG_SEGMENT else None
                 if reader is not None:
@@ -166,7 +167,7 @@ class FileReader:
             problems: list[str] = []
             source = None
             try:
-                with open(file.path, "rb") as opened:
+                with open_file(file.path) as opened:
                     source = Source(opened)
                     reader = SegmentReader(source.blocks(), with_records=True)
                     for step in log.read(file, reader):

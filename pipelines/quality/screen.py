@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.blobs import shape
 from pipelines.bronze.ingest import balance
 from pipelines.lake import Lake
-from pipelines.parquet import read_files
+from pipelines.parquet import Stored, read_files
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
@@ -27,9 +26,9 @@ from pipelines.rows import as_table, in_tasks
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
 #: Parquet files by table; None where only Delta can read them.
-Files = Mapping[str, Sequence[Path] | None]
+Files = Mapping[str, Sequence[Stored] | None]
 #: A table, and Parquet files of it that are measured together. Plain, so that tasks need not load this module.
-Unit = tuple[str, tuple[str, ...]]
+Unit = tuple[str, tuple[Stored, ...]]
 _MEASURED = shape({"measured": "string"})
 
 
@@ -61,13 +60,13 @@ def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) ->
     """
     suites = {name: [item for item, _ in chosen[name]] for name in files}
     wanted = pc.field("file_id").isin(list(file_ids))
-    units: list[Unit] = [(name, (str(path),)) for name, paths in files.items() for path in paths or ()]
+    units: list[Unit] = [(name, (file,)) for name, listed in files.items() for file in listed or ()]
     measured = _measured(lake.spark, units, suites, wanted)
     if torn := _torn(measured):
-        units = [(name, tuple(map(str, files[name] or ()))) for name in sorted(torn)]
+        units = [(name, tuple(files[name] or ())) for name in sorted(torn)]
         measured = [item for item in measured if item.table not in torn]
         measured += _measured(lake.spark, units, suites, wanted)
-    for name in (name for name, paths in files.items() if paths is None):
+    for name in (name for name, listed in files.items() if listed is None):
         rows = lake.rows(BY_TABLE[name], *columns_read(BY_TABLE[name], suites[name]), where=wanted)
         measured += measure(BY_TABLE[name], rows, suites[name])
     return measured
@@ -88,13 +87,14 @@ def _measured(
 ) -> list[Measured]:
     if not units:
         return []
-    sized = [(unit, sum(Path(path).stat().st_size for path in unit[1])) for unit in units]
+    sized = [(unit, sum(file.size_bytes for file in unit[1])) for unit in units]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
     def work(unit: Unit) -> Iterator[pa.RecordBatch]:
-        table, paths = unit
+        table, files = unit
         spec, suite = BY_TABLE[table], suites[table]
-        yield as_batch(measure(spec, read_files(spec, paths, columns_read(spec, suite), wanted), suite))
+        rows = read_files(spec, [file.place for file in files], columns_read(spec, suite), wanted)
+        yield as_batch(measure(spec, rows, suite))
 
     rows = as_table(in_tasks(spark, plan, work, _MEASURED, sum(size for _, size in sized)), _MEASURED)
     return [from_text(text) for text in rows.column("measured").to_pylist()]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pipelines.lake import Lake
 from pipelines.redact.pseudonyms import HOST, PRINCIPAL, TOPIC, Pseudonyms
 from pipelines.redact.values import NAMES
+from pipelines.storage.store import store_of
 from schemas.catalog import TABLES
 from schemas.silver import BROKER_CONFIGS
 from schemas.table import TableSpec
@@ -60,7 +61,7 @@ def _distinct(lake: Lake, spec: TableSpec) -> Iterator[tuple[str, set[str]]]:
     import pyarrow.parquet as pq
 
     for file in files:
-        with pq.ParquetFile(file) as source:
+        with pq.ParquetFile(store_of(file.place).arrow_source(file.place)) as source:
             paths = [source.schema.column(number).path for number in range(len(source.schema))]
             for path in paths:
                 if path.rsplit(".", 1)[-1] in _SOUGHT:

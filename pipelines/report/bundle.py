@@ -21,6 +21,8 @@ from pipelines.parquet import columns_schema
 from pipelines.report import small_tables as small
 from pipelines.report.model import Report
 from pipelines.report.write import render_files
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES
 from schemas.catalog import TABLES
 from schemas.data_files import DATA_FILES
@@ -39,7 +41,7 @@ _ARRIVAL = "arrival_time"
 def write_bundle(
     report: Report,
     lake: Lake,
-    path: Path,
+    path: Place,
     since: datetime | None,
     until: datetime | None,
     redact: Callable[[pa.Table], pa.Table] | None = None,
@@ -55,14 +57,14 @@ def write_bundle(
         InputError: it cannot be written there.
     """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent if isinstance(path, Path) else None, prefix=f".{path.name}.")
     except OSError as error:
         problem = f"cannot be written ({error.strerror or error})"
         raise InputError(path, problem, "choose another place with --out") from None
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             _fill(archive, report, lake, small.bounds(since, until), redact)
-        os.replace(name, path)
+        store_of(path).take(Path(name), path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -142,8 +144,9 @@ def _batches(lake: Lake, spec: TableSpec, bounds: small.Bounds) -> Iterator[pa.T
         return
     schema = columns_schema(spec, spec.column_names)
     for file in files:
-        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
-            for batch in source.iter_batches(_BATCH_ROWS, columns=list(spec.column_names)):
+        source = store_of(file.place).arrow_source(file.place)
+        with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
+            for batch in opened.iter_batches(_BATCH_ROWS, columns=list(spec.column_names)):
                 table = pa.Table.from_batches([batch]).select(spec.column_names).cast(schema)
                 yield table if where is None else table.filter(where)
 

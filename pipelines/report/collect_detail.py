@@ -26,6 +26,7 @@ from pipelines.report.detail import Cost, Detail, RuleText
 from pipelines.report.figures import Rows
 from pipelines.report.lake_reads import is_searchable
 from pipelines.rules.registry import RULES
+from pipelines.storage.store import store_of
 from schemas import bronze, silver
 from schemas.controllers import AVAILABILITY, FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
@@ -124,7 +125,7 @@ def _batches(lake: Lake, spec: TableSpec, columns: tuple[str, ...], bounds: smal
     import pyarrow.parquet as pq
 
     for file in files:
-        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
+        with pq.ParquetFile(store_of(file.place).arrow_source(file.place), coerce_int96_timestamp_unit="us") as source:
             for batch in source.iter_batches(BATCH_ROWS, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).cast(columns_schema(spec, columns))
                 yield table if where is None else table.filter(where)

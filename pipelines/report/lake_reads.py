@@ -17,7 +17,7 @@ SEARCHED_MAX = 512 * 1024 * 1024
 def is_searchable(lake: Lake, spec: TableSpec) -> bool:
     """Whether the driver may look through a table for a few rows: it has rows, and is no larger than that."""
     files = lake.files(spec) if lake.has_rows(spec) else None
-    return files is not None and sum(file.stat().st_size for file in files) <= SEARCHED_MAX
+    return files is not None and sum(file.size_bytes for file in files) <= SEARCHED_MAX
 
 
 def rows_at(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:

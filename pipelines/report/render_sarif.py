@@ -7,10 +7,10 @@ fail on it. A case left open, and a rule that these logs do not decide, is of th
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
@@ -174,6 +174,8 @@ class _Files:
         self.base: dict[str, Any] = {"description": {"text": "The folder that all files read are in."}}
         if self._folder.startswith("/"):
             self.base["uri"] = f"file://{quote(self._folder)}"
+        elif "://" in self._folder:
+            self.base["uri"] = quote(self._folder, safe=":/")
         self.artifacts = [
             {"location": self.location(file)} | ({"hashes": {"sha-256": hashes[file]}} if file in hashes else {})
             for file in shown
@@ -190,10 +192,9 @@ class _Files:
 
 def _folder_of(files: Iterable[str]) -> str:
     """The folder above all, with a slash at its end; empty where there is none."""
-    above = {os.path.dirname(file) for file in files}
-    absolute = {folder.startswith("/") for folder in above}
-    common = os.path.commonpath(above) if absolute and len(absolute) == 1 else ""
-    return f"{common.rstrip('/')}/" if common else ""
+    folders = [file.split("/")[:-1] for file in files]
+    shared = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
+    return "".join(f"{names[0]}/" for names in shared)
 
 
 def _rule_ids(report: Report) -> Iterable[str]:

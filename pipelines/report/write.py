@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import orjson
 
@@ -15,6 +12,8 @@ from pipelines.report.model import Report
 from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
@@ -37,7 +36,7 @@ def render_files(report: Report) -> dict[str, bytes]:
     }
 
 
-def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
+def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
     """Write the report's files into a folder, which is made if it is not there.
 
     All is rendered before anything is written; a file that was there stays until its successor is complete.
@@ -50,47 +49,27 @@ def write_report(report: Report, out_dir: Path) -> tuple[Path, ...]:
     """
     contents = render_files(report)
     with _cannot_hold(out_dir):
-        out_dir.mkdir(parents=True, exist_ok=True)
-        return tuple(_replace(out_dir / name, content) for name, content in contents.items())
+        store = store_of(out_dir)
+        store.make_folder(out_dir)
+        for name, content in contents.items():
+            store.replace(out_dir / name, content)
+        return tuple(out_dir / name for name in contents)
 
 
-def make_report_folder(out_dir: Path) -> None:
+def make_report_folder(out_dir: Place) -> None:
     """Make the folder and try to write there: minutes before there is a report to write.
 
     Raises:
         InputError: it cannot be made or written.
     """
     with _cannot_hold(out_dir):
-        out_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out_dir):
-            pass
+        store_of(out_dir).try_writing(out_dir)
 
 
 @contextmanager
-def _cannot_hold(out_dir: Path) -> Iterator[None]:
+def _cannot_hold(out_dir: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         problem = f"cannot hold the report ({error.strerror or error})"
         raise InputError(out_dir, problem, "choose another folder with --out") from None
-
-
-def _replace(path: Path, content: bytes) -> Path:
-    """Write beside the file, then rename over it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        # mkstemp makes a file that only its owner may read.
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

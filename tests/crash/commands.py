@@ -12,10 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import obstore
+from obstore.store import S3Store
 
 ROOT = Path(__file__).parents[2]
 POLL_S = 0.02
@@ -76,8 +80,8 @@ class Command:
         verb: str,
         *arguments: object,
         conf: str = SMALL_CONF,
-        lake: Path | None = None,
-        out: Path | None = None,
+        lake: Path | str | None = None,
+        out: Path | str | None = None,
     ) -> None:
         self.lake = lake or folder / "lake"
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +125,8 @@ class Command:
             if found:
                 return found
             self._in_time()
-            time.sleep(POLL_S)
+            # Of a store it is a request each time.
+            time.sleep(POLL_S if isinstance(self.lake, Path) else 20 * POLL_S)
         return None
 
     def _in_time(self) -> None:
@@ -159,6 +164,12 @@ class Command:
         self.process.wait()
         return len(killed)
 
+    def signal(self, number: int) -> None:
+        """A signal to every process of the session, as to a machine that sleeps."""
+        for pid in _members(self.process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def kill_driver(self) -> None:
         """SIGKILL to the Python process alone."""
         os.kill(self.process.pid, signal.SIGKILL)
@@ -176,8 +187,8 @@ def highwater(
     verb: str,
     *arguments: object,
     conf: str = SMALL_CONF,
-    lake: Path | None = None,
-    out: Path | None = None,
+    lake: Path | str | None = None,
+    out: Path | str | None = None,
 ) -> Ended:
     """A run from its start to its end."""
     return Command(folder, verb, *arguments, conf=conf, lake=lake, out=out).ended()
@@ -200,22 +211,39 @@ def _members(session: int) -> dict[int, float]:
     return found
 
 
-def _commits(lake: Path) -> dict[str, int]:
+def _commits(lake: Path | str) -> dict[str, int]:
     """Latest version of each table."""
-    found = {}
-    for log in lake.glob("*/*/_delta_log"):
-        versions = [int(name[:20]) for name in os.listdir(log) if re.fullmatch(r"\d{20}\.json", name)]
-        if versions:
-            found[table_name(log.parent)] = max(versions)
+    found: dict[str, int] = {}
+    for table, name in _files(lake):
+        if re.fullmatch(r"_delta_log/\d{20}\.json", name):
+            found[table] = max(found.get(table, 0), int(name[11:31]))
     return found
 
 
-def _written(lake: Path) -> dict[str, set[str]]:
+def _written(lake: Path | str) -> dict[str, set[str]]:
     """Data files of each table, committed or not."""
-    return {
-        table_name(log.parent): {path.name for path in log.parent.rglob("part-*.parquet")}
-        for log in lake.glob("*/*/_delta_log")
-    }
+    found: dict[str, set[str]] = {}
+    for table, name in _files(lake):
+        if re.fullmatch(r"(.*/)?part-.*\.parquet", name):
+            found.setdefault(table, set()).add(name)
+    return found
+
+
+def _files(lake: Path | str) -> Iterator[tuple[str, str]]:
+    """Table, and path within it, of every file of a lake's tables."""
+    if isinstance(lake, Path):
+        paths = [
+            Path(folder, name).relative_to(lake).as_posix() for folder, _, names in os.walk(lake) for name in names
+        ]
+    else:
+        bucket, _, prefix = lake.removeprefix("s3://").partition("/")
+        store = S3Store(bucket, client_options={"allow_http": True})
+        paths = [entry["path"].removeprefix(f"{prefix}/") for page in obstore.list(store, prefix) for entry in page]
+    for path in paths:
+        layer, _, rest = path.partition("/")
+        table, _, name = rest.partition("/")
+        if name and not layer.startswith("_"):
+            yield f"{layer}.{table}", name
 
 
 def table_name(folder: Path) -> str:

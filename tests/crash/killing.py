@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.crash.commands import Command, Ended, Seen
 
@@ -63,9 +64,9 @@ class Killer:
         """All boundaries count again."""
         self._reached.clear()
 
-    def run_and_kill(self, folder: Path, verb: str, *arguments: object, lake: Path) -> Ended | None:
+    def run_and_kill(self, folder: Path, verb: str, *arguments: object, lake: Path | str, **how: Any) -> Ended | None:
         """Start a run and kill it; gives how it ended if it did by itself."""
-        command = Command(folder, verb, *arguments, lake=lake)
+        command = Command(folder, verb, *arguments, lake=lake, **how)
         hit = command.until(self._trigger(next(self.ways), self._chance.uniform(0, self.duration_s)))
         if hit is None:
             self.missed += 1

@@ -40,7 +40,7 @@ def small_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     cut = lake.spark.createDataFrame(rows, SPEC.worker_schema).repartitionByRange(SMALL_FILES_MIN, "offset")
     lake.append_once(SPEC, cut, "run-1")
     assert len(read_log(lake.path(SPEC)).files) == SMALL_FILES_MIN
-    monkeypatch.setattr(verb, "build_session", lambda *_: lake.spark)
+    monkeypatch.setattr(verb, "build_session", lambda *_, **__: lake.spark)
     monkeypatch.setattr(type(lake.spark), "stop", lambda _: None)
     return lake
 

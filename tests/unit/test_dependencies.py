@@ -69,6 +69,7 @@ ONLY_IN = {
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
     "duckdb": {"pipelines.lake_reader"},
+    "obstore": {"pipelines.storage.objects"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
     # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.

@@ -47,9 +47,9 @@ def test_nothing_is_left_to_do_in_a_comment() -> None:
     assert _matches(rf"\b(?:{words})\b") == []
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-airflow.lock", "requirements-testbed.lock"])
-def test_a_lock_names_packages_only(lock: str) -> None:
-    lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("kind", ["", "-airflow", "-testbed", "-s3"])
+def test_a_lock_names_packages_only(kind: str) -> None:
+    lines = (ROOT / f"requirements{kind}.lock").read_text(encoding="utf-8").splitlines()
     assert lines
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[\w.!+]+", line)] == []
 

@@ -147,13 +147,13 @@ def test_verbs_that_may_be_given_a_span_take_it(verb: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["audit", ".", "--lake", "s3a://bucket/lake"],
+        ["audit", ".", "--lake", "s3a:///lake"],
         ["audit", "hdfs://namenode:8020/logs"],
-        ["audit", ".", "--out", "gs://bucket/report"],
+        ["audit", ".", "--out", "oss://bucket/report"],
         ["audit", "file://elsewhere/logs"],
-        ["ingest", "abfss://logs@account.dfs.core.windows.net/kafka"],
+        ["ingest", "wasbs://logs@account.blob.core.windows.net/kafka"],
         ["tables", "--lake", "dbfs:/lake"],
-        ["sql", "--lake", "S3://bucket/lake"],
+        ["sql", "--lake", "S3://bucket/../lake"],
         ["maintain", "--lake", "viewfs:///lake"],
     ],
 )

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from pipelines import delta_commits
 from pipelines.delta_log import read_log
 from pipelines.lake_tables import create_table
+from pipelines.storage.store import store_of
 from pipelines.table_files import ADDED_SCHEMA, ConstraintBroken, check, files_writer, rows_table, write_rows
 from schemas.catalog import TABLES
 from schemas.table import INT, INTS, STRING, TIMESTAMP, TableSpec, column, required
@@ -81,8 +82,8 @@ def test_a_long_log_gets_checkpoints_that_keep_what_the_table_is(folder: Path):
 
 def test_no_commit_is_put_over_another(folder: Path):
     log = folder / "_delta_log"
-    assert delta_commits.put(log, f"{1:020}.json", "one")
-    assert not delta_commits.put(log, f"{1:020}.json", "other")
+    assert store_of(log).create(log / f"{1:020}.json", b"one")
+    assert not store_of(log).create(log / f"{1:020}.json", b"other")
     assert (log / f"{1:020}.json").read_text() == "one"
 
 

@@ -63,7 +63,7 @@ def test_once_its_files_are_gone_nothing_is_told(lake: Lake) -> None:
     audit(lake, "audit-1", found(1))
     audit(lake, "audit-2", found(1))
     assert _before(lake) is not None
-    live = set(lake.files(VIOLATIONS) or [])
+    live = {file.place for file in lake.files(VIOLATIONS) or []}
     for path in lake.path(VIOLATIONS).rglob("*.parquet"):
         if path not in live:
             path.unlink()

@@ -124,6 +124,14 @@ def test_places_are_lines_and_bytes_of_files_below_one_folder() -> None:
     assert "startLine" not in steps[1]["location"]["physicalLocation"]["region"]
 
 
+def test_places_in_a_store_are_below_its_uri() -> None:
+    inputs = (InputFile(file="s3a://logs/prod/2/a b.log", sha256="ab" * 32),)
+    cited = violated(line(7, file="s3a://logs/prod/1/server.log"))
+    run = rendered(cited.model_copy(update={"provenance": provenance(inputs=inputs)}))
+    assert run["originalUriBaseIds"]["LOGS"]["uri"] == "s3a://logs/prod/"
+    assert [artifact["location"]["uri"] for artifact in run["artifacts"]] == ["1/server.log", "2/a%20b.log"]
+
+
 def test_evidence_is_a_flow_per_broker_in_one_order() -> None:
     run = rendered(
         violated(

@@ -1,0 +1,69 @@
+"""What Spark's JVM needs to reach a store: the jars of its file system, and what the environment says of the store.
+
+Of the AWS SDK only the modules that S3A uses are fetched (`make s3`, 14 MB), never its bundle of everything (686 MB).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipelines.errors import EnvironmentProblem
+from pipelines.jars import JARS_VARIABLE, jars_dir
+from pipelines.storage.place import Place, Uri
+
+#: The jar of each scheme's file system, by the beginning of its name.
+_CONNECTORS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "abfss": "hadoop-azure"}
+_JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+
+
+def s3_jars_dir() -> Path:
+    """The folder of the jars of S3's file system; it need not exist."""
+    return jars_dir() / "s3"
+
+
+def s3_jars() -> tuple[Path, ...]:
+    """Jars of S3's file system; empty if they are not there."""
+    jars = tuple(sorted(s3_jars_dir().glob("*.jar")))
+    return jars if any(_CONNECTORS["s3a"] in jar.name for jar in jars) else ()
+
+
+def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path, ...]:
+    """Jars that a session needs for a lake in a place.
+
+    Args:
+        spark: ``[session.spark]`` of the configuration, which may name them itself.
+
+    Raises:
+        EnvironmentProblem: they are not there.
+    """
+    if not isinstance(place, Uri):
+        return ()
+    connector = _CONNECTORS[place.scheme]
+    if any(connector in spark.get(name, "") for name in _JAR_SETTINGS):
+        return ()
+    if place.scheme == "s3a" and (jars := s3_jars()):
+        return jars
+    if place.scheme == "s3a":
+        remedy = f"run `make s3` once, on line, or set {JARS_VARIABLE} to a folder that has them in s3/"
+    else:
+        remedy = (
+            f'name it in "spark.jars.packages" of [session.spark], with the others that the session needs ({connector})'
+        )
+    raise EnvironmentProblem(f"Spark has no jars for {place.scheme}:// ({connector})", remedy)
+
+
+def store_settings(place: Place | None) -> dict[str, str]:
+    """Settings of Spark that follow from the environment, which S3A itself does not ask."""
+    if not isinstance(place, Uri) or place.scheme != "s3a":
+        return {}
+    from pipelines.storage.objects import endpoint
+
+    settings = {}
+    url = endpoint()
+    if url:
+        # Servers that are not AWS have no host name per bucket.
+        settings = {"spark.hadoop.fs.s3a.endpoint": url, "spark.hadoop.fs.s3a.path.style.access": "true"}
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ("us-east-1" if url else None)
+    return settings | ({"spark.hadoop.fs.s3a.endpoint.region": region} if region else {})

@@ -1,0 +1,123 @@
+"""Files of this machine: whatever the kernel has mounted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from pipelines.storage.place import Place
+
+
+class LocalStore:
+    """`pipelines.storage.store.Store` of paths."""
+
+    def names(self, folder: Place) -> list[str]:
+        try:
+            return os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
+        """Links are followed, but no folder is entered twice: links may form circles."""
+        seen: set[tuple[int, int]] = set()
+        for above, below, names in os.walk(folder, followlinks=True, onerror=failed):
+            status = os.stat(above)
+            if (status.st_dev, status.st_ino) in seen:
+                below.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            below.sort()
+            for name in sorted(names):
+                yield Path(above, name)
+
+    def is_file(self, place: Place) -> bool:
+        return os.path.isfile(place)
+
+    def is_folder(self, place: Place) -> bool:
+        return os.path.isdir(place)
+
+    def is_there(self, place: Place) -> bool:
+        return os.path.exists(place)
+
+    def may_read(self, place: Place) -> bool:
+        return os.access(place, os.R_OK)
+
+    def why_unreadable(self, file: Place) -> str | None:
+        if not os.path.isfile(file):
+            return "is no regular file: leave it out" if os.path.exists(file) else "is a link to nothing: remove it"
+        if not os.access(file, os.R_OK):
+            return "cannot be read (permission denied): make it readable"
+        return None
+
+    def size_bytes(self, file: Place) -> int:
+        return os.path.getsize(file)
+
+    def modified_ms(self, file: Place) -> float:
+        return os.stat(file).st_mtime * 1000
+
+    def open(self, file: Place) -> BufferedReader:
+        return open(file, "rb")
+
+    def read(self, file: Place) -> bytes:
+        with open(file, "rb") as opened:
+            return opened.read()
+
+    def create(self, file: Place, content: bytes) -> bool:
+        with tempfile.NamedTemporaryFile("wb", dir=file.parent, prefix=".") as written:
+            written.write(content)
+            written.flush()
+            os.fsync(written.fileno())
+            try:
+                os.link(written.name, file)
+            except FileExistsError:
+                return False
+        return True
+
+    def replace(self, file: Place, content: bytes) -> None:
+        """Write beside the file, then rename over it."""
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(handle, "wb") as written:
+                written.write(content)
+            self.take(Path(name), file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def take(self, source: Path, file: Place) -> None:
+        # mkstemp makes a file that only its owner may read.
+        os.chmod(source, 0o666 & ~_umask())
+        os.replace(source, file)
+
+    def copy(self, file: Place, target: Place) -> None:
+        shutil.copyfile(file, target)
+
+    def remove(self, file: Place) -> None:
+        Path(file).unlink(missing_ok=True)
+
+    def remove_tree(self, folder: Place) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def make_folder(self, folder: Place) -> None:
+        os.makedirs(folder, exist_ok=True)
+
+    def try_writing(self, folder: Place) -> None:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+
+    def arrow_source(self, file: Place) -> str:
+        return str(file)
+
+    def arrow_sink(self, file: Place) -> str:
+        return str(file)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,116 @@
+"""Where logs, lakes and reports lie: a path of this machine, or the URI of an object or a folder in a store. Pure.
+
+A folder of an object store is the part of keys before a ``/``; it is there as long as an object is below it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pipelines.errors import InputError
+
+#: Schemes of stores, each with the one that Spark's file systems know; AWS itself says ``s3``.
+SCHEMES = {"s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfss", "abfss": "abfss"}
+#: Folder of a lake for what lasts as long as a run.
+STAGING = "_staging"
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_REMEDIES = {
+    "hdfs": "copy the logs with `hdfs dfs -get`, or mount HDFS and give the path",
+    "viewfs": "copy the logs with `hdfs dfs -get`, or mount HDFS and give the path",
+}
+
+
+@dataclass(frozen=True, order=True)
+class Uri:
+    """An object of a store, or a folder.
+
+    Attributes:
+        scheme: as Spark's file systems know it.
+        container: the bucket; of Azure, the container with its account's host.
+        key: without a ``/`` at either end; empty for the whole container. Nothing in it is escaped.
+    """
+
+    scheme: str
+    container: str
+    key: str = ""
+
+    def __truediv__(self, name: str) -> Uri:
+        return Uri(self.scheme, self.container, f"{self.key}/{name}" if self.key else name)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.container}/{self.key}".removesuffix("/")
+
+    def __fspath__(self) -> str:
+        """Errors name their file so. It is no path of this machine: `pipelines.storage.store` opens it."""
+        return str(self)
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Uri:
+        """The folder that it lies in; of a container, itself."""
+        return Uri(self.scheme, self.container, self.key.rpartition("/")[0])
+
+
+Place = Path | Uri
+
+
+def place_of(text: str | os.PathLike[str]) -> Place:
+    """The place that a text names; a path stays one.
+
+    Raises:
+        InputError: it is the URI of a store that is not supported, or of another machine's file. As a path it would
+            silently become a folder of this machine by that name.
+    """
+    if isinstance(text, Uri):
+        return text
+    text = os.fspath(text)
+    scheme = _URI.match(text)
+    if scheme is None:
+        return Path(text)
+    name = scheme.group(1).lower()
+    if name == "file":
+        return _local(text)
+    if name not in SCHEMES:
+        supported = ", ".join(sorted(SCHEMES))
+        remedy = _REMEDIES.get(name, f"give a local path, or a URI of one of {supported}")
+        raise InputError(text, f"{name} is not supported", remedy)
+    # Not urlsplit: a key may hold `?` and `#`, and is not escaped.
+    container, _, key = text[scheme.end() :].removeprefix("/").partition("/")
+    if not container:
+        raise InputError(text, "names no bucket", f"write {name}://BUCKET/FOLDER")
+    parts = [part for part in key.split("/") if part]
+    if {".", ".."} & set(parts):
+        raise InputError(text, "has a part that only paths have", "leave out . and ..")
+    return Uri(SCHEMES[name], container, "/".join(parts))
+
+
+def _local(text: str) -> Path:
+    parts = urlsplit(text)
+    if parts.netloc not in ("", "localhost"):
+        raise InputError(text, f"names a file of the host {parts.netloc}", "write file:///path for a file of this one")
+    return Path(unquote(parts.path))
+
+
+def absolute(place: Place) -> Place:
+    """The place, wherever this process runs; links stay as they are."""
+    return Path(os.path.abspath(place)) if isinstance(place, Path) else place
+
+
+def resolved(place: Place) -> Place:
+    """The place without links."""
+    return place.resolve() if isinstance(place, Path) else place
+
+
+def relative(place: Place, folder: Place) -> str:
+    """The way from a folder down to a place in it, parted by ``/``."""
+    if isinstance(place, Path):
+        return place.relative_to(str(folder)).as_posix()
+    return place.key.removeprefix(f"{folder.key}/" if isinstance(folder, Uri) and folder.key else "")

@@ -1,0 +1,147 @@
+"""What Delta does to a draft and the driver commits is what Delta would have done to the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.lake_upkeep import compact, remember_removed
+from pipelines.delta_log import read_log
+from pipelines.delta_table import stored_schema
+from pipelines.drafts import drafted
+from pipelines.errors import LakeError, LeaseLost
+from pipelines.lake import Lake
+from pipelines.staged import STAGING
+from pipelines.storage.place import Place
+from schemas.table import INT, LONG, STRING, TableSpec, column, required
+
+SPEC = TableSpec(
+    layer="gold",
+    name="samples",
+    comment="One sample.",
+    columns=(
+        required("topic", STRING, "Topic"),
+        required("offset", LONG, "Offset"),
+        column("broker_id", INT, "Broker"),
+    ),
+    keys=("topic", "offset"),
+    cluster_by=("topic",),
+    checks={"offset_not_negative": "offset >= 0"},
+    properties={"delta.enableChangeDataFeed": "true"},
+)
+FENCED: list[str] = []
+
+
+class Drafting(Lake):
+    """A lake on a local disk that is written as one in a store."""
+
+    @contextmanager
+    def through_delta(self, folder: Place) -> Iterator[Place]:
+        with drafted(self.root, folder, lambda: FENCED.append(str(folder))) as draft:
+            yield draft
+
+
+def sample(spark: SparkSession, offsets: Iterable[int], broker_id: int = 1, topic: str = "t") -> DataFrame:
+    return spark.createDataFrame([(topic, offset, broker_id) for offset in offsets], stored_schema(SPEC))
+
+
+def merged(lake: Lake) -> None:
+    rows = sample(lake.spark, [2], 1).union(sample(lake.spark, [3, 4, 9], 2))
+    with lake.stamped("a merge"):
+        lake.merge(SPEC, rows)
+
+
+def replaced(lake: Lake) -> None:
+    lake.replace(SPEC, sample(lake.spark, [7, 8], 3, "u"), "topic = 'u'", stamp="a replacement")
+
+
+def removed(lake: Lake) -> None:
+    lake.remove(SPEC, "offset < 2")
+
+
+def compacted(lake: Lake) -> None:
+    compact(lake, lake.path(SPEC))
+
+
+def remembered(lake: Lake) -> None:
+    remember_removed(lake, lake.path(SPEC), 400)
+
+
+def nothing_removed(lake: Lake) -> None:
+    lake.remove(SPEC, "offset > 1000")
+
+
+def filled(lake: Lake, versions: int) -> Lake:
+    for number in range(versions):
+        rows = sample(lake.spark, [number]).union(sample(lake.spark, [number], topic="u"))
+        lake.append_once(SPEC, rows, f"batch {number}")
+    return lake
+
+
+def told(lake: Lake, since: int) -> tuple[Any, ...]:
+    """Rows, and what was done to them; and what the table is."""
+    path = str(lake.path(SPEC))
+    feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", since).load(path)
+    log = read_log(lake.path(SPEC))
+    rows = lake.spark.read.format("delta").load(path)
+    return (
+        sorted(map(tuple, rows.collect())),
+        sorted(map(tuple, feed.select("topic", "offset", "broker_id", "_change_type", "_commit_version").collect())),
+        (log.version, log.rows, log.stamp, log.properties, log.clustering, len(log.files), len(log.removed)),
+    )
+
+
+# Twelve: the state comes from a checkpoint and commits after it.
+@pytest.mark.parametrize("versions", [4, 12])
+@pytest.mark.parametrize("change", [merged, replaced, removed, compacted, remembered, nothing_removed])
+def test_a_draft_changes_a_table_as_delta_does(
+    spark: SparkSession, tmp_path: Path, change: Callable[[Lake], None], versions: int
+) -> None:
+    # What stands in a path is escaped in a log.
+    there = filled(Lake(spark, tmp_path / "there"), versions)
+    drafting = filled(Drafting(spark, tmp_path / "a lake é"), versions)
+    FENCED.clear()
+    for lake in (there, drafting):
+        change(lake)
+    assert told(drafting, 1) == told(there, 1)
+    assert len(FENCED) == there.versions()[SPEC.full_name] - versions
+    assert list((drafting.root / STAGING).iterdir()) == []
+    # What is written to it goes on from there.
+    for lake in (there, drafting):
+        filled(lake, versions + 2)
+        merged(lake)
+    assert told(drafting, 1) == told(there, 1)
+
+
+def test_a_constraint_holds_in_a_draft(spark: SparkSession, tmp_path: Path) -> None:
+    lake = filled(Drafting(spark, tmp_path / "lake"), 2)
+    with pytest.raises(LakeError, match="offset_not_negative"):
+        lake.merge(SPEC, sample(spark, [-1]))
+    assert lake.versions() == {SPEC.full_name: 2}
+
+
+def test_a_draft_is_not_committed_behind_another_writer_nor_a_fence(spark: SparkSession, tmp_path: Path) -> None:
+    lake = filled(Lake(spark, tmp_path / "lake"), 2)
+    path = lake.path(SPEC)
+
+    def deleted(fence: Callable[[], None], rival: DataFrame | None = None) -> None:
+        with drafted(lake.root, path, fence) as draft:
+            spark.sql(f"DELETE FROM delta.`{draft}` WHERE offset = 1")
+            if rival is not None:
+                lake.append_once(SPEC, rival, "a rival")
+
+    with pytest.raises(LakeError, match="version 3 was written by another process"):
+        deleted(lambda: None, sample(spark, [5]))
+
+    def closed() -> None:
+        raise LeaseLost(path, "another run has taken its lease")
+
+    with pytest.raises(LeaseLost):
+        deleted(closed)
+    assert lake.versions() == {SPEC.full_name: 3}
+    assert sorted(row.offset for row in lake.read(SPEC).collect()) == [0, 0, 1, 1, 5]

@@ -1,0 +1,25 @@
+"""Places to try a store with: a folder, and a bucket in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from obstore.store import MemoryStore
+
+from pipelines.storage import objects
+from pipelines.storage.place import Place, Uri
+
+
+@pytest.fixture(params=["path", "object"])
+def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """An empty folder."""
+    if request.param == "path":
+        yield tmp_path
+        return
+    memory = MemoryStore()
+    monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
+    # Of its own: commits are remembered by their URI.
+    yield Uri("s3a", f"bucket-{uuid4()}", "some folder")

@@ -1,0 +1,166 @@
+"""A lake's tables on a disk and in a store: made, written, read, and kept from rivals."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from urllib.parse import unquote
+
+import pytest
+
+from pipelines import delta_commits
+from pipelines.bronze.discover import discover
+from pipelines.bronze.profile import profile, stored_sha256
+from pipelines.data_dir.discover import discover_data
+from pipelines.delta_log import actions_of, find_tables, live_actions, read_log, table_version
+from pipelines.drafts import drafted
+from pipelines.errors import InputError, LakeError, LeaseLost
+from pipelines.lake_tables import create_table, make_lake
+from pipelines.maintenance import data_files
+from pipelines.parquet import Stored, pieces_of, read_files, read_pieces
+from pipelines.storage.place import STAGING, Place, Uri, relative
+from pipelines.storage.store import store_of
+from pipelines.table_files import rows_table, write_rows
+from schemas.table import LONG, STRING, TableSpec, column, required
+from tests.unit.storage.stores import root  # noqa: F401
+
+SPEC = TableSpec(
+    "gold",
+    "samples",
+    "One sample.",
+    (required("topic", STRING, "Topic"), column("offset", LONG, "Offset")),
+    keys=(),
+    cluster_by=("topic",),
+)
+
+
+def put(root: Place, *offsets: int, commit: Callable[..., int] = delta_commits.append, **how: object) -> int:  # noqa: F811
+    folder = root / SPEC.layer / SPEC.name
+    return commit(
+        folder, write_rows(folder, SPEC, rows_table(SPEC, [("t", offset) for offset in offsets])), None, **how
+    )
+
+
+def offsets(root: Place) -> list[int]:  # noqa: F811
+    folder = root / SPEC.layer / SPEC.name
+    files = [folder / file.path for file in read_log(folder).files]
+    return sorted(read_files(SPEC, files, ("offset",))["offset"].to_pylist())
+
+
+def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
+    folder = root / SPEC.layer / SPEC.name
+    assert find_tables(root) == {}
+    create_table(folder, SPEC)
+    create_table(folder, SPEC)
+    assert find_tables(root) == {"gold.samples": folder}
+    assert table_version(folder) == 0
+    assert [put(root, 1, 2), put(root, 3)] == [1, 2]
+    assert offsets(root) == [1, 2, 3]
+    assert put(root, 7, commit=delta_commits.replace) == 3
+    assert offsets(root) == [7]
+    assert (read_log(folder).rows, len(read_log(folder).removed)) == (1, 2)
+    version, actions = live_actions(folder)
+    assert (version, sorted(kind for action in actions for kind in action)) == (
+        3,
+        ["add", "domainMetadata", "metaData", "protocol"],
+    )
+    sizes = data_files(folder)
+    assert len(sizes) == 3
+    (file,) = read_log(folder).files
+    assert sizes[folder / file.path] == file.size_bytes
+    (piece,) = pieces_of(Stored(folder / file.path, file.size_bytes))
+    assert [batch.to_pylist() for batch in read_pieces(SPEC, piece, ("offset",))] == [[{"offset": 7}]]
+
+
+def test_a_key_that_readers_would_take_for_escaped_is_refused() -> None:
+    with pytest.raises(InputError, match="has a %"):
+        make_lake(Uri("s3a", "bucket", "a%20lake"))
+
+
+def test_no_commit_is_written_over(root: Place) -> None:  # noqa: F811
+    folder = root / SPEC.layer / SPEC.name
+    create_table(folder, SPEC)
+    put(root, 1)
+    before = store_of(root).read(folder / "_delta_log" / f"{1:020}.json")
+    with pytest.raises(LakeError, match="version 1 was written by another process"):
+        delta_commits.commit_actions(folder, 1, [{"commitInfo": {"txnId": "another"}}], delta_commits.no_fence)
+    assert store_of(root).read(folder / "_delta_log" / f"{1:020}.json") == before
+
+
+def test_nothing_is_committed_behind_a_fence(root: Place) -> None:  # noqa: F811
+    create_table(root / SPEC.layer / SPEC.name, SPEC)
+
+    def closed() -> None:
+        raise LeaseLost(root, "another run has taken its lease")
+
+    with pytest.raises(LeaseLost):
+        put(root, 1, fence=closed)
+    assert table_version(root / SPEC.layer / SPEC.name) == 0
+
+
+def test_what_was_done_to_a_draft_is_done_to_its_table(root: Place) -> None:  # noqa: F811
+    """By hand, as Delta does it: `tests/spark/test_drafts.py` has Delta do it."""
+    folder, store = root / SPEC.layer / SPEC.name, store_of(root)
+    create_table(folder, SPEC)
+    put(root, 1)
+    put(root, 2)
+    before = live_actions(folder)
+    with drafted(root, folder, delta_commits.no_fence) as draft:
+        named = [action["add"]["path"] for action in live_actions(draft)[1] if "add" in action]
+        assert [unquote(path) for path in named] == [
+            f"{'' if isinstance(root, Uri) else 'file://'}{folder}/{action['add']['path']}"
+            for action in before[1]
+            if "add" in action
+        ]
+        (file,) = write_rows(draft, SPEC, rows_table(SPEC, [("t", 3)]))
+        store.make_folder(draft / "_change_data")
+        store.replace(draft / "_change_data" / "cdc.parquet", b"changes")
+        commits = [
+            [{"commitInfo": {"operation": "MERGE"}}, file.action(), {"remove": {"path": named[0], "dataChange": True}}],
+            [
+                {"commitInfo": {"operation": "OPTIMIZE"}},
+                {"add": {"path": "passing.parquet", "size": 1}},
+                {"cdc": {"path": "_change_data/cdc.parquet", "size": 7}},
+            ],
+            [{"commitInfo": {"operation": "LAST"}}, {"remove": {"path": "passing.parquet"}}],
+        ]
+        for number, actions in enumerate(commits, 1):
+            store.create(draft / "_delta_log" / f"{number:020}.json", delta_commits.lines_of(actions))
+    assert offsets(root) == [2, 3]
+    assert table_version(folder) == 3
+    done = [next(iter(action)) for action in actions_of(folder / "_delta_log" / f"{3:020}.json")]
+    assert done == ["commitInfo", "add", "remove", "cdc"]
+    assert store.read(folder / "_change_data" / "cdc.parquet") == b"changes"
+    assert store.names(root / STAGING) == []
+
+
+def test_a_draft_that_nothing_was_done_to_is_no_version(root: Place) -> None:  # noqa: F811
+    folder = root / SPEC.layer / SPEC.name
+    create_table(folder, SPEC)
+    with drafted(root, folder, delta_commits.no_fence):
+        pass
+    assert table_version(folder) == 0
+
+
+def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811
+    line = b"[2026-11-20 15:34:05,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+    store = store_of(root)
+    names = ("1/server.log", "1/server.log.1.gz", "1/data/orders-0/leader-epoch-checkpoint", "1/notes.txt")
+    for name in names:
+        store.make_folder((root / name).parent)
+        store.replace(root / name, gzip.compress(line) if name.endswith("gz") else line)
+    found = discover([str(root)])
+    assert [path.removeprefix(f"{root}/") for path in found.files] == list(names[:2])
+    assert found.skipped == 2
+    profiles = [profile(path, "UTC", 1 << 20) for path in found.files]
+    assert [item.line_count for item in profiles] == [1, 1]
+    assert len({item.content_id for item in profiles}) == 1
+    assert [item.sha256 for item in profiles] == [stored_sha256(path) for path in found.files]
+    (data,) = discover_data([root])
+    assert (data.path, data.topic, data.partition) == (str(root / names[2]), "orders", 0)
+    assert discover([root / names[0]]).files == found.files[:1]
+    with pytest.raises(InputError, match="no such file"):
+        discover([root / "absent"])
+    with pytest.raises(InputError, match="no log files"):
+        discover([root / "1" / "data"])
+    assert sorted(relative(file, root) for file in store.walk(root)) == sorted(names)
