@@ -33,10 +33,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipelines import delta_commits
 from pipelines.delta_log import actions_of, commits_of, find_tables, read_log, table_version
 from pipelines.errors import InputError, LakeError
-from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
+from pipelines.lake_tables import create_table, hadoop_path, lacking_properties, make_lake, sql_name
 from pipelines.local_tasks import LocalTasks
 from pipelines.parquet import columns_schema, read_files
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
+from pipelines.spark_jobs import described
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
@@ -126,7 +127,7 @@ class Lake:
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
-        return reader.load(str(self.path(spec)))
+        return reader.load(hadoop_path(self.path(spec)))
 
     def _few_files(self, spec: TableSpec) -> list[Path]:
         # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
@@ -151,7 +152,7 @@ class Lake:
 
     def _parquet(self, spec: TableSpec, files: Iterable[Path]) -> DataFrame:
         # Spark takes paths for patterns.
-        paths = [_PATTERN.sub(r"\\\g<0>", str(path)) for path in files]
+        paths = [_PATTERN.sub(r"\\\g<0>", hadoop_path(path)) for path in files]
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
@@ -278,8 +279,7 @@ class Lake:
     def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
         return self.files_in(mapped(source, write, ADDED), what)
 
-    @staticmethod
-    def files_in(added: Rows, what: str) -> list[AddedFile]:
+    def files_in(self, added: Rows, what: str) -> list[AddedFile]:
         """Files that tasks have written, as they tell of them.
 
         Args:
@@ -291,7 +291,8 @@ class Lake:
         with _constraints_kept(what):
             if isinstance(added, LocalTasks):
                 return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
-            return sorted(AddedFile(*row) for row in added.collect())
+            with described(self.spark, what):
+                return sorted(AddedFile(*row) for row in added.collect())
 
     def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
         """Make a table consist of files that are in its folder; gives its Delta version then."""
@@ -303,7 +304,7 @@ class Lake:
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
         with _constraints_kept(spec.full_name):
-            rows.write.format("delta").mode("overwrite").options(**given).save(str(self._made(spec)))
+            rows.write.format("delta").mode("overwrite").options(**given).save(hadoop_path(self._made(spec)))
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -333,7 +334,7 @@ class Lake:
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
         if self.has_rows(spec):
-            DeltaTable.forPath(self.spark, str(self.path(spec))).delete(where)
+            DeltaTable.forPath(self.spark, hadoop_path(self.path(spec))).delete(where)
 
     def keeps(self, spec: TableSpec, version: int) -> bool:
         """Whether the files that a version was written with are there: maintenance removes those of old ones."""
@@ -360,7 +361,7 @@ class Lake:
         ]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
-        table = DeltaTable.forPath(self.spark, str(self._made(spec))).alias("old")
+        table = DeltaTable.forPath(self.spark, hadoop_path(self._made(spec))).alias("old")
         with _constraints_kept(spec.full_name):
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()

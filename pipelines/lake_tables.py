@@ -75,9 +75,17 @@ def make_lake(root: Path) -> None:
         raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
 
 
+def hadoop_path(path: Path) -> str:
+    """A path of this machine as Hadoop and Spark name it: without a scheme it is one of the cluster's own store.
+
+    Not a URI with escapes: Hadoop's paths have none.
+    """
+    return f"file:{path.absolute()}"
+
+
 def sql_name(path: Path) -> str:
     """A table's folder as SQL names it."""
-    return f"delta.`{str(path).replace('`', '``')}`"
+    return f"delta.`{hadoop_path(path).replace('`', '``')}`"
 
 
 def sql_text(text: str) -> str:
