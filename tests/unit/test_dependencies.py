@@ -17,6 +17,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 #: plain Python process.
 SPARK_SHELLS = {
     "pipelines.bronze.ingest",
+    "pipelines.cluster_probe",
     "pipelines.controllers.stage",
     "pipelines.data_dir.ingest",
     "pipelines.folds",
@@ -48,7 +49,9 @@ SPARK_SHELLS = {
     "pipelines.session",
     "pipelines.shapes",
     "pipelines.silver.parse",
+    "pipelines.spark_jobs",
     "pipelines.staged",
+    "pipelines.threads",
     "pipelines.views",
     "pipelines.worker_daemon",
 }
@@ -58,9 +61,10 @@ SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 ONLY_IN = {
     "click": {"jobs.cli"},
     "rich": {"pipelines.console"},
-    "py4j": {"pipelines.lake"},
+    "py4j": {"pipelines.cluster_probe", "pipelines.lake", "pipelines.session"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
+    "javaproperties": {"pipelines.session_settings"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
     # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.
