@@ -29,8 +29,9 @@ START_S = 120
 _REGISTERED = re.compile(r"Registering worker (\S+)")
 #: The plain interpreter, without the packages of its virtual environment.
 BARE_PYTHON = os.path.realpath(sys.executable)
-#: A run that fails is to fail at once; a run that does not is small.
 _CONF = "[session]\nlock_wait_s = 0\n"
+#: Executors that run this Python run this checkout, as the driver does.
+_SAME_CODE = f'[session.spark]\n"spark.executorEnv.PYTHONPATH" = "{ROOT}"\n'
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def submitted(folder: Path, master: str, options: Sequence[str], *arguments: obj
 def _run(folder: Path, start: Sequence[str], arguments: Sequence[object], python: str, timeout_s: int) -> Done:
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "conf.toml"
-    settings.write_text(_CONF)
+    settings.write_text(_CONF + (_SAME_CODE if python == sys.executable else ""))
     verb, *rest = map(str, arguments)
     places = ["--lake", str(folder / "lake"), "--conf", str(settings)]
     if verb == "audit":
