@@ -1,11 +1,16 @@
 """What the answers of executors mean. Tasks are plain functions, so they are run here as an executor would."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyspark
 import pytest
+from pyspark import cloudpickle
 
 from pipelines.cluster_probe import Head, _heads, _looker, _require_same, _require_written, _unable, judge
 from pipelines.errors import EnvironmentProblem
@@ -36,6 +41,22 @@ def test_a_package_that_lacks_is_named(tmp_path: Path) -> None:
     problem = judge(_told(None, [], ("no_such_package",)), code_version(), package_hash())
     assert problem is not None
     assert "lacks what the driver has: No module named 'no_such_package' (on " in str(problem)
+
+
+def test_a_task_runs_where_nothing_is_installed(tmp_path: Path) -> None:
+    """As on an executor whose Python has only what Spark itself brings."""
+    task = tmp_path / "task"
+    task.write_bytes(cloudpickle.dumps(_looker(None, [], ("pyarrow",))))
+    brought = sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))
+    done = subprocess.run(
+        [os.path.realpath(sys.executable), "-c", f"import pickle; print(*pickle.load(open({str(task)!r}, 'rb'))([0]))"],
+        env={"PYTHONPATH": os.pathsep.join(map(str, brought))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert orjson.loads(done.stdout)["lacks"] == "No module named 'pyarrow'"
 
 
 def test_other_code_is_told_from_another_version() -> None:
