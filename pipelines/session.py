@@ -222,8 +222,7 @@ def _use_this_python(in_process: bool, configured: str | None) -> None:
 def _launch_settings(session: SessionConfig, text_bytes: int) -> dict[str, str]:
     """Settings that count only when this process starts the JVM."""
     in_process = local_cores(session.master) is not None
-    defaults = spark_defaults(_find_spark_home(), os.environ)
-    given = defaults | session.spark
+    given = spark_defaults(_find_spark_home(), os.environ) | session.spark
     own = {_MEMORY: session.driver_memory} if session.driver_memory else {}
     if _MEMORY not in given:
         own.setdefault(_MEMORY, DRIVER_MEMORY)
@@ -233,9 +232,10 @@ def _launch_settings(session: SessionConfig, text_bytes: int) -> dict[str, str]:
         atexit.register(shutil.rmtree, own["spark.sql.warehouse.dir"], ignore_errors=True)
     logging = conf_file("log4j2.properties").as_uri()
     local_options = (*in_process_jvm_options(text_bytes), *archive_options()) if in_process else ()
-    options = (defaults.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
+    options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
     own[_JAVA_OPTIONS] = " ".join(filter(None, options))
-    return own | session.spark | _jar_settings(given, in_process)
+    asked = {key: value for key, value in session.spark.items() if key != _JAVA_OPTIONS}
+    return own | asked | _jar_settings(given, in_process)
 
 
 def _jar_settings(given: Mapping[str, str], in_process: bool) -> dict[str, str]:
