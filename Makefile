@@ -20,7 +20,7 @@ STAMPS := $(VENV)/stamps
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
-.PHONY: test-browser s3 test-s3
+.PHONY: test-browser s3 test-s3 test-cluster-spark executors
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -30,6 +30,8 @@ help:
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
+	@echo "make executors          dist/highwater-executors.tar.gz: what a cluster's executors need; docs/cluster.md"
+	@echo "make test-cluster-spark audits on local-cluster and on a standalone cluster that it starts"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
 	@echo "make s3                 jars that Spark needs for a lake in S3, 13 MB more"
 	@echo "make test-s3            lakes, logs and reports on an S3-compatible server on loopback; KILLS=n"
@@ -119,6 +121,10 @@ $(S3_VENV)/stamps/packages: requirements-s3.lock
 test-s3: s3 $(S3_VENV)/stamps/packages
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m s3 --durations=10 tests/s3
 
+# A standalone cluster on loopback whose executors have nothing installed.
+test-cluster-spark: setup executors
+	$(BIN)/python -m pytest --durations=10 tests/cluster
+
 # Airflow pins what Spark's side pins otherwise, so it has an environment of its own.
 AIRFLOW_VENV := .venv-airflow
 airflow: $(AIRFLOW_VENV)/stamps/packages
@@ -127,6 +133,26 @@ $(AIRFLOW_VENV)/stamps/packages: requirements-airflow.lock
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
 	$(AIRFLOW_VENV)/bin/python -m pip install --quiet --requirement requirements-airflow.lock
 	@mkdir -p $(@D) && touch $@
+
+# What executors that have nothing but a Python need: packages that tasks import, and the wheel; docs/cluster.md.
+EXECUTORS := build/executors
+ENVIRONMENT := $(EXECUTORS)/environment
+executors: dist/highwater-executors.tar.gz
+
+$(EXECUTORS)/packages: requirements.lock
+	rm -rf $(EXECUTORS) && mkdir -p $(EXECUTORS)
+	$(PYTHON) -m venv $(ENVIRONMENT)
+	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock \
+	    deltalake javaproperties orjson pandas pyarrow pydantic
+	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock --no-deps delta-spark
+	@touch $@
+
+dist/highwater-executors.tar.gz: $(EXECUTORS)/packages pyproject.toml $(shell find conf jobs pipelines schemas -type f -not -path '*/__pycache__/*')
+	rm -f $(EXECUTORS)/*.whl && mkdir -p $(@D)
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(EXECUTORS) .
+	$(ENVIRONMENT)/bin/python -m pip install --quiet --no-deps --force-reinstall $(EXECUTORS)/highwater-*.whl
+	tar --create --use-compress-program 'gzip -1' --file $@.partial --directory $(ENVIRONMENT) .
+	mv $@.partial $@
 
 # The tests above it need what is not there; the DAGs call the command in $(VENV).
 test-airflow: setup airflow

@@ -24,7 +24,7 @@ def bundle(run: Run) -> ExitCode:
     store = store_of(run.out)
     if store.is_folder(run.out):
         raise InputError(run.out, "is a folder", "name the archive with --out, for example highwater-bundle.zip")
-    with lake_of(run) as lake:
+    with lake_of(run, "bundle") as lake:
         if lake.stamp(RULE_RESULTS) is None:
             raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
         with run.console.stage("bundle"):

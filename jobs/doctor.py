@@ -21,6 +21,7 @@ from pipelines.console import Console
 from pipelines.errors import ConfigError, EnvironmentProblem
 from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
 from pipelines.java import JAVA_REMEDY, find_java, java_problem, java_release
+from pipelines.session_settings import DRIVER_MEMORY
 from pipelines.storage.connectors import connector_jars
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
@@ -82,7 +83,7 @@ def check_all(conf: Path | None, lake: Place) -> list[Finding]:
         _jars,
         _worker_python,
         lambda: _lake(lake),
-        lambda: _memory(config.session.driver_memory),
+        lambda: _memory(config.session.driver_memory or DRIVER_MEMORY),
     ]
     return told + [finding for check in checks for finding in check()]
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
 from jobs.lake_upkeep import compact, remember_removed, vacuum
 from jobs.lakes import tables_in
@@ -27,6 +28,7 @@ from pipelines.maintenance import (
 )
 from pipelines.report.plain import byte_size
 from pipelines.session import build_session, lock_in_jvm
+from pipelines.spark_jobs import step
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 
@@ -105,8 +107,9 @@ def _upkept(
     try:
         rows = []
         with lock_in_jvm(spark, writer.jvm_lock):
+            meet_executors(console, spark, root, writes=True)
             for table in due:
-                with console.stage(table.full_name):
+                with console.stage(table.full_name), step(spark, table.full_name):
                     rows.append(_tidied(Lake(spark, root, writer.fence), table, retention_hours))
         return rows
     finally:

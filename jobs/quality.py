@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from jobs.steps import Run, check_quality, new_id, written
+from jobs.steps import Run, check_quality, new_id, stage, written
 from pipelines.console import Console
 from pipelines.errors import InputError
 from pipelines.quality.document import suites_markdown
@@ -34,7 +34,7 @@ def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
         else:
             check_quality(run, lake)
         if docs is not None:
-            with run.console.stage("data docs"):
+            with stage(run, lake, "data docs"):
                 page = write_docs(lake, run.config.quality, docs)
             run.console.note(f"wrote {page}")
         rows = [tuple(file) for file in quarantined(lake)]

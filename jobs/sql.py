@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from pipelines.answers import as_columns, as_csv, as_json
@@ -9,6 +10,7 @@ from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.duckdb_views import duckdb_script
 from pipelines.session import build_session
+from pipelines.spark_jobs import step
 from pipelines.storage.place import Place
 from pipelines.views import query, register, views_over
 from schemas.views import table_alias
@@ -49,7 +51,8 @@ def answer(config: Config, console: Console, root: Place, statement: str, form: 
     with console.stage("start Spark"):
         spark = build_session(config, "highwater sql", place=root)
     try:
-        with console.stage("query"):
+        meet_executors(console, spark, root)
+        with console.stage("query"), step(spark, "query"):
             register(spark, root, statement)
             rows = query(spark, statement)
     finally:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
 from jobs.lakes import no_lake
@@ -36,8 +37,9 @@ from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.printed import PRINTED
 from pipelines.report.write import make_report_folder, write_report
-from pipelines.session import build_session, local_cores, lock_in_jvm, scratch_folders
+from pipelines.session import build_session, in_process_cores, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
+from pipelines.spark_jobs import step
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from pipelines.threads import concurrently
@@ -76,7 +78,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
-    with written(run, "audit", lambda: new_bytes(files, run.lake), makes=True) as lake:
+    with written(run, "audit", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
         problems = _ingest(run, lake, logs)
         _parse(run, lake)
         if run.config.quality.enabled:
@@ -90,7 +92,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
     """Files to bronze."""
     files = _look(run, logs)
-    with written(run, "ingest", lambda: new_bytes(files, run.lake), makes=True) as lake:
+    with written(run, "ingest", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
         _ingest(run, lake, logs)
     return ExitCode.CLEAN
 
@@ -113,7 +115,7 @@ def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
     started = datetime.now(UTC)
     make_report_folder(run.out)
-    with lake_of(run) as lake:
+    with lake_of(run, "report") as lake:
         made = _report(run, lake, run_id_of(run, lake), (), started)
     return OF_VERDICT[made.verdict]
 
@@ -124,11 +126,11 @@ def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
     Raises:
         InputError: the lake holds no audit.
     """
-    with lake_of(run) as lake:
+    with lake_of(run, "gate") as lake:
         audited = lake.stamp(RULE_RESULTS)
         if audited is None:
             raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
-        with run.console.stage("gate"):
+        with stage(run, lake, "gate"):
             judged = _collect(run, lake, audited, ())
             if not gold.is_current(lake, run_id_of(run, lake)):
                 judged = outdated(judged)
@@ -147,11 +149,18 @@ def _nothing() -> int:
 
 
 @contextmanager
-def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing, makes: bool = False) -> Iterator[Lake]:
+def written(
+    run: Run,
+    verb: str,
+    text_bytes: Callable[[], int] = _nothing,
+    files: Sequence[str] = (),
+    makes: bool = False,
+) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts.
 
     Args:
         text_bytes: tells how much text the verb has before it, roughly.
+        files: logs that it reads.
         makes: the lake need not be there.
     """
     if makes:
@@ -160,32 +169,46 @@ def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing, makes
         raise no_lake(run.lake)
     with (
         writer_of(run.lake, verb, run.config.session, run.console.note) as writer,
-        lake_of(run, text_bytes, writer) as lake,
+        lake_of(run, verb, text_bytes, files, writer) as lake,
         lock_in_jvm(lake.spark, writer.jvm_lock),
     ):
         yield lake
 
 
 @contextmanager
-def lake_of(run: Run, text_bytes: Callable[[], int] = _nothing, writer: Writer = NO_WRITER) -> Iterator[Lake]:
+def lake_of(
+    run: Run,
+    verb: str,
+    text_bytes: Callable[[], int] = _nothing,
+    files: Sequence[str] = (),
+    writer: Writer = NO_WRITER,
+) -> Iterator[Lake]:
     """The lake, with a session of its own."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
-            if run.config.session.local_mb and (cores := local_cores(run.config.session.master)):
+            if run.config.session.local_mb and (cores := in_process_cores(run.config.session)):
                 local_tasks.start(cores)
-            spark = build_session(run.config, "highwater", text_bytes(), run.lake)
+            spark = build_session(run.config, f"highwater {verb}", text_bytes(), run.lake)
         try:
+            meet_executors(run.console, spark, run.lake, files, writer is not NO_WRITER)
             yield Lake(spark, run.lake, writer.fence)
         finally:
             spark.stop()
 
 
+@contextmanager
+def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
+    """A step of the work, for whoever watches it here and for whoever watches Spark."""
+    with run.console.stage(name), step(lake.spark, name):
+        yield
+
+
 def _ingest(run: Run, lake: Lake, logs: Sequence[Place]) -> tuple[tuple[str, str], ...]:
     """Logs first: they tell whose the data directories are that do not say it themselves. Gives the problems."""
     ingest_id = new_id()
-    with run.console.stage("ingest"):
+    with stage(run, lake, "ingest"):
         lake.create(TABLES)
         summary = ingest_files(lake.spark, lake, logs, run.config.ingest, ingest_id)
         data = ingest_data(lake.spark, lake, logs, ingest_id)
@@ -205,14 +228,14 @@ def new_id() -> str:
 
 
 def _parse(run: Run, lake: Lake) -> None:
-    with run.console.stage("parse"):
+    with stage(run, lake, "parse"):
         summary = parse_lines(lake)
     run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
 
 
 def check_quality(run: Run, lake: Lake) -> None:
     """Check what is new in silver; a critical failure ends the run."""
-    with run.console.stage("quality"):
+    with stage(run, lake, "quality"):
         checked = check(lake, run.config.quality)
     for finding in checked.warnings:
         count = f"{finding.unexpected_count} of {finding.row_count} rows"
@@ -225,7 +248,7 @@ def _replay(run: Run, lake: Lake) -> str:
     if gold.is_current(lake, run_id):
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
-    with run.console.stage("replay"):
+    with stage(run, lake, "replay"):
         starts = gold.refresh(lake, run.config, run_id)
     for (_, broker_id), start in sorted(starts.items()):
         run.console.note(f"  broker {broker_id}: {start.told()}")
@@ -233,7 +256,7 @@ def _replay(run: Run, lake: Lake) -> str:
 
 
 def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime) -> Report:
-    with run.console.stage("report"):
+    with stage(run, lake, "report"):
         made = whole_report(run, lake, run_id, problems, started)
         if run.redact_key is not None:
             made = redacted(made, Redactor(pseudonyms(lake, run.redact_key)))

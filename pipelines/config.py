@@ -22,6 +22,7 @@ from pipelines.errors import ConfigError
 from pipelines.resources import conf_file
 
 COMMAND_LINE = "command line"
+_TIME_ZONE = "spark.sql.session.timeZone"
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
 
@@ -29,7 +30,10 @@ def _flat_text(value: object) -> object:
     """Spark settings as flat text: TOML reads an unquoted ``spark.sql.x = 4`` as tables within tables."""
     if not isinstance(value, Mapping):
         return value
-    return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _leaves(value)}
+    flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _leaves(value)}
+    if flat.get(_TIME_ZONE, "UTC") != "UTC":
+        raise ValueError(f"{_TIME_ZONE} is always UTC, since rows depend on it; the zone of logs is ingest.timezone")
+    return flat
 
 
 def _zone(value: object) -> object:
@@ -61,7 +65,7 @@ class SessionConfig(_Section):
     """How Spark is started."""
 
     master: str = Field(min_length=1)
-    driver_memory: str = Field(pattern=r"^[1-9][0-9]*[mg]$")
+    driver_memory: str | None = Field(default=None, pattern=r"^[1-9][0-9]*[mg]$")
     local_mb: int = Field(ge=0)
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)

@@ -56,8 +56,8 @@ def _parts_in_order(rows: LocalTasks, key: Sequence[str], order: Sequence[str], 
 
 def in_order(rows: DataFrame, key: Sequence[str], order: Sequence[str]) -> DataFrame:
     """All rows of a key in one partition, one behind the other."""
-    partitions = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    return rows.repartition(partitions, *key).sortWithinPartitions(*key, *order)
+    # Not a number of partitions: one that is named is not coalesced by adaptive execution.
+    return rows.repartition(*key).sortWithinPartitions(*key, *order)
 
 
 def collect_tables(blobs: Rows) -> defaultdict[str, list[dict[str, Any]]]:

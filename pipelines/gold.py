@@ -32,6 +32,7 @@ from pipelines.replay.seals import Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rows import as_frame
 from pipelines.rules.audit_stage import audit
+from pipelines.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.staged import as_declared, remove_staging
 from pipelines.threads import concurrently
 from schemas import clocks, controllers, gold, metrics, replicas, silver
@@ -41,9 +42,6 @@ from schemas.isr import ISR_TIMELINE
 from schemas.state import CARRIED, REPLAYS
 from schemas.table import TableSpec
 
-#: A query of the replay reads a dozen tables. As many tasks of each as there are cores would mostly unpack what they
-#: are to do: an audit of the slice takes a fifth less time so.
-_ONE_TASK_A_TABLE = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": "8388608"}
 #: The version of ``state.carried`` that a run has written, and its seals.
 Replays = tuple[int, Mapping[Broker, Seal]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -117,7 +115,8 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
         else:
             lake.replace_blobs(blobs, [PURGATORY_CHECKS], run_id)
 
-    with lake.settings(_ONE_TASK_A_TABLE), lake.stamped(run_id), replay:
+    in_process = local_cores(lake.spark.sparkContext.master) is not None
+    with lake.settings(ONE_TASK_A_TABLE if in_process else {}), lake.stamped(run_id), replay:
         concurrently([operations, phases, followers, checks, coverage])
         tasks = [lambda: audit(lake, premises, config.audit, run_id), lambda: write_clock_bounds(lake, run_id)]
         (version, seals), *_ = concurrently([*rest, *tasks])

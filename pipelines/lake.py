@@ -31,10 +31,11 @@ from pipelines.constraints import constraints_kept
 from pipelines.delta_log import find_tables, read_log, table_version
 from pipelines.drafts import through_delta
 from pipelines.errors import InputError, LakeError
-from pipelines.lake_tables import create_table, lacking_properties, make_lake, sql_name
+from pipelines.lake_tables import create_table, hadoop_path, lacking_properties, make_lake, sql_name
 from pipelines.local_tasks import LocalTasks
 from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
+from pipelines.spark_jobs import described
 from pipelines.stamps import added_by, is_absent, keeps_files, stamps_of
 from pipelines.storage.place import Place, resolved
 from pipelines.table_files import (
@@ -124,7 +125,7 @@ class Lake:
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
-        return reader.load(str(self.path(spec)))
+        return reader.load(hadoop_path(self.path(spec)))
 
     def _few_files(self, spec: TableSpec) -> list[Place]:
         # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
@@ -150,7 +151,7 @@ class Lake:
 
     def _parquet(self, spec: TableSpec, files: Iterable[Place]) -> DataFrame:
         # Spark takes paths for patterns.
-        paths = [_PATTERN.sub(r"\\\g<0>", str(path)) for path in files]
+        paths = [_PATTERN.sub(r"\\\g<0>", hadoop_path(path)) for path in files]
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
@@ -277,8 +278,7 @@ class Lake:
     def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
         return self.files_in(mapped(source, write, ADDED), what)
 
-    @staticmethod
-    def files_in(added: Rows, what: str) -> list[AddedFile]:
+    def files_in(self, added: Rows, what: str) -> list[AddedFile]:
         """Files that tasks have written, as they tell of them; what is written is named in a message.
 
         Raises:
@@ -287,7 +287,8 @@ class Lake:
         with constraints_kept(what):
             if isinstance(added, LocalTasks):
                 return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
-            return sorted(AddedFile(*row) for row in added.collect())
+            with described(self.spark, what):
+                return sorted(AddedFile(*row) for row in added.collect())
 
     def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
         """Make a table consist of files that are in its folder; gives its Delta version then."""
@@ -299,7 +300,7 @@ class Lake:
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
         with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
-            rows.write.format("delta").mode("overwrite").options(**given).save(str(written))
+            rows.write.format("delta").mode("overwrite").options(**given).save(hadoop_path(written))
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
@@ -321,7 +322,7 @@ class Lake:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
         if self.has_rows(spec):
             with self.through_delta(self.path(spec)) as written:
-                DeltaTable.forPath(self.spark, str(written)).delete(where)
+                DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
 
     def keeps(self, spec: TableSpec, version: int) -> bool:
         """Whether the files that a version was written with are there: maintenance removes those of old ones."""
@@ -344,7 +345,7 @@ class Lake:
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
         with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
-            table = DeltaTable.forPath(self.spark, str(written)).alias("old")
+            table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
             merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
 

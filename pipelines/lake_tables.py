@@ -77,9 +77,17 @@ def make_lake(root: Place) -> None:
         raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
 
 
+def hadoop_path(place: Place) -> str:
+    """A place as Hadoop and Spark name it: a path without a scheme is one of the cluster's own store.
+
+    Not a URI with escapes: Hadoop's paths have none.
+    """
+    return str(place) if isinstance(place, Uri) else f"file:{place.absolute()}"
+
+
 def sql_name(path: Place) -> str:
     """A table's folder as SQL names it."""
-    return f"delta.`{str(path).replace('`', '``')}`"
+    return f"delta.`{hadoop_path(path).replace('`', '``')}`"
 
 
 def sql_text(text: str) -> str:

@@ -32,6 +32,7 @@ _JVM_GONE = re.compile(
     r"Py4JNetworkError|Answer from Java side is empty|Error while sending or receiving"
     r"|ConnectionRefusedError|ConnectionResetError|Py4J.*is closed"
 )
+_EXECUTOR_LOST = re.compile(r"ExecutorLostFailure")
 _AGAIN = "run again: the tables are as their last commits left them"
 _CHAIN_MAX = 20
 
@@ -71,7 +72,13 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
         why = "its file system is read-only" if "Read-only" in text else "permission denied"
         return EnvironmentProblem(f"{forbidden}: cannot be written ({why})", f"make it writable, then {_AGAIN}")
     if _HEAP.search(text):
-        return EnvironmentProblem("Spark ran out of heap", f"raise session.driver_memory, then {_AGAIN}")
+        remedy = "raise session.driver_memory, or spark.executor.memory where an executor's was full"
+        return EnvironmentProblem("Spark ran out of heap", f"{remedy}, then {_AGAIN}")
+    if _EXECUTOR_LOST.search(text):
+        return EnvironmentProblem(
+            "Spark lost executors amid the work: they were killed, perhaps for want of memory",
+            f"raise spark.executor.memoryOverhead (Python workers live there) or spark.executor.memory, then {_AGAIN}",
+        )
     if _JVM_GONE.search(text):
         return EnvironmentProblem(
             "Spark's JVM has ended amid the work: it was killed, perhaps for want of memory",

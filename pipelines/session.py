@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pipelines import worker_daemon
 from pipelines.class_archive import archive_options
 from pipelines.config import Config, SessionConfig
 from pipelines.errors import EnvironmentProblem, HighwaterError
@@ -26,62 +28,23 @@ from pipelines.java import JAVA_REMEDY, find_java, java_problem
 from pipelines.jvm_stderr import filtered_stderr
 from pipelines.resources import conf_file
 from pipelines.rows import LOCAL_BYTES, LOCAL_PROCESSES
+from pipelines.session_settings import (
+    DELTA_EXTENSION,
+    DRIVER_MEMORY,
+    EXTENSIONS,
+    REQUIRED,
+    in_process_jvm_options,
+    local_cores,
+    settings_for,
+    spark_defaults,
+    with_delta,
+)
 from pipelines.storage.connectors import connector_jars, store_settings
 from pipelines.storage.place import Place
 
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-
-#: Settings that do not depend on the machine.
-_SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Kafka's logs are read as UTC unless configured otherwise; the machine's own zone must not leak into a table.
-    "spark.sql.session.timeZone": "UTC",
-    # A batch job has no use for a web server.
-    "spark.ui.enabled": "false",
-    # Progress is the console's business.
-    "spark.ui.showConsoleProgress": "false",
-    # PySpark would note the line of code of each call that makes a column, which takes six calls of the JVM: half of
-    # all look-ups of a small audit.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Rows pass between Python and the JVM by the batch, never one by one.
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Log text compresses well, and zstd reads as fast as the default (snappy) at about half the size.
-    "spark.sql.parquet.compression.codec": "zstd",
-    # Of an instant of the default type (INT96) a file keeps no bounds, by which a read could skip it.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Log text shrinks to a thirtieth in a table: small files are worth a task of their own, and a task is large enough
-    # long before it has read 128 MB.
-    "spark.sql.files.openCostInBytes": "65536",
-    "spark.sql.files.maxPartitionBytes": "33554432",
-    # transformWithState keeps its state in RocksDB only.
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    # Delta reads a table's log with 50 tasks unless told otherwise; ours have a handful of commits.
-    # Creating 16 tables, 16 small writes and 8 reads: 107 s of CPU with 50 tasks, 51 to 55 with 2, 52 with 1.
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-
-
-#: More text than this is worth compiling for; below it, most code runs once or twice. The number is a guess between
-#: what was measured: 27 MB (it costs a tenth) and 851 MB (it saves a quarter).
-_MUCH_TEXT_BYTES = 300_000_000
-_JVM_OPTIONS = (
-    # It took 5 to 12 % less CPU than the default collector, on any input.
-    "-XX:+UseParallelGC",
-    # Arrow checks each access to its buffers unless told otherwise: a tenth of what tasks do in the JVM.
-    "-Darrow.enable_unsafe_memory_access=true",
-    "-Darrow.enable_null_check_for_get=false",
-)
-#: With the first compiler only, the JVM reserves 48 MB for compiled code, which a full audit fills.
-_LITTLE_TEXT_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-_LITTLE_TEXT_SETTINGS = {
-    # Spark's own compiler: each query of a small audit is compiled to read a handful of rows.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
+#: Prepended to what a user says in ``spark.driver.extraJavaOptions``, which so has the last word.
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+_CLASS_PATH, _JARS, _MEMORY = "spark.driver.extraClassPath", "spark.jars", "spark.driver.memory"
 
 #: Classes of the JVM, as PySpark names them, and their members that are asked for by the hundred.
 _CLASSES = {
@@ -97,48 +60,73 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     """Start Spark with Delta, or join the session that is already there.
 
     Args:
-        text_bytes: how much log text there is to work on, roughly: compilers are chosen by it.
+        text_bytes: how much log text there is to work on, roughly: compilers and parallelism are chosen by it.
         place: where the lake lies: a store is reached by jars and settings of its own.
 
-    Whatever spark-submit (or spark-defaults.conf under spark-submit) has set stays as it is. ``[session.spark]`` of
-    the configuration wins over the settings of this module.
+    What the user has set stays as it is (`pipelines.session_settings`): spark-submit's arguments first, then
+    ``[session.spark]`` of the configuration, then ``spark-defaults.conf``.
 
     Raises:
-        EnvironmentProblem: no suitable Java, or no Delta jars, with the remedy.
+        EnvironmentProblem: no suitable Java, no Delta jars, another Spark than PySpark's, or no answer from the master,
+            with the remedy.
     """
-    local = config.session.master.startswith("local")
-    submitted = _submitted()
-    settings = _SETTINGS | _sized(config.session, text_bytes)
-    if submitted is None:
-        _require_java()
-        settings |= _launch_settings(config.session, local, text_bytes, place)
-    elif not _brings_delta(submitted | config.session.spark):
-        raise EnvironmentProblem(
-            "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
-        )
-    settings |= store_settings(place)
-    settings |= {key: value for key, value in config.session.spark.items() if key != _JAVA_OPTIONS}
+    session, is_submitted = config.session, _is_submitted()
+    if is_submitted:
+        SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
+    else:
+        _start_jvm(session, text_bytes, place)
+    of_jvm = dict(SparkConf().getAll())
+    asked = {"spark.master": session.master} | session.spark
+    if is_submitted:
+        said = asked | of_jvm
+    else:
+        # The JVM may be that of an earlier session. What was launched has Delta's jars beside the user's.
+        said = of_jvm | {key: value for key, value in asked.items() if key not in (_JARS, _CLASS_PATH)}
+    master = said["spark.master"]
+    _require_delta()
+    cores = local_cores(master)
+    _use_this_python(cores is not None, said.get("spark.pyspark.python"))
 
-    _use_this_python(local)
-    settings = {"spark.master": config.session.master} | settings
-    builder = SparkSession.builder.appName(app_name)
-    for key, value in settings.items():
-        if key not in (submitted or {}):
-            builder = builder.config(key, value)
+    settings: dict[str, Any] = settings_for(session, master, text_bytes) | store_settings(place) | said | REQUIRED
+    if cores is not None:
+        settings |= {LOCAL_BYTES: str(session.local_mb * 1_000_000), LOCAL_PROCESSES: str(cores)}
+    settings |= {"spark.app.name": _app_name(app_name, said), EXTENSIONS: with_delta(said.get(EXTENSIONS))}
     try:
-        if submitted is None:
-            _start_jvm(settings)
-        spark = builder.getOrCreate()
-    except PySparkRuntimeError as error:
-        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+        spark = SparkSession.builder.config(map=settings).getOrCreate()
+    except Py4JJavaError as error:
+        if cores is not None:
             raise
-        problem = java_problem() or f"Java could not be started (heap: {config.session.driver_memory})"
-        raise EnvironmentProblem(problem, JAVA_REMEDY) from error
+        first = str(error.java_exception).splitlines()[0]
+        raise EnvironmentProblem(
+            f"no Spark could be had of {master} ({first})",
+            "check --master, and that the cluster runs Spark "
+            f"{pyspark.__version__} and reaches this machine (spark.driver.host)",
+        ) from error
+    if spark.version.split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        raise EnvironmentProblem(
+            f"Spark {spark.version} ({_find_spark_home()}) does not fit PySpark {pyspark.__version__}",
+            "unset SPARK_HOME, or name one of that release",
+        )
     _look_up_once(spark)
     # In a session that runs only batch queries nothing starts the coordinator of state stores, which
     # transformWithState needs (SPARK-58973); asking for the streams starts it.
     _ = spark.streams
     return spark
+
+
+def in_process_cores(session: SessionConfig) -> int | None:
+    """Cores of the session to come, as far as its configuration tells; None on a cluster and under spark-submit."""
+    return None if _is_submitted() else local_cores(session.master)
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _app_name(name: str, said: Mapping[str, str]) -> str:
+    """The name that somebody gave; where nobody does, spark-submit takes that of the file, and PySpark its shell's."""
+    given = said.get("spark.app.name")
+    return name if given in (None, Path(sys.argv[0]).name, "pyspark-shell", "PySparkShell") else given
 
 
 def _look_up_once(spark: SparkSession) -> None:
@@ -155,12 +143,31 @@ def _look_up_once(spark: SparkSession) -> None:
         setattr(jvm, name, class_)
 
 
-def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM as the session would, with these settings, if there is none yet."""
-    if SparkContext._gateway is None:
-        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> None:
+    """Start the JVM as PySpark would, if there is none yet, with what counts only at its start."""
+    if find_java() is None:
+        # Only its presence: asking for the version costs a JVM start, and is done when starting Spark fails.
+        raise EnvironmentProblem(java_problem() or "there is no java", JAVA_REMEDY)
+    settings = {"spark.master": session.master} | _launch_settings(session, text_bytes, place)
+    if SparkContext._gateway is not None:
+        return
+    if local_cores(session.master) is not None:
+        # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
         with filtered_stderr() as stderr:
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        problem = java_problem()
+        if problem is None and local_cores(session.master) is None:
+            raise EnvironmentProblem(
+                f"Spark could not be started for {session.master}", "see what it says above"
+            ) from error
+        heap = settings.get(_MEMORY, "as spark-defaults.conf has it")
+        raise EnvironmentProblem(problem or f"Java could not be started (heap: {heap})", JAVA_REMEDY) from error
 
 
 @contextmanager
@@ -189,91 +196,59 @@ def scratch_folders(session: SessionConfig) -> list[Path]:
     return [Path(folder.strip()) for folder in told.split(",") if folder.strip()]
 
 
-def _submitted() -> dict[str, str] | None:
-    """Settings that spark-submit has fixed; None if this process was not started by it."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return None
-    SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
-    return dict(SparkConf().getAll())
+def _require_delta() -> None:
+    """Delta's classes have to be there, wherever they came from."""
+    jvm = SparkContext._jvm
+    if jvm is None or not jvm.org.apache.spark.util.Utils.classIsLoadable(DELTA_EXTENSION):
+        raise EnvironmentProblem(
+            "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
+        )
 
 
-def _brings_delta(settings: dict[str, str]) -> bool:
-    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
-    named = any("delta-spark" in settings.get(place, "") for place in places)
-    home = os.environ.get("SPARK_HOME")
-    return named or (home is not None and any(Path(home, "jars").glob("delta-spark*.jar")))
+def _brings_delta(settings: Mapping[str, str]) -> bool:
+    named = any("delta-spark" in settings.get(place, "") for place in (_JARS, "spark.jars.packages", _CLASS_PATH))
+    return named or any(Path(_find_spark_home(), "jars").glob("delta-spark*.jar"))
 
 
-def _require_java() -> None:
-    # Only its presence: asking for the version costs a JVM start, and is done when starting Spark fails.
-    if find_java() is None:
-        raise EnvironmentProblem(java_problem() or "there is no java", JAVA_REMEDY)
+def _use_this_python(in_process: bool, configured: str | None) -> None:
+    """Workers run the driver's Python: a virtual environment that is not activated is not on their PATH.
 
-
-def _use_this_python(local: bool) -> None:
-    """Workers run the driver's Python: a virtual environment that is not activated is not on their PATH."""
-    if local:
+    On a cluster they do unless ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` name another one, which PySpark itself
+    reads only under spark-submit.
+    """
+    if in_process:
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", configured or sys.executable)
 
 
-def _sized(session: SessionConfig, text_bytes: int) -> dict[str, str]:
-    """Settings that follow from the number of cores and from the size of the input."""
-    partitions, cores = session.shuffle_partitions, local_cores(session.master)
-    settings = {}
-    if cores:
-        # Few partitions are neither to be coalesced nor skewed, and each stage would have the whole query planned and
-        # printed anew: 131 jobs of an audit of 34 queries, against 46.
-        settings["spark.sql.adaptive.enabled"] = "false"
-        settings["spark.python.daemon.module"] = worker_daemon.__name__
-        partitions = partitions or cores * 2
-        settings[LOCAL_BYTES], settings[LOCAL_PROCESSES] = str(session.local_mb * 1_000_000), str(cores)
-        if text_bytes < _MUCH_TEXT_BYTES:
-            settings |= _LITTLE_TEXT_SETTINGS
-    return settings | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})
-
-
-def local_cores(master: str) -> int | None:
-    """Cores that a local master uses; None for a cluster."""
-    if master == "local":
-        return 1
-    match = re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master)
-    if match is None:
-        return None
-    return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1))
-
-
-def _launch_settings(session: SessionConfig, local: bool, text_bytes: int, place: Place | None) -> dict[str, str]:
+def _launch_settings(session: SessionConfig, text_bytes: int, place: Place | None) -> dict[str, str]:
     """Settings that count only when this process starts the JVM."""
-    logging = conf_file("log4j2.properties").as_uri()
-    options = [*(_local_jvm_options(text_bytes) if local else ()), f'"-Dlog4j2.configurationFile={logging}"']
-    if _JAVA_OPTIONS in session.spark:
-        options.append(session.spark[_JAVA_OPTIONS])
-    warehouse = tempfile.mkdtemp(prefix="highwater-warehouse-")
-    atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
-    return {
-        "spark.driver.memory": session.driver_memory,
-        _JAVA_OPTIONS: " ".join(options),
+    in_process = local_cores(session.master) is not None
+    given = spark_defaults(_find_spark_home(), os.environ) | session.spark
+    own = {_MEMORY: session.driver_memory} if session.driver_memory else {}
+    if _MEMORY not in given:
+        own.setdefault(_MEMORY, DRIVER_MEMORY)
+    if "spark.sql.warehouse.dir" not in given and given.get("spark.sql.catalogImplementation") != "hive":
         # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
-        "spark.sql.warehouse.dir": warehouse,
-    } | _jar_settings(session, local, place)
+        own["spark.sql.warehouse.dir"] = tempfile.mkdtemp(prefix="highwater-warehouse-")
+        atexit.register(shutil.rmtree, own["spark.sql.warehouse.dir"], ignore_errors=True)
+    logging = conf_file("log4j2.properties").as_uri()
+    local_options = (*in_process_jvm_options(text_bytes), *archive_options()) if in_process else ()
+    options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
+    own[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    asked = {key: value for key, value in session.spark.items() if key != _JAVA_OPTIONS}
+    return own | asked | _jar_settings(given, in_process, place)
 
 
-def _local_jvm_options(text_bytes: int) -> tuple[str, ...]:
-    compilers = _LITTLE_TEXT_JVM_OPTIONS if text_bytes < _MUCH_TEXT_BYTES else ()
-    return (*_JVM_OPTIONS, *compilers, *archive_options())
-
-
-def _jar_settings(session: SessionConfig, local: bool, place: Place | None) -> dict[str, str]:
-    if _brings_delta(session.spark):
+def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
+    """Delta's jars, and those of the lake's store, beside those that the user names."""
+    if _brings_delta(given):
         return {}
-    jars = (*delta_jars(), *connector_jars(place, session.spark))
-    if not jars:
+    if not delta_jars():
         raise EnvironmentProblem(f"Delta's jars ({delta_package()}) are not there", "run `make setup` once, on line")
-    if local:
+    jars = (*delta_jars(), *connector_jars(place, given))
+    if in_process:
         # On the class path they are loaded like Spark's own jars, without the copies that spark.jars makes.
-        return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
-    return {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
+        return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [given.get(_CLASS_PATH)])])}
+    return {_JARS: ",".join([*filter(None, [given.get(_JARS)]), *(jar.as_uri() for jar in jars)])}

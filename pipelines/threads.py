@@ -6,13 +6,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
+
 #: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
 THREADS = 4
 
 
 def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
-    """Run tasks of one session in a few threads; results in order, the first failure raised when all have ended."""
+    """Run tasks of one session in a few threads; results in order, the first failure raised when all have ended.
+
+    Spark's jobs in them belong to the group of the caller (`pipelines.spark_jobs`).
+    """
     if len(tasks) <= 1:
         return [task() for task in tasks]
+    # A thread's tasks leave their description behind, so each is wrapped.
+    tasks = [inheritable_thread_target(SparkSession.active())(task) for task in tasks]
     with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
         return [future.result() for future in [pool.submit(task) for task in tasks]]

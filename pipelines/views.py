@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
+from pipelines.lake_tables import hadoop_path
 from pipelines.storage.place import Place
 from schemas.views import VIEWS, ViewSpec, table_alias
 
@@ -40,7 +41,7 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
         wanted = {name for view in views for name in view.reads}
         tables = {name: path for name, path in tables.items() if name in wanted or table_alias(name).lower() in words}
     for full_name, path in tables.items():
-        spark.read.format("delta").load(str(path)).createOrReplaceTempView(table_alias(full_name))
+        spark.read.format("delta").load(hadoop_path(path)).createOrReplaceTempView(table_alias(full_name))
     for view in views:
         spark.sql(view.sql).createOrReplaceTempView(view.name)
     return [*map(table_alias, tables), *(view.name for view in views)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 HERE = Path(__file__).parent
-RINGS = ("unit", "spark", "e2e", "dags")
+RINGS = ("unit", "spark", "e2e", "dags", "cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,6 +23,7 @@ from pipelines.report.model import Report, RunInfo
 from pipelines.report.recurrence import RunBefore, run_before
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
+from pipelines.spark_jobs import described
 from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
@@ -174,11 +175,8 @@ def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Row
     """A query to be run beside others: a small one leaves a core idle most of its time."""
 
     def collect() -> Rows:
-        spark.sparkContext.setJobDescription(f"report: {name}")
-        try:
+        with described(spark, name):
             return [row.asDict(recursive=True) for row in query.collect()]
-        finally:
-            spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
 
     return collect
 

@@ -18,6 +18,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 SPARK_SHELLS = {
     "pipelines.batches",
     "pipelines.bronze.ingest",
+    "pipelines.cluster_probe",
     "pipelines.constraints",
     "pipelines.clocks.stage",
     "pipelines.controllers.stage",
@@ -55,7 +56,9 @@ SPARK_SHELLS = {
     "pipelines.session",
     "pipelines.shapes",
     "pipelines.silver.parse",
+    "pipelines.spark_jobs",
     "pipelines.staged",
+    "pipelines.threads",
     "pipelines.views",
     "pipelines.worker_daemon",
 }
@@ -65,10 +68,11 @@ SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 ONLY_IN = {
     "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.option_types"},
     "rich": {"pipelines.console"},
-    "py4j": {"pipelines.constraints"},
+    "py4j": {"pipelines.cluster_probe", "pipelines.constraints", "pipelines.session"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
     "duckdb": {"pipelines.lake_reader"},
+    "javaproperties": {"pipelines.session_settings"},
     "obstore": {"pipelines.storage.objects"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),

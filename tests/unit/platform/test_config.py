@@ -56,6 +56,11 @@ def test_spark_settings_may_be_quoted_or_not(tmp_path: Path) -> None:
         ("[ingest]\ntimezone = 'Mars/Olympus'", "ingest.timezone", ["Mars/Olympus", "IANA"]),
         ("[ingest]\ntimezone = '../../etc'", "ingest.timezone", ["IANA"]),
         ("[ingest]\nrecord_bytes_max = 10", "ingest.record_bytes_max", ["4096"]),
+        (
+            "[session.spark]\nspark.sql.session.timeZone = 'Asia/Tokyo'",
+            "session.spark",
+            ["always UTC", "ingest.timezone"],
+        ),
         ("[session]\ndriver_memory = '2 GB'", "session.driver_memory", ["2 GB"]),
         ("replay = 3", "replay", ["dictionary"]),
         ("x = = 1", "", ["TOML", "line 1"]),

@@ -85,6 +85,12 @@ def test_what_is_forbidden_elsewhere_is_no_fault_of_the_lake() -> None:
     ("error", "word"),
     [
         (_java("java.lang.OutOfMemoryError: Java heap space"), "session.driver_memory"),
+        (
+            _java(
+                "Lost task 0.3 in stage 4.0: ExecutorLostFailure (executor 2 exited caused by one of the running tasks)"
+            ),
+            "spark.executor.memoryOverhead",
+        ),
         (Py4JNetworkError("Answer from Java side is empty"), "JVM has ended"),
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "JVM has ended"),
     ],

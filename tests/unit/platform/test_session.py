@@ -10,7 +10,8 @@ from pipelines.config import load_config
 from pipelines.errors import EnvironmentProblem
 from pipelines.jars import JARS_VARIABLE
 from pipelines.jvm_stderr import filtered_stderr
-from pipelines.session import build_session, local_cores
+from pipelines.session import build_session
+from pipelines.session_settings import local_cores
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ OF_THIS_MACHINE = {
     "pipelines/lake_lock.py": "the kernel's locks, which only local disks have",
     "pipelines/machine_faults.py": "which disk is full",
     "pipelines/session.py": "scratch folders, jars",
+    "pipelines/session_settings.py": "settings of Spark's installation",
     "pipelines/java.py": "where Java is",
     "pipelines/jars.py": "jars of the installation",
     "pipelines/class_archive.py": "the JVM's archive",
