@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from pipelines.console import RichConsole
 from pipelines.errors import HighwaterError, InputError
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
+_SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 
 
 class Moment(click.ParamType[datetime]):
@@ -80,6 +82,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         *("--from", "--until"), expose_value=False, hidden=True, callback=lambda context, option, value: _whole(value)
     ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
+    "catalog": click.option(
+        "--catalog",
+        metavar="CATALOG.SCHEMA",
+        callback=lambda context, option, value: _schema(value),
+        help="Schema of the session's catalog that gets the names of tables and views.",
+    ),
     "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
 }
 
@@ -87,6 +95,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
 def _whole(span: str | None) -> None:
     if span is not None:
         raise click.ClickException("--from and --until are for audit, report and gate; this verb takes all there is")
+
+
+def _schema(name: str | None) -> str | None:
+    if name is not None and not _SCHEMA.fullmatch(name):
+        raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
+    return name
 
 
 def _version() -> str:
@@ -106,7 +120,7 @@ def highwater() -> None:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("logs", "lake", "out", "from", "until", "master", "conf")
+@_options("logs", "lake", "out", "from", "until", "master", "catalog", "conf")
 def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -115,7 +129,7 @@ def audit(logs: tuple[Path, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("logs", "lake", "no span", "master", "conf")
+@_options("logs", "lake", "no span", "master", "catalog", "conf")
 def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
@@ -124,7 +138,7 @@ def ingest(logs: tuple[Path, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "no span", "master", "conf")
+@_options("lake", "no span", "master", "catalog", "conf")
 def parse(**given: Any) -> ExitCode:
     """Turn bronze lines into the typed silver tables."""
     from jobs import steps
@@ -133,7 +147,7 @@ def parse(**given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "no span", "master", "conf")
+@_options("lake", "no span", "master", "catalog", "conf")
 def replay(**given: Any) -> ExitCode:
     """Replay Kafka's rules over the silver tables."""
     from jobs import steps
@@ -269,12 +283,13 @@ def _run(
     out: Path = Path("highwater-report"),
     time_from: datetime | None = None,
     time_until: datetime | None = None,
+    catalog: str | None = None,
 ) -> Any:
     from jobs.steps import Run
 
     if time_from is not None and time_until is not None and time_from >= time_until:
         raise click.UsageError("--from must be before --until")
-    return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until)
+    return Run(_config(conf, master), RichConsole(), lake, out, time_from, time_until, catalog)
 
 
 def _present(logs: Sequence[Path]) -> tuple[Path, ...]:

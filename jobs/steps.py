@@ -20,6 +20,7 @@ from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.bronze.unread import new_bytes, waiting_bytes
+from pipelines.catalog_tables import register_in, require_schema
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
@@ -55,6 +56,7 @@ class Run:
         out: folder that receives the report.
         time_from: only what arrived at or after this is reported; None for no bound.
         time_until: only what arrived before this is reported; None for no bound.
+        catalog: ``catalog.schema`` that gets the names of the lake's tables and views; None for none.
     """
 
     config: Config
@@ -63,6 +65,7 @@ class Run:
     out: Path
     time_from: datetime | None = None
     time_until: datetime | None = None
+    catalog: str | None = None
 
 
 def audit(run: Run, logs: Sequence[Path]) -> ExitCode:
@@ -157,7 +160,13 @@ def written(run: Run, verb: str, text_bytes: Callable[[], int] = _nothing, files
         lake_of(run, verb, text_bytes, files, writes=True) as lake,
         lock_in_jvm(lake.spark, jvm_lock),
     ):
+        if run.catalog is not None:
+            require_schema(lake.spark, run.catalog)
         yield lake
+        if run.catalog is not None:
+            with stage(run, lake, "catalog"):
+                names = register_in(lake.spark, run.lake, run.catalog)
+            run.console.note(f"  {len(names)} tables and views in {run.catalog}")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 #: plain Python process.
 SPARK_SHELLS = {
     "pipelines.bronze.ingest",
+    "pipelines.catalog_tables",
     "pipelines.cluster_probe",
     "pipelines.controllers.stage",
     "pipelines.data_dir.ingest",
