@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from pipelines.storage.place import Place, Uri, place_of
 from pipelines.storage.store import store_of
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
+_SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 
 
 def _options(*names: str) -> Callable[[Any], Any]:
@@ -74,6 +76,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         *("--from", "--until"), expose_value=False, hidden=True, callback=lambda context, option, value: _whole(value)
     ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
+    "catalog": click.option(
+        "--catalog",
+        metavar="CATALOG.SCHEMA",
+        callback=lambda context, option, value: _schema(value),
+        help="Schema of the session's catalog that gets the names of tables and views.",
+    ),
     "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
 }
 
@@ -81,6 +89,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
 def _whole(span: str | None) -> None:
     if span is not None:
         raise click.ClickException("--from and --until are for audit, report and gate; this verb takes all there is")
+
+
+def _schema(name: str | None) -> str | None:
+    if name is not None and not _SCHEMA.fullmatch(name):
+        raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
+    return name
 
 
 def _version() -> str:
@@ -100,7 +114,7 @@ def highwater() -> None:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
+@_options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "catalog", "conf")
 def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -109,7 +123,7 @@ def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("logs", "lake", "no span", "master", "conf")
+@_options("logs", "lake", "no span", "master", "catalog", "conf")
 def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
@@ -118,7 +132,7 @@ def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "no span", "master", "conf")
+@_options("lake", "no span", "master", "catalog", "conf")
 def parse(**given: Any) -> ExitCode:
     """Turn bronze lines into the typed silver tables."""
     from jobs import steps
@@ -127,7 +141,7 @@ def parse(**given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "no span", "master", "conf")
+@_options("lake", "no span", "master", "catalog", "conf")
 def replay(**given: Any) -> ExitCode:
     """Replay Kafka's rules over the silver tables."""
     from jobs import steps
@@ -308,13 +322,14 @@ def _run(
     form: str = "text",
     redact: bool = False,
     redact_key_file: Path | None = None,
+    catalog: str | None = None,
 ) -> Any:
     from jobs.steps import Run
 
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
     key = redaction_key(redact_key_file) if redact else None
-    return Run(_config(conf, master), RichConsole(), lake, out, *_span(time_from, time_until), form, key)
+    return Run(_config(conf, master), RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog)
 
 
 def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[datetime | None, datetime | None]:

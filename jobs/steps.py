@@ -19,6 +19,7 @@ from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.bronze.unread import new_bytes, waiting_bytes
+from pipelines.catalog_tables import register_in, require_schema
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
@@ -61,6 +62,7 @@ class Run:
         time_until: only what arrived before this is reported; None for no bound.
         form: what is printed of the report, a name of `pipelines.report.printed.PRINTED`.
         redact_key: names are replaced in the report, under this key; None: they are not.
+        catalog: ``catalog.schema`` that gets the names of the lake's tables and views; None for none.
     """
 
     config: Config
@@ -71,6 +73,7 @@ class Run:
     time_until: datetime | None = None
     form: str = "text"
     redact_key: bytes | None = None
+    catalog: str | None = None
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
@@ -172,7 +175,13 @@ def written(
         lake_of(run, verb, text_bytes, files, writer) as lake,
         lock_in_jvm(lake.spark, writer.jvm_lock),
     ):
+        if run.catalog is not None:
+            require_schema(lake.spark, run.catalog)
         yield lake
+        if run.catalog is not None:
+            with stage(run, lake, "catalog"):
+                names = register_in(lake.spark, run.lake, run.catalog)
+            run.console.note(f"  {len(names)} tables and views in {run.catalog}")
 
 
 @contextmanager

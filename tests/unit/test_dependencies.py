@@ -18,6 +18,7 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 SPARK_SHELLS = {
     "pipelines.batches",
     "pipelines.bronze.ingest",
+    "pipelines.catalog_tables",
     "pipelines.cluster_probe",
     "pipelines.constraints",
     "pipelines.clocks.stage",

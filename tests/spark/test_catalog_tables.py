@@ -1,0 +1,83 @@
+"""Tables and views of a lake under names of the session's catalog, which here is Spark's own in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.catalog_tables import register_in, require_schema
+from pipelines.errors import InputError
+from pipelines.lake import Lake
+from schemas.catalog import TABLES
+from schemas.gold import RUNS
+from schemas.views import VIEWS, table_alias
+from tests.verbs import in_session
+
+WHEN = datetime(2026, 11, 20, 14, 5, tzinfo=UTC)
+SCHEMA = "spark_catalog.audits"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session without the temporary views of other tests, and a schema."""
+    new = spark.newSession()
+    new.sql("CREATE SCHEMA audits")
+    yield new
+    new.sql("DROP SCHEMA audits CASCADE")
+
+
+def _lake(spark: SparkSession, root: Path) -> Lake:
+    lake = Lake(spark, root)
+    lake.create(TABLES)
+    lake.append_once(
+        RUNS, spark.createDataFrame([("a", WHEN, WHEN, "1", "c", "f", "clean", 1, 2, 3)], RUNS.schema), "a"
+    )
+    return lake
+
+
+def test_all_names_are_there_and_follow_the_lake(session: SparkSession, tmp_path: Path) -> None:
+    lake = _lake(session, tmp_path / "a lake")
+    for _ in range(2):
+        names = register_in(session, lake.root, SCHEMA)
+    assert set(names) == {table_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
+    assert {row.tableName for row in session.sql(f"SHOW TABLES IN {SCHEMA}").collect()} == set(names)
+    assert session.catalog.currentDatabase() == "default"
+    assert session.table(f"{SCHEMA}.lost_ranges").count() == 0
+    rows = session.createDataFrame([("b", WHEN, WHEN, "1", "c", "f", "clean", 1, 2, 3)], RUNS.schema)
+    lake.append_once(RUNS, rows, "b")
+    assert [row.run_id for row in session.table(f"{SCHEMA}.gold_runs").orderBy("run_id").collect()] == ["a", "b"]
+    session.sql(f"DROP TABLE {SCHEMA}.gold_runs")
+    assert lake.read(RUNS).count() == 2
+
+
+def test_a_name_that_is_another_lakes_is_told(session: SparkSession, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        Lake(session, tmp_path / name).create([RUNS])
+    register_in(session, tmp_path / "first", SCHEMA)
+    with pytest.raises(
+        InputError, match=r"spark_catalog.audits.gold_runs: is another table already \(at file:.*/first"
+    ):
+        register_in(session, tmp_path / "second", SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["spark_catalog.nowhere", "nothing.nowhere"])
+def test_a_schema_that_is_not_there_is_told_before_any_work(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=name):
+        require_schema(spark, name)
+    (tmp_path / "lake").mkdir()
+    ended = in_session(spark, tmp_path, "parse", "--catalog", name)
+    assert ended.code == 2
+    assert name in ended.err
+    assert "--catalog" in ended.err
+
+
+def test_verbs_that_write_register(session: SparkSession, tmp_path: Path) -> None:
+    _lake(session, tmp_path / "lake")
+    ended = in_session(session, tmp_path, "parse", "--catalog", SCHEMA)
+    assert ended.code == 0, ended.err
+    assert f"tables and views in {SCHEMA}" in ended.err
+    assert session.catalog.tableExists(f"{SCHEMA}.gold_runs")
