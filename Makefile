@@ -143,7 +143,7 @@ $(EXECUTORS)/packages: requirements.lock
 	rm -rf $(EXECUTORS) && mkdir -p $(EXECUTORS)
 	$(PYTHON) -m venv $(ENVIRONMENT)
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock \
-	    deltalake javaproperties orjson pandas pyarrow pydantic
+	    deltalake javaproperties obstore orjson pandas pyarrow pydantic
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock --no-deps delta-spark
 	@touch $@
 

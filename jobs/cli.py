@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +15,7 @@ import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.inquiry_verbs import VERBS
-from jobs.option_types import Moment, PlaceType
+from jobs.options import PLACE, options
 from jobs.redaction import redaction_key
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
@@ -25,76 +24,6 @@ from pipelines.storage.place import Place, Uri, place_of
 from pipelines.storage.store import store_of
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
-_SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
-
-
-def _options(*names: str) -> Callable[[Any], Any]:
-    """Put options on a verb by name, always the same ones in the same words."""
-
-    def decorate(verb: Any) -> Any:
-        for name in reversed(names):
-            verb = _OPTIONS[name](verb)
-        return verb
-
-    return decorate
-
-
-_PLACE = PlaceType()
-_OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "logs": click.argument("logs", nargs=-1, required=True, type=_PLACE),
-    "lake": click.option(
-        "--lake",
-        type=_PLACE,
-        default="./highwater-lake",
-        show_default=True,
-        help="Folder of the Delta tables.",
-    ),
-    "out": click.option(
-        "--out",
-        type=_PLACE,
-        default="./highwater-report",
-        show_default=True,
-        help="Folder for report.json, report.md, report.html and report.sarif.",
-    ),
-    "format": click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "json", "markdown", "sarif", "pager"]),
-        default="text",
-        show_default=True,
-        help="What is printed; the files are written all the same.",
-    ),
-    "redact": click.option("--redact", is_flag=True, help="Replace topics, clients, hosts and other names of yours."),
-    "redact key": click.option(
-        "--redact-key-file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="With --redact: the same key gives the same pseudonyms; without one it is random.",
-    ),
-    "from": click.option("--from", "time_from", type=Moment(), help="Audit from this time on (ISO 8601, UTC)."),
-    "until": click.option("--until", "time_until", type=Moment(), help="Audit up to this time, exclusive."),
-    "no span": click.option(
-        *("--from", "--until"), expose_value=False, hidden=True, callback=lambda context, option, value: _whole(value)
-    ),
-    "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
-    "catalog": click.option(
-        "--catalog",
-        metavar="CATALOG.SCHEMA",
-        callback=lambda context, option, value: _schema(value),
-        help="Schema of the session's catalog that gets the names of tables and views.",
-    ),
-    "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
-}
-
-
-def _whole(span: str | None) -> None:
-    if span is not None:
-        raise click.ClickException("--from and --until are for audit, report and gate; this verb takes all there is")
-
-
-def _schema(name: str | None) -> str | None:
-    if name is not None and not _SCHEMA.fullmatch(name):
-        raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
-    return name
 
 
 def _version() -> str:
@@ -114,7 +43,7 @@ def highwater() -> None:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "catalog", "conf")
+@options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "catalog", "conf")
 def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -123,7 +52,7 @@ def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("logs", "lake", "no span", "master", "catalog", "conf")
+@options("logs", "lake", "no span", "master", "catalog", "conf")
 def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
@@ -132,7 +61,7 @@ def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "no span", "master", "catalog", "conf")
+@options("lake", "no span", "master", "catalog", "conf")
 def parse(**given: Any) -> ExitCode:
     """Turn bronze lines into the typed silver tables."""
     from jobs import steps
@@ -141,7 +70,7 @@ def parse(**given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "no span", "master", "catalog", "conf")
+@options("lake", "no span", "master", "catalog", "conf")
 def replay(**given: Any) -> ExitCode:
     """Replay Kafka's rules over the silver tables."""
     from jobs import steps
@@ -150,7 +79,7 @@ def replay(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
+@options("lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
 def report(**given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from jobs import steps
@@ -159,9 +88,9 @@ def report(**given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "from", "until", "redact", "redact key", "master", "conf")
+@options("lake", "from", "until", "redact", "redact key", "master", "conf")
 @click.option(
-    "--out", type=_PLACE, default="./highwater-bundle.zip", show_default=True, help="The archive to be written."
+    "--out", type=PLACE, default="./highwater-bundle.zip", show_default=True, help="The archive to be written."
 )
 def bundle(**given: Any) -> ExitCode:
     """Write the report with the tables behind it into one archive."""
@@ -171,7 +100,7 @@ def bundle(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@_options("lake", "from", "until", "master", "conf")
+@options("lake", "from", "until", "master", "conf")
 @click.option(
     "--fail-on",
     type=click.Choice(["violated", "inconclusive"]),
@@ -188,8 +117,8 @@ def gate(fail_on: str, only_new: bool, **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "master", "conf")
-@click.option("--docs", type=_PLACE, help="Ask everything of the whole lake; write Data Docs into this folder.")
+@options("lake", "master", "conf")
+@click.option("--docs", type=PLACE, help="Ask everything of the whole lake; write Data Docs into this folder.")
 @click.option("--release", multiple=True, metavar="FILE_ID|all", help="Let files out of quarantine, to be read again.")
 @click.option("--markdown", is_flag=True, help="What is asked of each table, as the document docs/quality.md.")
 def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
@@ -201,7 +130,7 @@ def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **give
 
 @highwater.command()
 @click.argument("name", required=False)
-@_options("lake")
+@options("lake")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.option("--markdown", is_flag=True, help="All tables that there can be, as the document docs/tables.md.")
 def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
@@ -213,7 +142,7 @@ def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> Exit
 
 @highwater.command()
 @click.argument("statement", required=False)
-@_options("lake", "master", "conf")
+@options("lake", "master", "conf")
 @click.option("--csv", "form", flag_value="csv", help="Rows as CSV.")
 @click.option("--json", "form", flag_value="json", help="Rows as JSON.")
 @click.option("--duckdb-views", is_flag=True, help="Print the statements that make the same views in DuckDB.")
@@ -240,7 +169,7 @@ def sql(
 
 
 @highwater.command()
-@_options("lake", "master", "conf")
+@options("lake", "master", "conf")
 @click.option(
     "--retention-hours",
     type=click.IntRange(min=0),
@@ -260,9 +189,9 @@ def maintain(
 
 
 @highwater.command()
-@_options("lake", "from", "until")
+@options("lake", "from", "until")
 @click.option(
-    "--out", type=_PLACE, default="./highwater-metrics", show_default=True, help="Folder for the files that are made."
+    "--out", type=PLACE, default="./highwater-metrics", show_default=True, help="Folder for the files that are made."
 )
 @click.option(
     "--format",
@@ -295,7 +224,7 @@ def explain(rule: str | None, markdown: bool) -> ExitCode:
 
 
 @highwater.command()
-@_options("lake", "conf")
+@options("lake", "conf")
 def doctor(lake: Place, conf: Path | None) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
     from jobs.doctor import doctor as examine

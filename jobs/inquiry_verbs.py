@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,39 +9,10 @@ from typing import Any
 import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
-from jobs.option_types import Moment, PlaceType
+from jobs.options import Moment, options
 from pipelines.config import load_config
 from pipelines.console import RichConsole
 from pipelines.storage.place import Place, place_of
-
-_OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "lake": click.option(
-        "--lake", type=PlaceType(), default="./highwater-lake", show_default=True, help="Folder of the Delta tables."
-    ),
-    "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
-    "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
-    "until": click.option("--until", "time_until", type=Moment(), help="Up to this time, exclusive."),
-    "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
-    "format": click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Of the answer.",
-    ),
-}
-
-
-def _asked(*names: str) -> Callable[[Any], Any]:
-    """Put options on a verb by name, always the same ones in the same words."""
-
-    def decorate(verb: Any) -> Any:
-        for name in reversed(names):
-            verb = _OPTIONS[name](verb)
-        return verb
-
-    return decorate
 
 
 @click.group()
@@ -55,7 +25,7 @@ def trace() -> None:
 @click.option("--broker", "broker_id", type=int, help="Broker that answered.")
 @click.option("--correlation-id", type=int, help="Correlation id.")
 @click.option("--connection", help="Connection, or any part of its name.")
-@_asked("lake", "cluster", "from", "until", "format")
+@options("lake", "cluster", "from", "until", "answer format")
 def trace_request(
     request_id: str | None, broker_id: int | None, correlation_id: int | None, connection: str | None, **given: Any
 ) -> ExitCode:
@@ -70,7 +40,7 @@ def trace_request(
 @trace.command("write", epilog=EXIT_CODES_HELP)
 @click.argument("place", metavar="[TOPIC|TOPIC-PARTITION]", required=False)
 @click.option("--client", "client_id", help="Client id.")
-@_asked("lake", "cluster", "from", "until", "format")
+@options("lake", "cluster", "from", "until", "answer format")
 def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitCode:
     """At which offsets a client's records were written, and which replicas still hold them."""
     from jobs import inquiries
@@ -82,7 +52,7 @@ def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitC
 
 @trace.command("partition", epilog=EXIT_CODES_HELP)
 @click.argument("place", metavar="TOPIC-PARTITION")
-@_asked("lake", "cluster", "from", "until", "format")
+@options("lake", "cluster", "from", "until", "answer format")
 def trace_partition(place: str, **given: Any) -> ExitCode:
     """A partition's life: epochs, leaders, in-sync sets, truncations, unclean elections."""
     from jobs import inquiries
@@ -92,7 +62,7 @@ def trace_partition(place: str, **given: Any) -> ExitCode:
 
 @trace.command("finding", epilog=EXIT_CODES_HELP)
 @click.argument("finding_id", metavar="FINDING_ID|RULE")
-@_asked("lake", "format")
+@options("lake", "answer format")
 def trace_finding(finding_id: str, **given: Any) -> ExitCode:
     """A violation or observation (by the beginning of its id), its lines in order, and what follows from it."""
     from jobs import inquiries
@@ -103,7 +73,7 @@ def trace_finding(finding_id: str, **given: Any) -> ExitCode:
 @click.command(epilog=EXIT_CODES_HELP)
 @click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--at", type=Moment(), help="Use only lines before this time (ISO 8601, UTC).")
-@_asked("lake", "cluster", "format")
+@options("lake", "cluster", "answer format")
 def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
     """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
     from jobs import inquiries
@@ -114,7 +84,7 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
 @click.command(epilog=EXIT_CODES_HELP)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@_asked("lake", "cluster", "conf", "format")
+@options("lake", "cluster", "conf", "answer format")
 def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
     """What changed from A to B: each FROM..UNTIL in --lake, another LAKE, or LAKE@FROM..UNTIL."""
     from jobs import inquiries
@@ -125,7 +95,7 @@ def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCod
 
 
 @click.command(epilog=EXIT_CODES_HELP)
-@_asked("lake", "cluster", "from", "until", "format")
+@options("lake", "cluster", "from", "until", "answer format")
 def whatif(**given: Any) -> ExitCode:
     """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
     from jobs import inquiries

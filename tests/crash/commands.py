@@ -88,7 +88,7 @@ class Command:
         settings = folder / "conf.toml"
         settings.write_text(conf)
         options = ["--lake", self.lake, "--conf", settings]
-        if verb in ("audit", "report"):
+        if verb in ("audit", "report", "bundle"):
             options += ["--out", out or folder / "report"]
         # Of its own each time: two runs may share the folder.
         self._name = folder / f"run-{time.monotonic_ns()}"

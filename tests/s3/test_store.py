@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import obstore
 import pytest
 from deltalake import DeltaTable
 
@@ -53,7 +56,7 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, bucket:
     assert ended.code == undisturbed.ended.code, ended.err
     assert compared(undisturbed, bucket, tmp_path, ("gold", "silver")) == []
     reports = bucket.names("report")
-    assert reports == {"report/report.json", "report/report.md", "report/report.html"}
+    assert reports == {f"report/report.{kind}" for kind in ("json", "md", "html", "sarif")}
     report = json.loads((bucket.get("report", tmp_path / "report") / "report.json").read_text())
     assert report["verdict"] == json.loads((undisturbed.folder / "report" / "report.json").read_text())["verdict"]
     assert not [name for name in bucket.names("lake") if "_staging" in name or ".probe" in name]
@@ -66,6 +69,12 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, bucket:
     for arguments in (["tables", "state"], ["tables", "gold.runs"], ["sql"], ["maintain", "--dry-run"]):
         told = asked(*arguments, "--lake", lake)
         assert told.returncode == 0, told.stderr
+    survivors = asked("survivors", "--lake", lake, "--format", "json")
+    assert survivors.stdout == asked("survivors", "--lake", undisturbed.folder / "lake", "--format", "json").stdout
+    assert survivors.stdout
+    exported = asked("metrics", "--lake", lake, "--out", bucket.uri("metrics"))
+    assert exported.returncode == 0, exported.stderr
+    assert bucket.names("metrics")
     script = asked("sql", "--duckdb-views", "--lake", lake)
     assert f"delta_scan('{lake}/gold/runs')" in script.stdout
     table = DeltaTable(f"{lake}/gold/delayed_operations", storage_options={"aws_allow_http": "true"})
@@ -76,6 +85,10 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, bucket:
     again = highwater(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=lake, out=out)
     assert "nothing new" in again.err
     assert not {name for name in bucket.names("lake") - before if "_delta_log" in name and "quality" not in name}
+    bundled = highwater(tmp_path, "bundle", lake=lake, out=bucket.uri("bundle.zip"))
+    assert bundled.code == 0, bundled.err
+    archive = obstore.get(bucket.client, "bundle.zip").bytes().to_bytes()
+    assert zipfile.ZipFile(io.BytesIO(archive)).testzip() is None
     rows = highwater(tmp_path, "sql", "SELECT count(*) AS n FROM gold_delayed_operations", "--csv", lake=lake)
     assert rows.out.split() == ["n", str(counts["gold.delayed_operations"])]
 

@@ -67,7 +67,7 @@ SPARK_SHELLS = {
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 #: Libraries that belong to one place.
 ONLY_IN = {
-    "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.option_types"},
+    "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.options"},
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.cluster_probe", "pipelines.constraints", "pipelines.session"},
     "delta": {"pipelines.lake"},

@@ -1,0 +1,114 @@
+"""Options of the command, each once, and their types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipelines.storage.place import Place, place_of
+
+
+class Moment(click.ParamType[datetime]):
+    """A time in ISO 8601; one without a zone is UTC, as everything else."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00", param, ctx)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class PlaceType(click.ParamType[Place]):
+    """A path of this machine, or the URI of a store."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        return place_of(value)
+
+
+def _whole(context: click.Context, option: click.Parameter, span: str | None) -> None:
+    if span is not None:
+        raise click.ClickException("--from and --until are for audit, report and gate; this verb takes all there is")
+
+
+def _schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not _SCHEMA.fullmatch(name):
+        raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
+    return name
+
+
+_SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
+PLACE = PlaceType()
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "logs": click.argument("logs", nargs=-1, required=True, type=PLACE),
+    "lake": click.option(
+        "--lake",
+        type=PLACE,
+        default="./highwater-lake",
+        show_default=True,
+        help="Folder of the Delta tables.",
+    ),
+    "out": click.option(
+        "--out",
+        type=PLACE,
+        default="./highwater-report",
+        show_default=True,
+        help="Folder for report.json, report.md, report.html and report.sarif.",
+    ),
+    "format": click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "markdown", "sarif", "pager"]),
+        default="text",
+        show_default=True,
+        help="What is printed; the files are written all the same.",
+    ),
+    "answer format": click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Of the answer.",
+    ),
+    "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
+    "redact": click.option("--redact", is_flag=True, help="Replace topics, clients, hosts and other names of yours."),
+    "redact key": click.option(
+        "--redact-key-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="With --redact: the same key gives the same pseudonyms; without one it is random.",
+    ),
+    "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
+    "until": click.option("--until", "time_until", type=Moment(), help="Up to this time, exclusive."),
+    "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_whole),
+    "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
+    "catalog": click.option(
+        "--catalog",
+        metavar="CATALOG.SCHEMA",
+        callback=_schema,
+        help="Schema of the session's catalog that gets the names of tables and views.",
+    ),
+    "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
+}
+
+
+def options(*names: str) -> Callable[[Any], Any]:
+    """Put options on a verb by name, always the same ones in the same words."""
+
+    def decorate(verb: Any) -> Any:
+        for name in reversed(names):
+            verb = _OPTIONS[name](verb)
+        return verb
+
+    return decorate
