@@ -61,7 +61,7 @@ def judge(hours: Lake, monkeypatch: pytest.MonkeyPatch):
     """The step in the ring's session, of an hour or of all; gives code and lines."""
 
     @contextmanager
-    def opened(_: steps.Run) -> Iterator[Lake]:
+    def opened(_: steps.Run, verb: str) -> Iterator[Lake]:
         yield hours
 
     monkeypatch.setattr(steps, "lake_of", opened)

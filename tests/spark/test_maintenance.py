@@ -149,7 +149,7 @@ def test_a_longer_retention_is_told_to_delta(small_files: Lake) -> None:
 def test_what_the_session_was_set_to_stays(small_files: Lake, spark: SparkSession) -> None:
     setting = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
     before = spark.conf.get(setting)
-    vacuum(small_files, small_files.path(SPEC), 24)
+    vacuum(small_files, small_files.path(SPEC), 24, ())
     compact(small_files, small_files.path(SPEC))
     assert spark.conf.get(setting) == before != "2"
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", None) is None
