@@ -177,7 +177,12 @@ def written(
     ):
         if run.catalog is not None:
             require_schema(lake.spark, run.catalog)
-        yield lake
+        try:
+            yield lake
+        except Exception:
+            # What fails in a run that may not write any more fails for that reason, whatever it says.
+            writer.fence()
+            raise
         if run.catalog is not None:
             with stage(run, lake, "catalog"):
                 names = register_in(lake.spark, run.lake, run.catalog)

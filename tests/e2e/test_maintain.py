@@ -25,6 +25,7 @@ def test_results_are_all_that_stands_on_stdout(tmp_path: Path) -> None:
 
     done = in_process(tmp_path, "maintain")
     assert (done.code, killed.exists()) == (0, False), done.err
+    assert "[Stage" not in done.err
     lines = [line.split() for line in done.out.splitlines() if line.strip()]
     assert lines[0] == ["table", "files", "before", "after", "removed", "freed"]
     assert lines[2:] == [["gold.runs", "0", "0", "1", "2.0", "KiB"]]

@@ -53,6 +53,7 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, bucket:
     lake, out = bucket.uri("lake"), bucket.uri("report")
     ended = highwater(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=lake, out=out)
     print(f"{ended.seconds:.0f} s, {ended.cpu_s:.0f} s of CPU")
+    assert "[Stage" not in ended.err
     assert ended.code == undisturbed.ended.code, ended.err
     assert compared(undisturbed, bucket, tmp_path, ("gold", "silver")) == []
     reports = bucket.names("report")

@@ -59,7 +59,7 @@ def stories(rows: StoryRows) -> tuple[Story, ...]:
 def near(fetches: pa.Table, operations: Rows) -> pa.ChunkedArray:
     """Which fetches are of a replica, partition and time that an operation waited for."""
     taken_up = fetches["dequeued_time"].cast(pa.int64())
-    chosen = pa.chunked_array([pa.array([False] * fetches.num_rows)])
+    chosen = pa.chunked_array([pa.array([False] * fetches.num_rows, pa.bool_())])
     for row in operations:
         of_it = pc.and_(
             pc.greater_equal(taken_up, row["handled_time"] - BEFORE_US),

@@ -367,6 +367,7 @@ def test_fetches_near_an_operation_are_those_of_its_replica_partition_and_time()
         ]
     )
     assert near(table, [operation()]).to_pylist() == [True, True, True, True, False, False, False]
+    assert near(table.slice(0, 0), [operation()]).to_pylist() == []
 
 
 def test_codes_have_names_as_far_as_they_are_known() -> None:
