@@ -68,4 +68,19 @@ REPLAYS = TableSpec(
     checks={"reason_known": "reason IN ('first', 'new', 'late', 'configuration', 'fingerprint', 'unchanged')"},
 )
 
-TABLES = (CARRIED, REPLAYS)
+INVENTORY = TableSpec(
+    layer="state",
+    name="inventory",
+    comment="One row per log that an ingest has read: what its file was then. A file that is still so is not opened.",
+    columns=(
+        required("path", STRING, "File: a log, or a bundle of logs"),
+        required("name", STRING, "The log: bundle!/member in a bundle, else the path"),
+        required("size_bytes", LONG, "Size of the file as stored, in bytes"),
+        required("modified_time", TIMESTAMP, "When the file was last changed, by its file system or store"),
+        required("file_id", STRING, "Content of the log, bronze.log_files.file_id"),
+        required("looked_time", TIMESTAMP, "When size and time were asked for, by the clock of the ingest"),
+    ),
+    keys=("name",),
+)
+
+TABLES = (CARRIED, REPLAYS, INVENTORY)

@@ -6,6 +6,8 @@ tells who wrote which (it sees one small row per file and never a line), the sec
 Repeating a run, or running it after a crash, adds nothing twice:
 
 - ``log_files`` is the register: a content that is in it is not read again, under whatever name it appears.
+- ``state.inventory`` says what the files were that a run read. One that still is so is not even hashed
+  (`pipelines.bronze.inventory`); without the table, or with an old one, all that is lost is time.
 - Lines are appended first, in one Delta commit for all files of the run; the register follows. A crash between the
   two leaves lines of files that are not registered. As the commit is atomic, a file has all of its lines or none, so
   the next run asks which of its new files have lines already and only registers those.
@@ -22,8 +24,9 @@ from __future__ import annotations
 
 import heapq
 import os
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePath
@@ -47,6 +50,7 @@ from pipelines.bronze.contents import (
     to_json,
 )
 from pipelines.bronze.discover import discover
+from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
@@ -57,6 +61,7 @@ from pipelines.rows import as_table, in_tasks
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES, LOG_LINES
+from schemas.state import INVENTORY
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
 TASK_BYTES = 64 << 20
@@ -127,9 +132,17 @@ def ingest(
     lake.create([LOG_FILES, LOG_LINES])
     # The first read of a session costs seconds.
     register = lake.read(LOG_FILES).collect() if lake.has_rows(LOG_FILES) else []
-    profiled, unread = _profile(spark, found.files, register, config)
-
     sha_of = {row["file_id"]: row["sha256"] for row in register}
+    looked_us = time.time_ns() // 1000
+    stats = {path: stat(path) for path in found.files}
+    inventory = _inventory(lake)
+    same = unchanged(stats, inventory, sha_of)
+    changed = {path: now.size_bytes if now else 0 for path, now in stats.items() if path not in same}
+    profiled, unread = _profile(spark, changed, register, config)
+    opened: list[Profile | Unread] = [*profiled, *unread]
+    unread += [Unread(name, sha, None) for logs in same.values() for name, sha in logs]
+    unread.sort(key=lambda item: item.path)
+
     known = [item for item in unread if item.problem is None]
     new: dict[str, Profile] = {}
     for item in profiled:  # sorted by path: of equal files the first is taken
@@ -148,6 +161,9 @@ def ingest(
     if files:
         # None of them is in the register, which was read above.
         lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
+        id_of = {row["sha256"]: row["file_id"] for row in register}
+        entries = rows(updated(inventory, stats, _logs(opened, id_of), looked_us))
+        lake.replace(INVENTORY, pa.Table.from_pylist(entries, INVENTORY.arrow_schema), stamp=run_id)
 
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
     said = [(row["path"], row["problem"]) for row in files if row["problem"]]
@@ -166,18 +182,42 @@ def ingest(
     )
 
 
+def _inventory(lake: Lake) -> list[Entry]:
+    if not lake.has_rows(INVENTORY):
+        return []
+    columns = [
+        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for column in lake.rows(INVENTORY, *INVENTORY.column_names).columns
+    ]
+    return [Entry(*row) for row in zip(*columns, strict=True)]
+
+
+def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """Name and content id of the logs in each file that was opened and read wholly."""
+    logs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    not_whole = set()
+    for item in opened:
+        if isinstance(item, Profile):
+            logs[item.bundle or item.path].append((item.path, item.content_id))
+        elif item.sha256 is not None and item.sha256 in id_of:
+            logs[item.path].append((item.path, id_of[item.sha256]))
+        else:
+            not_whole.add(item.path.partition("!/")[0])
+    return {path: contents for path, contents in logs.items() if path not in not_whole}
+
+
 def _profile(
-    spark: SparkSession, files: Sequence[str], register: Sequence[Row], config: IngestConfig
+    spark: SparkSession, sizes: Mapping[str, int], register: Sequence[Row], config: IngestConfig
 ) -> tuple[list[Profile], list[Unread]]:
     """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
-    sized = [(path, _size(path)) for path in files]
-    hashed = known_files(files, known) if sum(size for _, size in sized) <= HASHED_HERE_BYTES_MAX else {}
+    hashed = known_files(sizes, known) if sum(sizes.values()) <= HASHED_HERE_BYTES_MAX else {}
     told = [Unread(path, sha, None) for path, sha in hashed.items()]
-    if len(told) == len(files):
+    if len(told) == len(sizes):
         return [], told
     marks = _marks(register)
-    plan = balance([item for item in sized if item[0] not in hashed], spark.sparkContext.defaultParallelism)
+    sized = [(path, size) for path, size in sizes.items() if path not in hashed]
+    plan = balance(sized, spark.sparkContext.defaultParallelism)
     how = _how(config)
 
     def work(path: str) -> Iterator[pa.RecordBatch]:

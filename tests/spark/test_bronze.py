@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.bronze import ingest as module
 from pipelines.bronze.ingest import Broker, IngestSummary, ingest
+from pipelines.bronze.profile import known_files
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -99,6 +102,36 @@ def test_a_tree_becomes_bronze_and_again_nothing(spark: SparkSession, lake: Lake
     again = run(spark, lake, root, run_id="r2")
     assert (again.files_new, again.files_known, again.lines, again.brokers) == (0, 6, 0, summary.brokers)
     assert lake.versions() == versions
+
+
+def test_a_file_that_is_as_it_was_is_not_opened_again(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = cluster(tmp_path / "in")
+    with tarfile.open(root / "b3.tgz", "w:gz") as bundle:
+        bundle.add(write(tmp_path / "b3", {"server.log": server(3), "log-cleaner.log": CLEANER}), "b3")
+    for path in root.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    first = run(spark, lake, root)
+    hashed: list[list[str]] = []
+
+    def watched(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
+        hashed.append(sorted(paths))
+        return known_files(hashed[-1], known)
+
+    monkeypatch.setattr(module, "known_files", watched)
+    versions = lake.versions()
+    again = run(spark, lake, root, run_id="r2")
+    assert (again.files_found, again.files_known, again.files_new) == (first.files_found, first.files_new, 0)
+    assert again.brokers == first.brokers
+    # Touched, it is hashed; with another record it is read.
+    touched, grown = root / "b1/logs/log-cleaner.log", root / "b2/logs/log-cleaner.log"
+    os.utime(touched)
+    assert run(spark, lake, root, run_id="r3").files_new == 0
+    assert lake.versions() == versions
+    grown.write_bytes(grown.read_bytes() + CLEANER)
+    assert run(spark, lake, root, run_id="r4").files_new == 1
+    assert hashed == [[], [str(touched)], [str(touched), str(grown)]]
 
 
 def test_rows_point_at_their_bytes(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
