@@ -43,7 +43,8 @@ def highwater() -> None:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "master", "catalog", "conf")
+@options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "cluster name", "master", "catalog")
+@options("conf")
 def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -52,7 +53,7 @@ def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 
 
 @highwater.command()
-@options("logs", "lake", "no span", "master", "catalog", "conf")
+@options("logs", "lake", "no span", "cluster name", "master", "catalog", "conf")
 def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables."""
     from jobs import steps
@@ -252,13 +253,15 @@ def _run(
     redact: bool = False,
     redact_key_file: Path | None = None,
     catalog: str | None = None,
+    cluster_name: str | None = None,
 ) -> Any:
     from jobs.steps import Run
 
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
     key = redaction_key(redact_key_file) if redact else None
-    return Run(_config(conf, master), RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog)
+    config = load_config(conf, {"session.master": master, "ingest.cluster": cluster_name})
+    return Run(config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog)
 
 
 def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[datetime | None, datetime | None]:

@@ -83,6 +83,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="Of the answer.",
     ),
     "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
+    "cluster name": click.option(
+        "--cluster",
+        "cluster_name",
+        metavar="NAME",
+        help="Cluster of logs that do not say theirs, as before 0.10.1.",
+    ),
     "redact": click.option("--redact", is_flag=True, help="Replace topics, clients, hosts and other names of yours."),
     "redact key": click.option(
         "--redact-key-file",

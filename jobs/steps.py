@@ -225,7 +225,7 @@ def _ingest(run: Run, lake: Lake, logs: Sequence[Place]) -> tuple[tuple[str, str
     with stage(run, lake, "ingest"):
         lake.create(TABLES)
         summary = ingest_files(lake.spark, lake, logs, run.config.ingest, ingest_id)
-        data = ingest_data(lake.spark, lake, logs, ingest_id)
+        data = ingest_data(lake.spark, lake, logs, ingest_id, run.config.ingest.cluster)
     new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
     run.console.note(f"  {summary.files_found} log files, {new}")
     if data.files_found:

@@ -77,6 +77,7 @@ class IngestConfig(_Section):
     """Which files are read, and how."""
 
     timezone: Annotated[str, BeforeValidator(_zone)]
+    cluster: str
     record_bytes_max: int = Field(ge=4096)
     include: list[str] = Field(min_length=1)
     exclude: list[str]

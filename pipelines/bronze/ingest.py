@@ -51,7 +51,7 @@ from pipelines.bronze.contents import (
 )
 from pipelines.bronze.discover import discover
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
-from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
+from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.config import IngestConfig
@@ -155,6 +155,8 @@ def ingest(
     require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
     identities, changes = _identify(list(new.values()), known, register)
+    if config.cluster:
+        identities = {path: named(identity, config.cluster) for path, identity in identities.items()}
     readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
     _store_lines(spark, lake, readings, config)
     files = [_file_row(item, identities[item.path], run_id) for item in new.values()]

@@ -20,6 +20,7 @@ UNKNOWN = "unknown"
 CONTENT = "content"
 LISTENER = "listener"
 FOLDER = "folder"
+_CLUSTER_UNTOLD = "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own"
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,14 @@ def resolve(files: Sequence[Evidence]) -> dict[str, Identity]:
     several = len({file.cluster for file in known if file.cluster}) > 1
     told = _Told(known)
     return {file.path: _identity(file, told, several) for file in known if file.new}
+
+
+def named(identity: Identity, cluster: str) -> Identity:
+    """The identity, in a cluster that somebody names where nothing tells one."""
+    if identity.cluster_id != UNKNOWN:
+        return identity
+    problem = None if identity.problem == _CLUSTER_UNTOLD else identity.problem
+    return replace(identity, cluster_id=cluster, problem=problem)
 
 
 def folders(path: str) -> Iterator[str]:
@@ -207,7 +216,7 @@ def _identity(file: Evidence, told: _Told, several: bool) -> Identity:
     if problem is None and file.broker is None and file.kind != OTHER:
         problem = "no line tells which broker wrote it: put that broker's server.log into the same folder"
     elif problem is None and file.cluster is None and several:
-        problem = "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own"
+        problem = _CLUSTER_UNTOLD
     return Identity(
         cluster_id=file.cluster or UNKNOWN,
         broker_id=file.broker,

@@ -72,14 +72,22 @@ class DataSummary:
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def ingest_data(spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], run_id: str) -> DataSummary:
-    """Read the data directories in files and folders into the lake, after their logs: those tell whose they are."""
+def ingest_data(
+    spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], run_id: str, cluster: str = ""
+) -> DataSummary:
+    """Read the data directories in files and folders into the lake, after their logs: those tell whose they are.
+
+    Args:
+        cluster: of directories that do not say theirs, and have no logs beside them that do.
+    """
     files = discover_data(paths)
     if not files:
         return DataSummary()
     register = lake.read(DATA_FILES).select("file_id", "run_id").collect() if lake.has_rows(DATA_FILES) else []
     known = frozenset(row["file_id"] for row in register)
     owners = _owners(lake, files, [str(absolute(place_of(path))) for path in paths])
+    if cluster:
+        owners = {data_dir: whose.in_cluster(cluster) for data_dir, whose in owners.items()}
     sized = [(unit, _size(unit)) for unit in units(Owned(file, owners[file.data_dir]) for file in files)]
     is_small = sum(size for _, size in sized) <= _SMALL_BYTES
     blobs = (_Here if is_small else _InTasks)(spark, sized, known, run_id)

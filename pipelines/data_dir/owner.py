@@ -30,6 +30,12 @@ class Owner(NamedTuple):
     directory: str
     problem: str | None = None
 
+    def in_cluster(self, name: str) -> Owner:
+        """The owner, in a cluster that somebody names where nothing tells one."""
+        if self.cluster_id != UNKNOWN:
+            return self
+        return self._replace(cluster_id=name, problem=self.problem if self.broker_id is None else None)
+
 
 def owner(
     data_dir: str,

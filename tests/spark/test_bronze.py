@@ -22,7 +22,7 @@ from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
 
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
-CONFIG = IngestConfig(timezone="UTC", record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"])
+CONFIG = IngestConfig(timezone="UTC", cluster="", record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"])
 
 
 def server(broker: int, cluster: str = A, extra: str = "") -> bytes:
@@ -153,6 +153,19 @@ def test_the_same_content_under_other_names_is_read_once(spark: SparkSession, la
     assert list(files(lake)) == [str(tmp_path / "copy" / "server.log")]
     shutil.move(tmp_path / "server.log", tmp_path / "server.log.2026-11-20-14")
     assert run(spark, lake, tmp_path).files_new == 0
+
+
+def test_a_cluster_that_nothing_tells_has_the_name_it_is_given(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Brokers before 0.10.1 have no cluster id (KIP-78)."""
+    cluster(tmp_path / "new")
+    old = b"".join(line for line in server(1).splitlines(keepends=True) if b"Cluster ID" not in line)
+    root = write(tmp_path / "old", {"server.log": old, "state-change.log": CLEANER})
+    named = CONFIG.model_copy(update={"cluster": "paper"})
+    ingest(spark, lake, [root], named, "r1")
+    ingest(spark, lake, [tmp_path / "new"], named, "r2")
+    clusters = {Path(path).relative_to(tmp_path).parts[0]: row.cluster_id for path, row in files(lake).items()}
+    assert clusters == {"old": "paper", "new": A}
+    assert {row.problem for path, row in files(lake).items() if "old" in path} == {None}
 
 
 def test_clusters_on_the_same_addresses(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

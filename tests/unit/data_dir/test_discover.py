@@ -99,3 +99,12 @@ def test_owners(data_dir: str, broker: int | None, cluster: str | None, found: t
 
 def test_logs_beside_the_input() -> None:
     assert owner("/in/a/b1/data", ["/in/a/b1/data"], 1, None, "dir", LOGS)[:3] == ("A", 1, "dir")
+
+
+def test_a_directory_that_nothing_places_is_in_the_cluster_that_somebody_names() -> None:
+    untold = owner("/d", ["/d"], 1, None, None, [])
+    assert (untold.cluster_id, untold.problem is None) == ("unknown", False)
+    assert untold.in_cluster("paper") == untold._replace(cluster_id="paper", problem=None)
+    nobodys = owner("/d", ["/d"], None, None, None, [])
+    assert nobodys.in_cluster("paper").problem == nobodys.problem
+    assert owner("/d", ["/d"], 1, "C", None, []).in_cluster("paper").cluster_id == "C"
