@@ -27,10 +27,10 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.errors import PythonException
@@ -51,8 +51,9 @@ from pipelines.bronze.contents import (
 )
 from pipelines.bronze.discover import discover
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
-from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
+from pipelines.bronze.neighbours import Identity, named
 from pipelines.bronze.profile import Profile, known_files
+from pipelines.bronze.register import Broker, brokers, file_row, identify
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
@@ -76,16 +77,6 @@ _PROFILE_ARROW = to_arrow_schema(_PROFILE_SCHEMA, timezone="UTC")
 
 T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True)
-class Broker:
-    """A broker that files were found of."""
-
-    cluster_id: str
-    broker_id: int
-    kafka_version: str | None
-    mode: str | None
 
 
 @dataclass(frozen=True)
@@ -154,12 +145,12 @@ def ingest(
         raise nothing_readable(paths, [*profiled, *unread])
     require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
-    identities, changes = _identify(list(new.values()), known, register)
+    identities, changes = identify(list(new.values()), known, register)
     if config.cluster:
         identities = {path: named(identity, config.cluster) for path, identity in identities.items()}
     readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
     _store_lines(spark, lake, readings, config)
-    files = [_file_row(item, identities[item.path], run_id) for item in new.values()]
+    files = [file_row(item, identities[item.path], run_id) for item in new.values()]
     if files:
         # None of them is in the register, which was read above.
         lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
@@ -180,7 +171,7 @@ def ingest(
         stored_bytes=sum(item.size_bytes for item in new.values()),
         content_bytes=sum(item.content_bytes for item in new.values()),
         problems=tuple(sorted([*cannot, *said, *changes])),
-        brokers=_brokers(identities.values(), known, register),
+        brokers=brokers(identities.values(), known, register),
     )
 
 
@@ -269,64 +260,6 @@ def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = 
     return [tasks[number] for number in sorted(range(count), key=lambda number: -totals[number])]
 
 
-def _identify(
-    new: Sequence[Profile], known: Sequence[Unread], register: Sequence[Row]
-) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
-    """Identities of the new files, and what the new files tell about files that are already in the lake."""
-    by_sha = {row["sha256"]: row for row in register}
-    here = [evidence(item.path, item.kind, item.hints, item.first_us) for item in new]
-    here += [_stored_evidence(by_sha[item.sha256 or ""], item.path) for item in known]
-    identities = resolve(here)
-
-    # What is in the lake from earlier runs, in the same folders, answers only what the files at hand do not: the
-    # folder may hold another copy by now.
-    at_hand = {item.path for item in here}
-    places = {str(PurePath(path).parent) for path in at_hand}
-    before = [
-        _stored_evidence(row, row["path"])
-        for row in register
-        if str(PurePath(row["path"]).parent) in places and row["path"] not in at_hand
-    ]
-    everything = resolve([*here, *before])
-    for path, identity in identities.items():
-        if identity.broker_id is None or identity.cluster_id == UNKNOWN:
-            identities[path] = everything[path]
-        elif identity.kafka_version is None or identity.mode is None:
-            other = everything[path]
-            if (other.cluster_id, other.broker_id) == (identity.cluster_id, identity.broker_id):
-                identities[path] = replace(identity, kafka_version=other.kafka_version, mode=other.mode)
-    return identities, _changes([*here, *before], register)
-
-
-def _stored_evidence(row: Row, path: str) -> Evidence:
-    """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
-    told = row["broker_id_source"] in (CONTENT, LISTENER)
-    return Evidence(
-        path=path,
-        kind=row["kind"],
-        broker=row["broker_id"] if told else None,
-        source=row["broker_id_source"] if told else None,
-        cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN else None,
-        version=row["kafka_version"] if told else None,
-        mode=row["mode"] if told else None,
-        first_us=None if row["first_time"] is None else int(row["first_time"].timestamp() * 1_000_000),
-        new=False,
-    )
-
-
-def _changes(files: Sequence[Evidence], register: Sequence[Row]) -> list[tuple[str, str]]:
-    """Files of the lake without an owner whose owner the new files tell."""
-    lost = {row["path"] for row in register if row["broker_id"] is None and row["layout"] is not None}
-    asked = [replace(file, new=not file.new and file.path in lost) for file in files]
-    if not any(file.new for file in asked):
-        return []
-    return [
-        (path, f"was stored without its broker, which is {identity.broker_id}: ingest into a new lake to attribute it")
-        for path, identity in resolve(asked).items()
-        if identity.broker_id is not None
-    ]
-
-
 def _reading(item: Profile, identity: Identity) -> FileSpan:
     return FileSpan(
         path=item.path,
@@ -383,42 +316,3 @@ def _with_lines(spark: SparkSession, lake: Lake, file_ids: Sequence[str]) -> set
         wanted = spark.createDataFrame(pa.table({"file_id": list(file_ids)}))
         lines = lines.join(broadcast(wanted), "file_id", "left_semi")
     return {row["file_id"] for row in lines.distinct().collect()}
-
-
-def _file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
-    # An unreadable file's problem is that it cannot be read, not that nobody knows whose it is.
-    problems = [item.problem, identity.problem if item.readable and item.layout else None]
-    return {
-        "file_id": item.content_id,
-        "path": item.path,
-        "sha256": item.sha256,
-        "size_bytes": item.size_bytes,
-        "kind": item.kind,
-        "layout": item.layout,
-        "cluster_id": identity.cluster_id,
-        "broker_id": identity.broker_id,
-        "broker_id_source": identity.broker_id_source,
-        "kafka_version": identity.kafka_version,
-        "mode": identity.mode,
-        "line_count": item.line_count,
-        "record_count": item.record_count,
-        "first_time": item.first_us,
-        "last_time": item.last_us,
-        "problem": "; ".join(problem for problem in problems if problem) or None,
-        "run_id": run_id,
-    }
-
-
-def _brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Sequence[Row]) -> tuple[Broker, ...]:
-    """Brokers of the new and the known files; of several versions the highest as text."""
-    by_sha = {row["sha256"]: row for row in register}
-    found = [(item.cluster_id, item.broker_id, item.kafka_version, item.mode) for item in identities]
-    for item in known:
-        row = by_sha[item.sha256 or ""]
-        found.append((row["cluster_id"], row["broker_id"], row["kafka_version"], row["mode"]))
-    told: dict[tuple[str, int], tuple[str | None, str | None]] = {}
-    for cluster, broker, version, mode in sorted(found, key=lambda item: (item[0], item[1] or -1, item[2] or "")):
-        if broker is not None:
-            old_version, old_mode = told.get((cluster, broker), (None, None))
-            told[cluster, broker] = (version or old_version, mode or old_mode)
-    return tuple(Broker(cluster, broker, *what) for (cluster, broker), what in sorted(told.items()))

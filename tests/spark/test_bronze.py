@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.bronze import ingest as module
-from pipelines.bronze.ingest import Broker, IngestSummary, ingest
+from pipelines.bronze.ingest import IngestSummary, ingest
 from pipelines.bronze.profile import known_files
+from pipelines.bronze.register import Broker
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
