@@ -17,7 +17,7 @@ QUALITY_RESULTS = TableSpec(
         required("table_name", STRING, "Table, with its layer, or the ledger that was asked"),
         required("severity", STRING, "critical: the run stops, the files are quarantined; warning"),
         required("outcome", STRING, "met or failed"),
-        required("decided_by", STRING, "screen: no row broke it; detail: Great Expectations looked at the rows"),
+        required("decided_by", STRING, "screen: the pass over all rows; detail: Great Expectations, too"),
         required("row_count", LONG, "Rows asked"),
         required("unexpected_count", LONG, "Rows that broke it"),
         required("file_ids", STRINGS, "Files of those rows, ascending"),

@@ -21,7 +21,7 @@ _ABOUT = (
     "Made from the suites themselves by `highwater quality --markdown`; a test compares the two.",
     (
         "Every batch (what one ingest brought in) is asked once, before gold is touched. One Spark query screens all "
-        "tables that it brought rows; where it finds some that break an expectation, Great Expectations looks at them. "
+        "tables that it brought rows; where some break a critical expectation, Great Expectations looks at them, too. "
         "Results are in `quality.results`."
     ),
     (

@@ -1,6 +1,7 @@
 """The quality stage on Spark: what new batches brought in is checked before anything is computed from it.
 
-The cheap pass comes first (`pipelines.quality.screen`); only what it finds is asked in detail, of Great Expectations.
+The cheap pass comes first (`pipelines.quality.screen`); where it finds what would end the run, Great Expectations is
+asked of the same rows. A warning is what the screen says: a second opinion took 14 s of an audit of 218 MB.
 Results go to ``quality.results``, one commit per batch, stamped with the batch and with what the registers said when
 it was made: if they say the same, nothing is new, and no table is even opened.
 
@@ -194,7 +195,7 @@ def _check_batch(lake: Lake, config: QualityConfig, batch: Batch, earlier: Seque
     findings = [*_table_findings(files, suites, measured)]
     for name, rows in tables.items():
         findings += _ledger_findings(rows, suites[name])
-    if not any(item.failed for item in findings):
+    if not any(item.failed and item.severity == "critical" for item in findings):
         return findings
 
     def rows_of_table(name: str) -> DataFrame:
@@ -239,13 +240,14 @@ def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity
 
 
 def _detailed(findings: Sequence[Finding], rows_of_table: Callable[[str], DataFrame]) -> list[Finding]:
-    """What the screen found, as Great Expectations sees it."""
+    """The critical failures of the screen, as Great Expectations sees them."""
     from pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
     details: dict[str, Finding] = {}
-    for name in dict.fromkeys(item.expectation.table for item in findings if item.failed):
-        items = [item for item in findings if item.failed and item.expectation.table == name]
+    critical = [item for item in findings if item.failed and item.severity == "critical"]
+    for name in dict.fromkeys(item.expectation.table for item in critical):
+        items = [item for item in critical if item.expectation.table == name]
         rows = prepared(rows_of_table(name), [item.expectation for item in items]).persist()
         try:
             answers = great.ask(name, rows, [(item.expectation, item.severity) for item in items])

@@ -218,6 +218,7 @@ def test_a_warning_is_told_and_stops_nothing(lake: Lake) -> None:
     checked = check(lake, lenient)
     assert [item.expectation.expectation_id for item in checked.warnings] == ["silver.leader_and_isr.role:known_value"]
     assert "no_such_role" in (checked.warnings[0].sample or "")
+    assert results(lake, "failed") == {"silver.leader_and_isr.role:known_value": "screen"}
     assert quarantined(lake) == ()
 
 
