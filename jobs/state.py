@@ -10,11 +10,9 @@ import pyarrow.compute as pc
 
 from pipelines.delta_log import read_log
 from pipelines.errors import InputError
-from pipelines.parquet import read_files
 from pipelines.replay.seals import Stamp
 from pipelines.report.values import iso_utc
 from pipelines.storage.place import Place
-from schemas.state import CARRIED
 
 _CARRIED = "state.carried"
 _REPLAYS = "state.replays"
@@ -57,6 +55,10 @@ def carried_summary(tables: Mapping[str, Place]) -> list[Carried]:
     Raises:
         InputError: nothing was replayed into the lake yet.
     """
+    # Declarations of tables import PySpark's types, which `highwater tables` does without.
+    from pipelines.parquet import read_files
+    from schemas.state import CARRIED
+
     path = _table(tables, _CARRIED)
     files = [path / file.path for file in read_log(path).files]
     rows = read_files(CARRIED, files, CARRIED.column_names)

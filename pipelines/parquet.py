@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+
+if TYPE_CHECKING:
+    from schemas.table import TableSpec
 
 #: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
 PIECE_BYTES = 16_000_000
