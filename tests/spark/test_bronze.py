@@ -267,14 +267,14 @@ def test_a_file_rotated_between_the_passes_stores_nothing(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = cluster(tmp_path)
-    identify = module._identify
+    identify = module.identify
 
     def rotate(*arguments):
         (root / "b1/logs/kafka-request.log").write_bytes(requests(1)[10:] + b"\n")
         return identify(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_identify", rotate)
+        patch.setattr(module, "identify", rotate)
         with pytest.raises(InputError, match=r"kafka-request\.log: changed while .* again"):
             run(spark, lake, root)
     assert lines(lake) == []
