@@ -69,7 +69,7 @@ def answer(rows: RequestRows, lines: Lines) -> Answer:
         parts = tuple(part.model_dump(mode="json", exclude={"missing"}) for part in story.partitions)
         if parts:
             tables.append(Table(title="partitions", rows=parts))
-    steps.sort(key=lambda step: step.time)
+    steps.sort(key=lambda step: step.time or "")
     return Answer(title=title, sentences=tuple(_sentences(rows)), steps=tuple(steps), tables=tuple(tables))
 
 

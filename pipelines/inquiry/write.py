@@ -158,7 +158,8 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     if partly:
         yield f"{len(partly)} are not in the logs of all replicas: one that lacks them loses them if it is elected now."
     if lost:
-        yield f"{len(lost)} are lost: no replica is known to hold them, and some are known not to."
+        which = ("is", "it") if len(lost) == 1 else ("are", "them")
+        yield f"{len(lost)} {which[0]} lost: no replica is known to hold {which[1]}, and some are known not to."
 
 
 def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:

@@ -115,9 +115,9 @@ class Leaders(Part):
 
 
 class Step(Part):
-    """A step of a request's story, with its line where there is one."""
+    """A step of a story, with its line where there is one; null time: what a file holds, which no line dates."""
 
-    time: Instant
+    time: Instant | None
     what: Text
     file: Text | None = None
     line_no: int | None = None

@@ -159,7 +159,7 @@ def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequ
         parts_ms={name: round(row[column], 3) for name, column in SPLIT.items() if row[column] is not None},
         partitions=tuple(_part(part) for part in parts[:PARTITIONS_MAX]),
         partitions_left_out=max(0, len(parts) - PARTITIONS_MAX),
-        steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time)),
+        steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time or "")),
     )
 
 

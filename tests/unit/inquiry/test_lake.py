@@ -62,6 +62,20 @@ def test_kip_101_is_predicted_of_the_replica_that_truncated(capsys: pytest.Captu
     assert any("broker 3" in sentence and "offset 118" in sentence for sentence in answer["sentences"])
 
 
+def test_the_last_answer_is_the_one_that_a_high_watermark_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.10.2 logs no answers; the leader's high watermark had passed offset 118 before it died."""
+    _, answer = ask(capsys, "survivors", "ledger-0", "--at", KIP_101)
+    assert any(
+        step["what"] == "The last acks=all produce that is answered: offset 118, epoch 0." for step in answer["steps"]
+    )
+
+
+def test_a_lost_record_is_told_apart_from_what_an_election_would_lose(capsys: pytest.CaptureFixture[str]) -> None:
+    _, answer = ask(capsys, "survivors", "ledger-0", "--at", "2026-11-20T15:40:31")
+    lost = "Lost before, and not counted above: 1 record acknowledged with acks=all (offset 118), which the log of"
+    assert any(sentence.startswith(lost) for sentence in answer["sentences"])
+
+
 def test_after_the_election_it_is_told_that_the_records_went_before() -> None:
     reader = LakeReader(LAKE, find_tables(LAKE))
     cluster_id = cluster_of(reader, "sessions", 1, None)
@@ -133,6 +147,27 @@ def test_a_write_that_was_never_answered_names_what_was_searched(capsys: pytest.
     assert code == ExitCode.INCONCLUSIVE
     assert answer["sentences"][0].startswith("No such produce was answered")
     assert any(sentence.startswith("Searched: broker 1") for sentence in answer["sentences"])
+
+
+def test_what_a_file_holds_has_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """It stood at the finding's, behind lines that are later."""
+    _, answer = ask(capsys, "trace", "finding", "0946c89c")
+    times = [step["time"] for step in answer["steps"] if step["time"] is not None]
+    assert times == sorted(times)
+    assert [step["what"] for step in answer["steps"] if step["time"] is None] == [
+        f"A file of broker {broker} holds:" for broker in (1, 2, 3)
+    ]
+    assert cli.run(["trace", "finding", "0946c89c", "--lake", str(LAKE)]) == ExitCode.CLEAN
+    assert "\nno time       A file of broker 1 holds:\n" in capsys.readouterr().out
+
+
+def test_an_election_says_how_and_when(capsys: pytest.CaptureFixture[str]) -> None:
+    _, answer = ask(capsys, "trace", "partition", "ledger-0")
+    told = [step["what"] for step in answer["steps"] if "leads no more" in step["what"]]
+    assert told[:2] == [
+        "Broker 1 leads no more: it failed; broker 2 is elected from the ISR.",
+        "Broker 2 leads no more: it failed; broker 3 is elected from the ISR, at 15:40:30.053.",
+    ]
 
 
 def test_one_of_several_requests_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
