@@ -79,6 +79,7 @@ def partition_facts(
     isr = _last_isr(reader, place, leaderships) if metadata is None else metadata["isr"]
     marks += of.isr_members(epochs, marks, isr or ())
     committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
+    marks += of.of_leaders_watermarks(reader, place, epochs)
     return PartitionFacts(
         cluster_id=cluster_id,
         topic=topic,

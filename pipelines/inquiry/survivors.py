@@ -123,7 +123,7 @@ class Survivors:
 def survivors(facts: PartitionFacts) -> Survivors:
     """What is lost by each election."""
     logs = replica_logs(facts.marks)
-    acked = _with_committed(facts)
+    acked = with_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
     standing, gone = _standing(acked, last)
     replicas = sorted({*facts.replicas, *logs})
@@ -131,7 +131,7 @@ def survivors(facts: PartitionFacts) -> Survivors:
     return Survivors(facts, tuple(acked), tuple(candidates), gone)
 
 
-def _with_committed(facts: PartitionFacts) -> list[Acked]:
+def with_committed(facts: PartitionFacts) -> list[Acked]:
     """Batches; where answers are not logged, one that its own leader's high watermark passed was acknowledged."""
     passed: dict[int, int] = {}
     for mark in facts.marks:

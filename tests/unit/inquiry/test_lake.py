@@ -149,6 +149,16 @@ def test_a_write_that_was_never_answered_names_what_was_searched(capsys: pytest.
     assert any(sentence.startswith("Searched: broker 1") for sentence in answer["sentences"])
 
 
+def test_a_write_that_was_perhaps_refused_is_not_told_to_be_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.10.2 logs no answers. Client's history: offset 118 was acknowledged, 119 of the zombie leader 2 timed out."""
+    span = ("--from", "2026-11-20T15:39:52.85", "--until", "2026-11-20T15:41:10")
+    _, answer = ask(capsys, "trace", "write", "ledger-0", *span)
+    shown = {(row["epoch"], row["offset_start"]): row["acknowledged"] for row in answer["tables"][0]["rows"]}
+    assert shown == {(0, 118): True, (2, 118): True, (1, 119): None}
+    assert "1 is lost: no replica is known to hold it, and some are known not to." in answer["sentences"]
+    assert answer["sentences"][-1].startswith("Of 1 no line tells whether the answer was an error")
+
+
 def test_what_a_file_holds_has_no_time(capsys: pytest.CaptureFixture[str]) -> None:
     """It stood at the finding's, behind lines that are later."""
     _, answer = ask(capsys, "trace", "finding", "0946c89c")
