@@ -89,7 +89,7 @@ def partition_facts(
         marks=tuple(marks),
         acked=tuple(acked[:ACKED_MAX]),
         is_whole=len(acked) <= ACKED_MAX,
-        has_answers=bool(acked),
+        has_answers=bool(acked) or (bool(epochs) and all(tenure.leader in seen.last_line_us for tenure in epochs)),
         unplaced=unplaced(reader, place),
         replicas=tuple(_last(leaderships, "replicas") or (metadata or {}).get("replicas") or ()),
         isr=tuple(isr or ()),

@@ -48,7 +48,7 @@ class PartitionFacts:
         before_us: lines before this time are known, and no others; None: all.
         marks: of its replicas' logs.
         acked: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all.
-        has_answers: the logs have answers to produces at all.
+        has_answers: the logs have answers to produces at all: to it, or its leaders' request logs are there.
         unplaced: produces of acks=1 that were answered, at offsets that no line tells.
         isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told.
         leader: as last told; -1 for none.
@@ -233,7 +233,7 @@ def _sentences(result: Survivors) -> Iterable[str]:
         if facts.leader == -1:
             yield f"As lines tell, nobody leads; the last leader was broker {last.leader}, in epoch {last.epoch}."
         else:
-            yield f"As lines tell, broker {last.leader} leads, in epoch {last.epoch}."
+            yield f"The last leader that lines tell of is broker {last.leader}, in epoch {last.epoch}."
     if not facts.has_answers:
         yield (
             "What was acknowledged cannot be shown: no answers to produces are in these logs (kafka.request.logger at "

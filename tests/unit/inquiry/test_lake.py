@@ -124,6 +124,17 @@ def test_at_default_levels_nothing_is_made_up(default_levels: Path, capsys: pyte
     assert "No request log of this time is in the lake" in capsys.readouterr().out
 
 
+def test_no_produce_is_not_no_request_log(tmp_path: Path) -> None:
+    """A partition to which nobody wrote, as most of __consumer_offsets: request logs are there, and nothing in them."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    log = lake / "gold" / "delayed_operations" / "_delta_log" / f"{0:020}.json"
+    log.write_text("\n".join(line for line in log.read_text(encoding="utf-8").splitlines() if '"add"' not in line))
+    reader = LakeReader(lake, find_tables(lake))
+    facts = partition_facts(reader, cluster_of(reader, "ledger", 0, None), "ledger", 0, None)
+    assert (facts.acked, facts.has_answers) == ((), True)
+
+
 # ------------------------------------------------------------------------- trace
 
 
