@@ -135,7 +135,7 @@ def _fetches(
 def _may_carry(fetch: Row, row: Row) -> bool:
     """Whether an answer can have had the records: not if it was given before they came, or was empty.
 
-    Later fetches of a session name a partition only where its offset changed, so that the one that did may be in no row.
+    Later fetches of a session name a partition only where its offset changed: the one that did may be in no row.
     """
     came_before = fetch["completed_time"] is not None and fetch["completed_time"] < row["arrival_time"]
     return not came_before and fetch["response_bytes"] != 0
