@@ -30,14 +30,16 @@ class LakeReader:
     Args:
         root: folder of the lake.
         tables: folder of every table by full name.
+        versions: of the tables, by full name; None: their latest.
 
     Attributes:
         connection: DuckDB's, where the tables that were asked for are views.
     """
 
-    def __init__(self, root: Path, tables: Mapping[str, Path]) -> None:
+    def __init__(self, root: Path, tables: Mapping[str, Path], versions: Mapping[str, int] | None = None) -> None:
         self.root = root
-        self._tables = tables
+        self._tables = tables if versions is None else {name: tables[name] for name in versions}
+        self._versions = versions or {}
         self.connection = duckdb.connect()
         # Hours are those of the logs, not of the machine that asks.
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
@@ -59,9 +61,11 @@ class LakeReader:
         if full_name not in self._tables:
             raise InputError(self.root, f"holds no table {full_name}", "run `highwater audit` on it first")
         path = self._tables[full_name]
-        log = read_log(path)
+        log = read_log(path, self._versions.get(full_name))
         if not log.is_plain:
             raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
+        if self._versions and not all((path / file.path).exists() for file in log.files):
+            raise InputError(path, f"has no longer all files of its version {log.version}", "ask for a later run")
         self.connection.execute(
             f"CREATE VIEW {full_name.replace('.', '_')} AS SELECT {_columns(log)} FROM {_source(path, log)}"
         )

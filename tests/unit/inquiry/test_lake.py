@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,54 @@ def test_whatif_counts_what_another_min_isr_would_have_refused(capsys: pytest.Ca
 
 
 # --------------------------------------------------------------------- bad questions
+
+
+@pytest.fixture
+def lake_of_two_runs(tmp_path: Path) -> Path:
+    """The lake, of which a second audit found nothing any more."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    for table in ("rule_results", "violations"):
+        log = lake / "gold" / table / "_delta_log"
+        first = log / f"{0:020}.json"
+        actions = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
+        said = [
+            {"commitInfo": {"timestamp": stamp, "userMetadata": run}} for stamp, run in ((1000, "aaa1"), (2000, "bbb2"))
+        ]
+        kept = [action for action in actions if "commitInfo" not in action]
+        removed = [{"remove": {"path": action["add"]["path"]}} for action in kept if "add" in action]
+        first.write_text("\n".join(map(json.dumps, [said[0], *kept])), encoding="utf-8")
+        (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, [said[1], *removed])), encoding="utf-8")
+    # It was there before both.
+    for table in lake.glob("*/*/_delta_log"):
+        for commit in table.glob("*.json"):
+            os.utime(commit, (0.5, 0.5))
+    return lake
+
+
+def test_a_run_is_compared_with_one_before(lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "run:aaa", "run:bbb", "--lake", str(lake_of_two_runs), "--format", "json"]
+    assert cli.run(arguments) == ExitCode.CLEAN
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["title"].startswith("A: run:aaa (")
+    assert "2 in A, 0 violations in B." in answer["sentences"]
+    elsewhere = ["compare", f"{lake_of_two_runs}@run:bbb", str(lake_of_two_runs), "--format", "json"]
+    assert cli.run(elsewhere) == ExitCode.CLEAN
+    assert not any("violation" in sentence for sentence in json.loads(capsys.readouterr().out)["sentences"])
+
+
+def test_a_run_that_is_not_there_is_named_with_those_that_are(
+    lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["compare", "run:ccc", "run:", "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
+    assert "has no audit whose id begins with ccc; name one of bbb2, aaa1" in capsys.readouterr().err
+
+
+def test_a_run_whose_files_were_removed_says_so(lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (lake_of_two_runs / "gold" / "rule_results").glob("*.parquet"):
+        file.unlink()
+    assert cli.run(["compare", "run:aaa", "run:bbb", "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
+    assert "has no longer all files of its version 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
