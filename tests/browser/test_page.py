@@ -211,6 +211,14 @@ def test_a_name_cannot_say_more_than_itself_in_a_command(page: Browser, text: st
     assert page.run("return asked('survivors', arguments[0])", text) == expected
 
 
+def test_a_line_of_evidence_has_its_time_and_broker(page: Browser) -> None:
+    line = {"file": "1/server.log", "line_no": 7, "byte_offset": 512, "text": "x", "time": sample.TIME, "broker_id": 1}
+    told = "return lineBlock(arguments[0], true).querySelector('.source').textContent"
+    assert page.run(told, line) == "14:05:00.000 broker 1 1/server.log line 7, byte 512"
+    of_file = line | {"file": "1/0.log", "line_no": 0, "time": None}
+    assert page.run(told, of_file) == "no time broker 1 1/0.log byte 512"
+
+
 def test_clocks_have_their_bounds(page: Browser) -> None:
     (pair,) = page.run(
         "return [...document.querySelectorAll('#clocks + .tablebox tbody tr')]"

@@ -21,7 +21,7 @@ function ofRange(range) {
   const [from, until] = ofTimes(range);
   return ` --from ${from} --until ${until}`;
 }
-const ofPartition = (name, cluster_id, range) => [["Its life, with lines:", asked("trace partition", name, ofCluster(cluster_id) + ofRange(range))], ["What each replica holds, and what is lost if it is elected:", asked("survivors", name, ofCluster(cluster_id))]];
+const ofPartition = (name, cluster_id, range) => [["The partition's life, with lines:", asked("trace partition", name, ofCluster(cluster_id) + ofRange(range))], ["What each replica holds, and what is lost if it is elected:", asked("survivors", name, ofCluster(cluster_id))]];
 function copy(text, button) {
   const done = (word) => { const before = button.textContent; button.textContent = word; setTimeout(() => { button.textContent = before; }, 1200); };
   const select = () => { const area = h("textarea", { class: "offscreen", readonly: true }); area.value = text; document.body.append(area); area.select(); const worked = document.execCommand("copy"); area.remove(); done(worked ? "copied" : "select it by hand"); };

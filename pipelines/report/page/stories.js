@@ -11,8 +11,10 @@ function placeOf(finding) {
   if (finding.leader_epoch !== null) parts.push("leader epoch " + finding.leader_epoch);
   return parts.map((part, at) => [at ? ", " : "", part]);
 }
-function lineBlock(line) {
-  return h("div", { class: "line" }, h("div", { class: "source" }, h("span", { class: "path" }, line.file || "line"), line.line_no === null ? "" : ` line ${count(line.line_no)}, byte ${count(line.byte_offset)}`), line.text === null ? null : h("pre", null, line.text));
+// A line with its place; of evidence also its time and broker: what a file without lines holds has no time.
+function lineBlock(line, evidence) {
+  const said = evidence ? [line.time ? h("span", { class: "time" }, when(line.time)) : "no time", line.broker_id === null ? "" : [" broker ", brokerChip(line.broker_id)], " "] : [];
+  return h("div", { class: "line" }, h("div", { class: "source" }, said, h("span", { class: "path" }, line.file || "line"), line.line_no === null ? "" : (line.line_no ? ` line ${count(line.line_no)},` : "") + ` byte ${count(line.byte_offset)}`), line.text === null ? null : h("pre", null, line.text));
 }
 function findingBlock(finding, severity, nested) {
   const words = severity === "violation" ? "violation" : severity === "open" ? "left open" : "observation";
@@ -21,7 +23,7 @@ function findingBlock(finding, severity, nested) {
     h("div", { class: "inside" },
       finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
       finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,
-      finding.evidence.length ? finding.evidence.map(lineBlock) : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
+      finding.evidence.length ? finding.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
       nested ? null : asks([["Its story, line by line:", asked("trace finding", finding.finding_id.slice(0, 8))], ...(finding.topic !== null && finding.partition !== null ? ofPartition(finding.topic + "-" + finding.partition, null, WHOLE) : [])]),
       nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
 }
