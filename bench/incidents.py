@@ -24,6 +24,7 @@ from jobs import cli
 DOCUMENT = Path(__file__).parents[1] / "docs" / "incidents.md"
 LEFT_OUT = "..."
 _BLOCK = re.compile(r"```\n\$ highwater (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n(?P<shown>.*?)```\n", re.DOTALL)
+_LINE_END = re.compile(r"\\\n *")
 #: The document names files from the corpus on.
 _FOLDER = re.compile(r"(?<=\s)/\S*/(?=(?:kip101|slow28)/broker-)")
 
@@ -34,21 +35,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("lakes", type=Path)
     parser.add_argument("--only", help="commands with this text")
     given = parser.parse_args(arguments)
-    blocks = [(match["command"], match["shown"]) for match in _BLOCK.finditer(DOCUMENT.read_text(encoding="utf-8"))]
+    told = blocks(DOCUMENT.read_text(encoding="utf-8"))
     os.chdir(given.lakes)
     missing = 0
-    for command, shown in blocks:
+    for command, shown in told:
         if given.only is not None and given.only not in command:
             continue
-        for line in not_there(shown.splitlines(), output(command)):
+        for line in not_there(shown, output(command)):
             print(f"{command}: not printed there: {line}")
             missing += 1
     return int(missing > 0)
 
 
+def blocks(text: str) -> list[tuple[str, list[str]]]:
+    """Commands of a document, each with the lines below it."""
+    return [(_LINE_END.sub("", match["command"]), match["shown"].splitlines()) for match in _BLOCK.finditer(text)]
+
+
 def output(command: str) -> list[str]:
     """Lines that a command prints, cut as in the document."""
-    words = shlex.split(command.replace("\\\n", " "))
+    words = shlex.split(command)
     if words[0] == "audit":
         words = ["report", "--lake", words[words.index("--lake") + 1], "--out", tempfile.mkdtemp()]
     printed = io.StringIO()
