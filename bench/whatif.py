@@ -6,6 +6,9 @@ Of each pause or slowness of a broker in faults.jsonl: p50, p99 and p999 of acks
 as they would have been had the broker not been waited for, and the same as measured while nothing was done to the
 cluster. What differs by more than 15% is marked. In brackets where a sample of that size puts such a quantile in 95 of
 100 cases: a p999 of 2,000 operations is that of the second worst.
+
+A second table has the same of each stretch of time in which nothing was done: how far they differ from one another, so
+far no prediction can be told right or wrong.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ HEADS = (
     *("corpus", "broker", "fault, s", "operations", "measured outside, operations"),
     *(f"{name} {what}" for name in QUANTILES for what in ("in the fault", "predicted", "measured outside", "off by")),
 )
+OUTSIDE_HEADS = ("corpus", "broker", "when", "seconds from the load on", "operations", *QUANTILES)
 NEAR = 0.15
 #: Operations without which there is nothing to compare.
 OPERATIONS_MIN = 50
@@ -54,7 +58,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", help="these corpora, with commas between them")
     parser.add_argument("--markdown", type=Path, help="a document that holds the table")
     given = parser.parse_args(arguments)
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    outside: list[tuple[str, ...]] = []
     for lake in given.lakes:
         reader = LakeReader(lake, find_tables(lake))
         files = reader.rows("SELECT DISTINCT path, cluster_id FROM bronze_log_files")
@@ -62,16 +67,40 @@ def main(arguments: list[str]) -> int:
         for folder, cluster_id in sorted(corpora):
             if given.only is None or Path(folder).name in given.only.split(","):
                 rows += list(_rows(reader, Path(folder), cluster_id))
-    lines = markdown(HEADS, rows)
-    print("\n".join(lines))
-    if given.markdown:
-        insert(given.markdown, lines, "whatif")
+                outside += list(_outside_rows(reader, Path(folder), cluster_id))
+    for name, lines in (("whatif", markdown(HEADS, rows)), ("whatif outside", markdown(OUTSIDE_HEADS, outside))):
+        print("\n".join(lines), end="\n\n")
+        if given.markdown:
+            insert(given.markdown, lines, name)
     return 0
 
 
+def _done(corpus: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (corpus / "faults.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def _outside_rows(reader: LakeReader, corpus: Path, cluster_id: str) -> Iterator[tuple[str, ...]]:
+    """Produces that others led in each quiet time, and in the fault as predicted, in the order of time."""
+    done = _done(corpus)
+    load = float(str(done[0]["t"]))
+    spans = [
+        (start, end, "") for start, end in _quiet([(str(event["what"]), float(str(event["t"]))) for event in done])
+    ]
+    for fault in _faults(done):
+        for start, end, what in sorted([*spans, (fault.start, fault.end, "predicted")]):
+            within = variants(reader, cluster_id, _micros(start), _micros(end))
+            counts = within.away.get(fault.broker, ()) if what else _led_by_others(within.led_by, fault.broker)
+            if _number(counts) < OPERATIONS_MIN:
+                continue
+            when = what or f"measured {'before' if end <= fault.start else 'after'}"
+            figures = [f"{value or 0.0:.2f}" for value in quantiles(counts).values()]
+            seconds = f"{start - load:.1f} to {end - load:.1f}"
+            yield (corpus.name, str(fault.broker), when, seconds, str(_number(counts)), *figures)
+
+
 def _rows(reader: LakeReader, corpus: Path, cluster_id: str) -> Iterator[tuple[str, ...]]:
-    done = [json.loads(line) for line in (corpus / "faults.jsonl").read_text(encoding="utf-8").splitlines()]
-    quiet = _quiet([(event["what"], event["t"]) for event in done])
+    done = _done(corpus)
+    quiet = _quiet([(str(event["what"]), float(str(event["t"]))) for event in done])
     for fault in _faults(done):
         window = (_micros(fault.start), _micros(fault.end))
         inside = variants(reader, cluster_id, *window)

@@ -20,6 +20,7 @@ from pipelines.inquiry.read_whatif import variants
 from pipelines.inquiry.read_write import write_rows
 from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.lake_reader import LakeReader
+from pipelines.lake_runs import versions_of_run
 from pipelines.report.values import iso_utc
 from pipelines.storage.place import Place
 
@@ -217,19 +218,35 @@ def _survivors(reader: LakeReader, places: Iterable[tuple[str, str, int]], at_us
 
 
 class Span(NamedTuple):
-    """A side of a comparison: a lake, or an interval of one."""
+    """A side of a comparison: a lake, an interval of one, or one as an audit left it.
+
+    Attributes:
+        run_id: beginning of that audit's id; None: the last one's.
+    """
 
     name: str
     lake: Place
     since: datetime | None
     until: datetime | None
+    run_id: str | None = None
+
+    @property
+    def reader(self) -> LakeReader:
+        """Of its lake's tables.
+
+        Raises:
+            InputError: there is no lake, or no such audit of it.
+        """
+        tables = tables_in(self.lake)
+        versions = None if self.run_id is None else versions_of_run(self.lake, tables, self.run_id)
+        return LakeReader(self.lake, tables, versions)
 
 
 def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
     """Tell what changed from one to the other."""
     sides = [
         read_compare.side(
-            LakeReader(span.lake, tables_in(span.lake)),
+            span.reader,
             span.name,
             question.cluster_id,
             micros(span.since),

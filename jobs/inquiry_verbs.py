@@ -86,7 +86,7 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
 @click.argument("second", metavar="B")
 @options("lake", "cluster", "conf", "answer format")
 def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
-    """What changed from A to B: each FROM..UNTIL in --lake, another LAKE, or LAKE@FROM..UNTIL."""
+    """What changed from A to B: each FROM..UNTIL or run:ID in --lake, another LAKE, LAKE@FROM..UNTIL or LAKE@run:ID."""
     from jobs import inquiries
 
     question = _question(**given)
@@ -121,16 +121,22 @@ def _question(
     return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
 
 
+#: Before the id of an audit.
+_RUN = "run:"
+
+
 def _span(text: str, lake: Place) -> Any:
     """A side of a comparison; what has no interval in it is a lake."""
     from jobs.inquiries import Span
 
     folder, at, interval = text.rpartition("@")
     place = place_of(folder) if at else lake
+    if interval.startswith(_RUN):
+        return Span(text, place, None, None, interval.removeprefix(_RUN))
     since, dots, until = interval.partition("..")
     if not dots or "/" in interval:
         return Span(text, place_of(text), None, None)
-    bounds = [Moment().convert(bound, None, None) if bound else None for bound in (since, until)]
-    if bounds[0] is not None and bounds[1] is not None and bounds[0] >= bounds[1]:
+    start, end = (Moment().convert(bound, None, None) if bound else None for bound in (since, until))
+    if start is not None and end is not None and start >= end:
         raise click.UsageError(f"{text}: the end must come after the beginning")
-    return Span(text, place, *bounds)
+    return Span(text, place, start, end)

@@ -17,6 +17,7 @@ from pipelines.errors import InputError
 from pipelines.parquet import scanned
 from pipelines.report.small_tables import plain_rows
 from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
 
 Rows = list[dict[str, Any]]
 
@@ -31,14 +32,16 @@ class LakeReader:
     Args:
         root: folder of the lake.
         tables: folder of every table by full name.
+        versions: of the tables, by full name; None: their latest.
 
     Attributes:
         connection: DuckDB's, where the tables that were asked for are views.
     """
 
-    def __init__(self, root: Place, tables: Mapping[str, Place]) -> None:
+    def __init__(self, root: Place, tables: Mapping[str, Place], versions: Mapping[str, int] | None = None) -> None:
         self.root = root
-        self._tables = tables
+        self._tables = tables if versions is None else {name: tables[name] for name in versions}
+        self._versions = versions or {}
         self.connection = duckdb.connect()
         # Hours are those of the logs, not of the machine that asks.
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
@@ -60,9 +63,11 @@ class LakeReader:
         if full_name not in self._tables:
             raise InputError(self.root, f"holds no table {full_name}", "run `highwater audit` on it first")
         path = self._tables[full_name]
-        log = read_log(path)
+        log = read_log(path, self._versions.get(full_name))
         if not log.is_plain:
             raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
+        if self._versions and not all(store_of(path).is_file(path / file.path) for file in log.files):
+            raise InputError(path, f"has no longer all files of its version {log.version}", "ask for a later run")
         name = full_name.replace(".", "_")
         source = _source(path, log)
         if log.files and isinstance(path, Uri):

@@ -10,9 +10,9 @@ from pipelines.report.cluster.parts import Step
 from pipelines.report.values import iso_utc
 
 _MEANING = {
-    "violation": "a guarantee of Kafka's is broken",
-    "observation": "legal, but good to know",
-    "open": "the logs do not decide whether a guarantee is broken",
+    "violation": "This is a violation: the guarantee is broken.",
+    "observation": "This is an observation: legal, but good to know.",
+    "open": "This is left open: the logs do not decide whether the guarantee is broken.",
 }
 
 
@@ -34,7 +34,7 @@ def answer(rows: FindingRows) -> Answer:
     return Answer(
         title=f"{finding['severity']} {finding['rule_id']}{where}, finding {finding['finding_id']}",
         sentences=tuple(_sentences(rows)),
-        steps=tuple(_step(line, finding["time"]) for line in sorted(rows.evidence, key=_position)),
+        steps=tuple(_step(line) for line in sorted(rows.evidence, key=_position)),
         tables=tuple(_tables(rows)),
     )
 
@@ -42,7 +42,7 @@ def answer(rows: FindingRows) -> Answer:
 def _sentences(rows: FindingRows) -> Iterator[str]:
     finding = rows.finding
     yield str(finding["message"])
-    yield f"The guarantee: {rows.guarantee} This finding is {finding['severity']}: {_MEANING[finding['severity']]}."
+    yield f"The guarantee: {rows.guarantee} {_MEANING[finding['severity']]}"
     subjects = [f"brokers {listed(finding['brokers'])}"] if finding["brokers"] else []
     if finding["leader_epoch"] is not None:
         subjects.append(f"leader epoch {finding['leader_epoch']}")
@@ -71,11 +71,11 @@ def _position(line: Row) -> int:
     return int(line["position"])
 
 
-def _step(line: Row, found_us: int | None) -> Step:
-    """A line of evidence; what a file holds has no time of its own, and stands at the finding's."""
+def _step(line: Row) -> Step:
+    """A line of evidence; what a file holds has no time of its own: it was copied after all lines, or before."""
     broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
     return Step(
-        time=iso_utc(line["time"] or found_us or 0),
+        time=None if line["time"] is None else iso_utc(line["time"]),
         what=f"A file{broker} holds:" if line["time"] is None else f"A line{broker}:",
         file=line["file"],
         line_no=line["line_no"],

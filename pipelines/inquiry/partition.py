@@ -12,6 +12,28 @@ from pipelines.report.values import iso_utc
 #: Steps that are told; the question can be narrowed by times.
 STEPS_MAX = 400
 
+#: An election this much later than the failure has its time told.
+_ELECTED_LATER_US = 1_000_000
+_REASONS = {
+    "failed": "it failed",
+    "fenced": "it was fenced",
+    "log_dir_failed": "its log directory failed",
+    "controlled_shutdown": "it shuts down",
+    "found_by_new_controller": "a new controller found it dead",
+    "preferred": "the preferred replica takes over",
+    "reassignment": "its replicas are reassigned",
+    "unknown": "no line tells why",
+}
+_STRATEGIES = {
+    "offline": "from the ISR",
+    "preferred": "as the preferred replica",
+    "controlled_shutdown": "from the ISR",
+    "reassign": "by the reassignment",
+    "unclean": "uncleanly",
+    "elr": "from the eligible leader replicas",
+    "last_known_leader": "as the last known leader",
+}
+
 
 @dataclass(frozen=True)
 class PartitionRows:
@@ -107,9 +129,8 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
     for row in rows.failovers:
         time_us = next((row[name] for name in ("detected_time", "elected_time", "taken_up_time") if row[name]), None)
         if time_us is not None:
-            by = f" ({row['strategy']})" if row["strategy"] else ""
-            to = "nobody" if row["new_leader"] is None else f"broker {row['new_leader']}"
-            yield Point(time_us, f"Broker {row['old_leader']} leads no more: {row['reason']}; {to} is next{by}.")
+            why = _REASONS.get(row["reason"], row["reason"])
+            yield Point(time_us, f"Broker {row['old_leader']} leads no more: {why}; {_elected(row, time_us)}.")
     for row in rows.truncations:
         if row["logged_offset"] is not None and row["records_removed"]:
             below = ", below its high watermark" if row["below_high_watermark"] else ""
@@ -127,6 +148,17 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
         if row["time"] is not None and row["implied_by"] is None:
             command = f"highwater trace finding {row['finding_id'][:8]}"
             yield Point(row["time"], f"{row['severity']} {row['rule_id']} ({command}): {row['message']}")
+
+
+def _elected(row: Row, since_us: int) -> str:
+    """Who was elected, how, and when if that took its time."""
+    if row["new_leader"] is None:
+        return "nobody is elected"
+    strategy = row["strategy"]
+    how = f" {_STRATEGIES.get(strategy, strategy)}" if strategy else ""
+    is_later = row["elected_time"] is not None and row["elected_time"] - since_us >= _ELECTED_LATER_US
+    when = f", at {iso_utc(row['elected_time'])[11:-1]}" if is_later else ""
+    return f"broker {row['new_leader']} is elected{how}{when}"
 
 
 def _tables(rows: PartitionRows) -> Iterator[Table]:

@@ -61,6 +61,39 @@ def of_leaderships(rows: Rows, epochs: Iterable[Tenure]) -> Iterator[Mark]:
             yield Mark(row["leader_epoch"], row["time"], WATERMARK, row["broker_id"], row["high_watermark"], row)
 
 
+#: A broker's line is of a tenure of its own.
+_IN_TENURE = """broker_id = leader
+              AND (from_us IS NULL OR at_us >= from_us) AND (until_us IS NULL OR at_us < until_us)"""
+
+
+def _tenures(epochs: tuple[Tenure, ...]) -> str:
+    """SQL of the tenures, of which there is one."""
+    values = ", ".join(
+        f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
+        f"{tenure.until_us if tenure.until_us is not None else 'NULL::bigint'})"
+        for tenure in epochs
+    )
+    return f"tenure(epoch, leader, from_us, until_us) AS (VALUES {values})"
+
+
+def of_leaders_watermarks(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> Iterator[Mark]:
+    """The last high watermark that each leader logged in its tenure: what lies below was committed in that epoch."""
+    if not epochs:
+        return
+    for row in reader.rows(
+        f"""WITH {_tenures(epochs)},
+                 logged AS (SELECT *, epoch_us(time) AS at_us FROM silver_high_watermarks
+                            WHERE {OF_PARTITION} AND high_watermark IS NOT NULL AND source = 'updated')
+            SELECT epoch, broker_id, max(high_watermark) AS high_watermark,
+                   max_by({{'time': at_us, 'file_id': file_id, 'byte_offset': byte_offset, 'line_no': line_no}},
+                          high_watermark) AS line
+            FROM logged JOIN tenure ON {_IN_TENURE} GROUP BY epoch, broker_id""",
+        **place,
+    ):
+        line = row["line"]
+        yield Mark(row["epoch"], line["time"], WATERMARK, row["broker_id"], row["high_watermark"], line)
+
+
 def of_fetches(
     reader: LakeReader,
     place: Mapping[str, Any],
@@ -71,13 +104,8 @@ def of_fetches(
     """The last fetch of each follower in each tenure, with the most that its answer can have brought."""
     if not epochs:
         return
-    values = ", ".join(
-        f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
-        f"{tenure.until_us if tenure.until_us is not None else 'NULL::bigint'})"
-        for tenure in epochs
-    )
     rows = reader.rows(
-        f"""WITH tenure(epoch, leader, from_us, until_us) AS (VALUES {values}),
+        f"""WITH {_tenures(epochs)},
                  taken AS (
                    SELECT *, epoch_us(coalesce(dequeued_time, time)) AS at_us FROM silver_replica_fetches
                    WHERE {OF_PARTITION} AND coalesce(response_error_code, 0) = 0)
@@ -87,9 +115,7 @@ def of_fetches(
                      FILTER (fetch_offset IS NOT NULL) AS last,
                    max(response_high_watermark) AS high_watermark,
                    max(epoch_us(completed_time)) FILTER (response_bytes IS NULL OR response_bytes > 0) AS carried_us
-            FROM taken JOIN tenure ON broker_id = leader
-              AND (from_us IS NULL OR at_us >= from_us) AND (until_us IS NULL OR at_us < until_us)
-            GROUP BY epoch, broker_id, replica_id""",
+            FROM taken JOIN tenure ON {_IN_TENURE} GROUP BY epoch, broker_id, replica_id""",
         **place,
     )
     for row in rows:

@@ -79,6 +79,7 @@ def partition_facts(
     isr = _last_isr(reader, place, leaderships) if metadata is None else metadata["isr"]
     marks += of.isr_members(epochs, marks, isr or ())
     committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
+    marks += of.of_leaders_watermarks(reader, place, epochs)
     return PartitionFacts(
         cluster_id=cluster_id,
         topic=topic,
@@ -88,7 +89,7 @@ def partition_facts(
         marks=tuple(marks),
         acked=tuple(acked[:ACKED_MAX]),
         is_whole=len(acked) <= ACKED_MAX,
-        has_answers=bool(acked),
+        has_answers=bool(acked) or (bool(epochs) and all(tenure.leader in seen.last_line_us for tenure in epochs)),
         unplaced=unplaced(reader, place),
         replicas=tuple(_last(leaderships, "replicas") or (metadata or {}).get("replicas") or ()),
         isr=tuple(isr or ()),

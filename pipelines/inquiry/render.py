@@ -38,7 +38,7 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield ""
         day = None
         for step in answer.steps:
-            if step.time[:10] != day:
+            if step.time is not None and step.time[:10] != day:
                 day = step.time[:10]
                 yield f"{day} (UTC)"
             yield from _step(step)
@@ -48,7 +48,7 @@ def _step(step: Step) -> Iterator[str]:
     yield from textwrap.wrap(
         plain(step.what, SENTENCE_MAX),
         WIDTH,
-        initial_indent=f"{step.time[11:-1]}  ",
+        initial_indent=f"{'no time' if step.time is None else step.time[11:-1]:14}",
         subsequent_indent=" " * 14,
         break_on_hyphens=False,
     )

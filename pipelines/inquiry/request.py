@@ -24,6 +24,13 @@ _PARTS = {
     "isr_change": "for the change of the ISR",
 }
 
+_ROLES = {
+    "isr_member": ", of the ISR,",
+    "outside_isr": ", which was not in the ISR,",
+    "left_isr": ", which left the ISR,",
+    "leader": ", the leader itself,",
+}
+
 
 @dataclass(frozen=True)
 class RequestRows:
@@ -69,7 +76,7 @@ def answer(rows: RequestRows, lines: Lines) -> Answer:
         parts = tuple(part.model_dump(mode="json", exclude={"missing"}) for part in story.partitions)
         if parts:
             tables.append(Table(title="partitions", rows=parts))
-    steps.sort(key=lambda step: step.time)
+    steps.sort(key=lambda step: step.time or "")
     return Answer(title=title, sentences=tuple(_sentences(rows)), steps=tuple(steps), tables=tuple(tables))
 
 
@@ -111,8 +118,7 @@ def _sentences(rows: RequestRows) -> Iterator[str]:
 def _waited(operation: Row) -> Iterator[str]:
     replica, role = operation["closing_replica"], operation["closing_role"]
     place = place_of(operation["closing_topic"], operation["closing_partition"])
-    named = f" ({role})" if role else ""
-    yield f"It waited {ms(operation['wait_ms'])} ms, last of all for broker {replica}{named} at {place}."
+    yield f"It waited {ms(operation['wait_ms'])} ms, last of all for broker {replica}{_ROLES.get(role, '')} at {place}."
     parts = {name: operation[column] for name, column in SPLIT.items() if operation[column]}
     if parts:
         longest = max(parts, key=lambda name: parts[name])

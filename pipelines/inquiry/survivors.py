@@ -48,7 +48,7 @@ class PartitionFacts:
         before_us: lines before this time are known, and no others; None: all.
         marks: of its replicas' logs.
         acked: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all.
-        has_answers: the logs have answers to produces at all.
+        has_answers: the logs have answers to produces at all: to it, or its leaders' request logs are there.
         unplaced: produces of acks=1 that were answered, at offsets that no line tells.
         isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told.
         leader: as last told; -1 for none.
@@ -109,11 +109,13 @@ class Survivors:
     """All replicas of a partition.
 
     Attributes:
+        acked: acknowledged batches, with those that only a high watermark shows to have been.
         candidates: by replica id.
         gone: acks=all records that the last leader's log did not hold: lost before, whoever is elected.
     """
 
     facts: PartitionFacts
+    acked: tuple[Acked, ...]
     candidates: tuple[Candidate, ...]
     gone: Loss
 
@@ -121,15 +123,15 @@ class Survivors:
 def survivors(facts: PartitionFacts) -> Survivors:
     """What is lost by each election."""
     logs = replica_logs(facts.marks)
-    acked = _with_committed(facts)
+    acked = with_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
     standing, gone = _standing(acked, last)
     replicas = sorted({*facts.replicas, *logs})
     candidates = (_candidate(logs.get(replica, ReplicaLog(replica)), standing, facts) for replica in replicas)
-    return Survivors(facts, tuple(candidates), gone)
+    return Survivors(facts, tuple(acked), tuple(candidates), gone)
 
 
-def _with_committed(facts: PartitionFacts) -> list[Acked]:
+def with_committed(facts: PartitionFacts) -> list[Acked]:
     """Batches; where answers are not logged, one that its own leader's high watermark passed was acknowledged."""
     passed: dict[int, int] = {}
     for mark in facts.marks:
@@ -228,8 +230,10 @@ def _sentences(result: Survivors) -> Iterable[str]:
         return
     if facts.tenures:
         last = facts.tenures[-1]
-        state = "nobody leads" if facts.leader == -1 else f"the last known leader is broker {last.leader}"
-        yield f"As lines tell, {state}; the last epoch with a leader is {last.epoch}, of broker {last.leader}."
+        if facts.leader == -1:
+            yield f"As lines tell, nobody leads; the last leader was broker {last.leader}, in epoch {last.epoch}."
+        else:
+            yield f"The last leader that lines tell of is broker {last.leader}, in epoch {last.epoch}."
     if not facts.has_answers:
         yield (
             "What was acknowledged cannot be shown: no answers to produces are in these logs (kafka.request.logger at "
@@ -244,8 +248,8 @@ def _sentences(result: Survivors) -> Iterable[str]:
         yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
     if result.gone.surely:
         yield (
-            f"Whoever is elected, {plural(result.gone.surely_count, 'record')} of acks=all "
-            f"({_ranges(result.gone.surely)}) went before: the last leader's log does not hold them."
+            f"Lost before, and not counted above: {plural(result.gone.surely_count, 'record')} acknowledged with "
+            f"acks=all ({_ranges(result.gone.surely)}), which the log of the last leader does not hold."
         )
     if facts.acked and not facts.is_whole:
         yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at."
@@ -307,7 +311,7 @@ def _steps(result: Survivors) -> Iterable[Point]:
         if log.row is not None:
             beyond = "" if log.end_max == log.end_min else ", and may go further"
             yield Point(log.row["time"], f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}.", log.row)
-    acked = [batch for batch in result.facts.acked if batch.acks == ALL and batch.is_sure]
+    acked = [batch for batch in result.acked if batch.acks == ALL and batch.is_sure]
     if acked:
         newest = max(acked, key=lambda batch: (batch.epoch, batch.start))
         what = f"The last acks=all produce that is answered: {offsets(newest.start, newest.end)}, epoch {newest.epoch}."

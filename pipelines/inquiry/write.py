@@ -5,7 +5,7 @@ Whether a replica holds a record follows from its log as `pipelines.inquiry.repl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from pipelines.inquiry.answer import (
     steps_of,
 )
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
-from pipelines.inquiry.survivors import Acked, PartitionFacts
+from pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
 from pipelines.report.cluster.stories import error_name
 from pipelines.report.values import iso_utc
 
@@ -82,7 +82,8 @@ def answer(rows: WriteRows, lines: Lines) -> Answer:
     if not rows.writes:
         return Answer(title=rows.asked, is_shown=False, sentences=tuple(_nothing(rows)))
     logs = {place: replica_logs(facts.marks) for place, facts in rows.facts.items()}
-    fates = [(row, _fate(row, rows, logs)) for row in rows.writes]
+    acked = {place: with_committed(facts) for place, facts in rows.facts.items()}
+    fates = [(row, _fate(row, rows, logs, acked)) for row in rows.writes]
     return Answer(
         title=rows.asked,
         sentences=tuple(_sentences(rows, [fate for _, fate in fates if fate is not None])),
@@ -111,12 +112,17 @@ def _place(row: Row) -> Place:
     return row["cluster_id"], row["topic"], row["partition"]
 
 
-def _fate(row: Row, rows: WriteRows, logs: Mapping[Place, Mapping[int, ReplicaLog]]) -> Fate | None:
+def _fate(
+    row: Row,
+    rows: WriteRows,
+    logs: Mapping[Place, Mapping[int, ReplicaLog]],
+    acked: Mapping[Place, Sequence[Acked]],
+) -> Fate | None:
     """None where the write was answered with an error, or no answer is logged."""
     facts = rows.facts.get(_place(row))
     if facts is None:
         return None
-    batch = next((batch for batch in facts.acked if _is_of(batch, row)), None)
+    batch = next((batch for batch in acked[_place(row)] if _is_of(batch, row)), None)
     if batch is None:
         return None
     replicas: dict[str, list[int]] = {"held": [], "lacking": [], "open": []}
@@ -147,6 +153,8 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     if refused:
         errors = listed(sorted({error_name(row["error_code"]) for row in refused}))
         yield f"{len(refused)} of them were answered with an error: {errors}."
+    unsure = [fate for fate in fates if not fate.batch.is_sure]
+    fates = [fate for fate in fates if fate.batch.is_sure]
     lost = [fate for fate in fates if fate.lacking and not fate.held]
     partly = [fate for fate in fates if fate.lacking and fate.held]
     unknown = [fate for fate in fates if not fate.lacking and fate.open]
@@ -158,7 +166,13 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     if partly:
         yield f"{len(partly)} are not in the logs of all replicas: one that lacks them loses them if it is elected now."
     if lost:
-        yield f"{len(lost)} are lost: no replica is known to hold them, and some are known not to."
+        which = ("is", "it") if len(lost) == 1 else ("are", "them")
+        yield f"{len(lost)} {which[0]} lost: no replica is known to hold {which[1]}, and some are known not to."
+    if unsure:
+        yield (
+            f"Of {len(unsure)} no line tells whether the answer was an error: this release logs no answers, and no "
+            "high watermark of that epoch passed them."
+        )
 
 
 def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
@@ -170,6 +184,8 @@ def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
         return f"A produce to {where} (acks={acks}) was answered; at which offset, the logs do not tell."
     batch = fate.batch
     parts = [f"Written to {where} at {offsets(batch.start, batch.end)}, epoch {batch.epoch}, acks={acks}"]
+    if not batch.is_sure:
+        parts.append("answered, perhaps with an error")
     for replicas, how in ((fate.held, "in the log of"), (fate.lacking, "not in the log of"), (fate.open, "open for")):
         if replicas:
             parts.append(f"{how} broker {listed(replicas)}")
@@ -185,6 +201,7 @@ def _tables(fates: list[tuple[Row, Fate | None]]) -> Iterator[Table]:
     rows: tuple[dict[str, Any], ...] = tuple(
         {
             "answered": iso_utc(row["time"]),
+            "acknowledged": True if fate.batch.is_sure else None,
             "partition": place_of(row["topic"], row["partition"]),
             "epoch": fate.batch.epoch,
             "offset_start": fate.batch.start,

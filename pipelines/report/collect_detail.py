@@ -13,7 +13,7 @@ from pipelines.config import Config
 from pipelines.lake import Lake
 from pipelines.parquet import columns_schema
 from pipelines.report import small_tables as small
-from pipelines.report.cluster import events, lives, settings, stories
+from pipelines.report.cluster import clocks, events, lives, settings, stories
 from pipelines.report.cluster.parts import Cluster
 from pipelines.report.cubes import operations as of_operations
 from pipelines.report.cubes import requests as of_requests
@@ -28,6 +28,7 @@ from pipelines.report.lake_reads import is_searchable
 from pipelines.rules.registry import RULES
 from pipelines.storage.store import store_of
 from schemas import bronze, silver
+from schemas.clocks import CLOCK_BOUNDS
 from schemas.controllers import AVAILABILITY, FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.isr import ISR_TIMELINE
@@ -179,6 +180,7 @@ def _cluster(lake: Lake, worst: dict[str, int], files: Rows) -> Cluster:
     windows, windows_left_out = events.unavailable(_rows(lake, AVAILABILITY, *AVAILABILITY.column_names))
     failovers, failovers_left_out = events.failovers(moved)
     differing, settings_left_out = settings.settings(small.configs(configs))
+    pairs, pairs_left_out = clocks.clocks(_rows(lake, CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names))
     return Cluster(
         lives=lives.lives(runs),
         leaders=events.leaders(led),
@@ -187,12 +189,14 @@ def _cluster(lake: Lake, worst: dict[str, int], files: Rows) -> Cluster:
         failovers=failovers,
         restarts=lives.restarts(runs, isr),
         settings=differing,
+        clocks=pairs,
         stories=stories.stories(_story_rows(lake, worst, {row["file_id"]: row["path"] for row in files})),
         left_out={
             "events": events_left_out,
             "unavailable": windows_left_out,
             "failovers": failovers_left_out,
             "settings": settings_left_out,
+            "clocks": pairs_left_out,
         },
     )
 

@@ -14,14 +14,22 @@ from pipelines.report.values import Count, Instant, Part, Share, Text
 
 
 class WidthQuantiles(Part):
-    """Quantiles of the width of predicted intervals."""
+    """Quantiles of the width of predicted intervals.
+
+    Attributes:
+        p50, p99: milliseconds.
+    """
 
     p50: float | None
     p99: float | None
 
 
 class TotalQuantiles(Part):
-    """Quantiles of the time from arrival to response sent."""
+    """Quantiles of the time from arrival to response sent.
+
+    Attributes:
+        p50, p95, p99, p999: milliseconds.
+    """
 
     p50: float | None
     p95: float | None
@@ -30,13 +38,32 @@ class TotalQuantiles(Part):
 
 
 class ResidualQuantiles(TotalQuantiles):
-    """Quantiles of the absolute distance between observed completion and predicted interval."""
+    """Quantiles of the absolute distance between observed completion and predicted interval.
+
+    Attributes:
+        max: the largest, milliseconds.
+    """
 
     max: float | None
 
 
 class WorstOperation(Part):
-    """*(extra)* One operation worth looking at, and where to find it: broker, connection's client and arrival."""
+    """*(extra)* One operation worth looking at, and where to find it: broker, connection's client and arrival.
+
+    Attributes:
+        broker_id: that answered it.
+        client_id, correlation_id: of the request; ``highwater trace request`` takes broker and correlation id.
+        arrival_time: when the broker had read it.
+        wait_ms: how long it waited in the purgatory (remoteTimeMs).
+        residual_ms: from the predicted interval to its completion; negative: before; null: nothing could be predicted.
+        topic, partition: the last of its partitions that was waited for.
+        cause: of its completion: high_watermark, leader_only, timer, isr_change, leadership_lost and others.
+        closing_replica: whom it waited for last.
+        closing_role: what that was: isr_member, outside_isr, left_isr, leader.
+        operation_class: explained, jitter, late, unobservable, contradicted.
+        class_reason: why it is late, or unobservable.
+        api: of the request.
+    """
 
     broker_id: int
     client_id: Text | None
@@ -59,7 +86,12 @@ class Judged(Part):
 
     Attributes:
         observed: operations of the window, one per request.
-        replayed: those of any class but unobservable; the next five are the classes, and add up to ``observed``.
+        replayed: those of any class but unobservable; the five classes add up to ``observed``.
+        explained: answered within 5 ms of the predicted interval.
+        jitter: less than 100 ms after it.
+        late: much later, though the rule was satisfied.
+        unobservable: the evidence that would decide is missing.
+        contradicted: answered although offsets prove that the record was not committed.
         interval_width_ms: over operations with a predicted interval.
         by_cause: operations per cause of completion.
         residual_ms: of \\|residual\\|, over replayed operations.
@@ -108,7 +140,8 @@ class ReaderGroup(Part):
     Attributes:
         reader: ``other`` takes in all beyond the largest `pipelines.report.operations.GROUPS_MAX` groups.
         min_bytes, isolation_level: what the consumers of the group ask for; null for followers and for ``other``.
-        observed: fetches; the next four are their classes.
+        observed: fetches.
+        explained, jitter, late, unobservable: of them, by class.
         parked: of them, those that waited.
         within_ms: by n ms: parked fetches with \\|residual\\| <= n / parked fetches.
         by_cause: fetches per cause of completion.
@@ -142,7 +175,13 @@ class FetchOperations(Operations):
 
 
 class ApiOperations(Part):
-    """*(extra)* A coordinator's requests of one API; fields as in `Judged`."""
+    """*(extra)* A coordinator's requests of one API.
+
+    Attributes:
+        observed: requests.
+        explained, jitter, late, unobservable, contradicted: of them, by class.
+        within_ms: by n ms: answered so near to the predicted interval, of those answered without error.
+    """
 
     observed: Count
     explained: Count
@@ -164,7 +203,13 @@ class CoordinatorOperations(Operations):
 
 
 class OperationsByKind(Part):
-    """Produce: clients' acks=all produces. Coordinator *(extra)*: what coordinators append, with acks=all too."""
+    """Operations that Kafka's purgatory may hold.
+
+    Attributes:
+        produce: clients' acks=all produces.
+        fetch: of followers and consumers.
+        coordinator: *(extra)* what coordinators append, with acks=all too.
+    """
 
     produce: Operations
     fetch: FetchOperations
@@ -172,7 +217,11 @@ class OperationsByKind(Part):
 
 
 class PhaseTimes(Part):
-    """Mean and 99th percentile of one phase."""
+    """One phase.
+
+    Attributes:
+        mean, p99: milliseconds.
+    """
 
     mean: float | None
     p99: float | None
@@ -203,8 +252,10 @@ class Latency(Part):
     """Latency by kind of request.
 
     Attributes:
+        produce_acks_all: produces with acks=all.
         produce_acks_1: produces with any other acks (1 or 0).
-        fetch_follower: fetches of replicas; ``fetch_consumer``: all other fetches.
+        fetch_follower: fetches of replicas.
+        fetch_consumer: all other fetches.
         offset_commit, ..., write_txn_markers: *(extra)* requests to coordinators, by API; absent if there are none.
         phases_within_1_ms: *(extra)* share of all requests, other APIs included, with \\|unaccounted\\| <= 1 ms.
     """
@@ -247,8 +298,8 @@ class Blame(Part):
         p99_ms_actual: 99th percentile of arrival to completion, over all these operations. The response
             queue and sending come after completion and are left out.
         p99_ms_without: the same had this broker not been waited for; operations that others closed count as they were.
-            Null for nobody, and beyond the first `pipelines.report.collect.BLAMED_MAX` brokers.
-        cluster_id: *(extra)*
+            Null for nobody, and beyond the 50 most blamed brokers (`pipelines.report.collect.BLAMED_MAX`).
+        cluster_id: *(extra)* ``unknown`` where no line says it.
         role: *(extra)* operations per role: isr_member, outside_isr, left_isr, leader, unknown.
         operations_slow: *(extra)* operations that waited longer than ``slow_ms``.
         slow_wait_ms_total: *(extra)* the part of their wait beyond ``slow_ms``.
@@ -277,6 +328,9 @@ class Interval(Part):
     Attributes:
         time: start of the interval.
         interval_s: its length.
+        observed: how many they are.
+        explained, jitter, late, unobservable, contradicted: of them, by class.
+        with_error: answered with an error in any partition.
         slow: waited longer than ``slow_ms``.
         total_ms_p99: arrival to completion.
     """

@@ -48,6 +48,7 @@ class Broker(Part):
     """One broker or controller node whose logs were read; `UNKNOWN_BROKER` holds files that nothing assigns.
 
     Attributes:
+        broker_id: its id; -1 where nothing tells it.
         cluster_id: *(extra)* ``unknown`` where no line says it.
         kafka_version: the last that it logged.
         mode: ``zookeeper`` or ``kraft``, as last logged.
@@ -71,7 +72,13 @@ class Broker(Part):
 
 
 class NotCheckable(Part):
-    """Something these logs cannot show: why, and the command that would make the next ones show it."""
+    """Something these logs cannot show.
+
+    Attributes:
+        rule_id: the rule; ``delayed_operations`` for the replay of requests.
+        reason: why not.
+        needs: the command that would make the next ones show it.
+    """
 
     rule_id: Text
     reason: Text
@@ -79,7 +86,13 @@ class NotCheckable(Part):
 
 
 class UnparsedTemplate(Part):
-    """Unparsed records of one shape: their text with numbers and ids masked, and how many there are."""
+    """Unparsed records of one shape.
+
+    Attributes:
+        template: their text, numbers and ids masked.
+        logger: that wrote them, where they name it.
+        count: how many there are.
+    """
 
     template: Text
     logger: Text | None
@@ -110,6 +123,8 @@ class RuleResult(Part):
     """What became of one correctness rule. Of the whole lake, whatever the time window.
 
     Attributes:
+        rule_id: its name, as ``highwater explain`` takes it.
+        verdict: violated: it found a violation; inconclusive: a case is open, or the logs lack what it needs.
         checked: facts that it judged.
         cases: violations that it found, those that follow from others included.
         observations: *(extra)* legal but surprising things that it found.
@@ -134,6 +149,8 @@ class Evidence(Part):
     """One raw log line.
 
     Attributes:
+        file: its path, as it was found.
+        text: its message, without time and logger; of a data file what it holds, in words.
         line_no: from 1; 0 in a file that has no lines.
         byte_offset: of its first byte in the decompressed file.
         time, broker_id: *(extra)* when it was written, and by whom, where that is known.
@@ -151,9 +168,15 @@ class Evidence(Part):
 
 
 class Finding(Part):
-    """A violation, an observation, or a case left open; ``offset_end`` is exclusive.
+    """A violation, an observation, or a case left open.
 
     Attributes:
+        rule_id: the rule that found it.
+        topic, partition, leader_epoch: what it is about; null where it is about none, or several.
+        offset_start, offset_end: offsets that it is about; the end is exclusive, null: no end is known.
+        time: when it happened, as lines tell.
+        brokers: that took part in it.
+        message: what happened, in words.
         evidence: in time order.
         finding_id: *(extra)* its key in ``gold.violations``.
         known_bug: *(extra)* JIRA or KIP of a bug of the running version that has this signature.
@@ -184,14 +207,24 @@ class Finding(Part):
 
 
 class Topic(Part):
-    """A topic that the logs tell of."""
+    """A topic that the logs tell of.
+
+    Attributes:
+        cluster_id: ``unknown`` where no line says it.
+        topic: its name.
+    """
 
     cluster_id: Text
     topic: Text
 
 
 class InputFile(Part):
-    """One file that was read: its path as found, and the SHA-256 of its bytes as stored."""
+    """One file that was read.
+
+    Attributes:
+        file: its path, as it was found.
+        sha256: of its bytes as stored.
+    """
 
     file: Text
     sha256: Text
@@ -202,6 +235,11 @@ class Provenance(Part):
 
     Attributes:
         run_id: *(extra)* the hash of it all.
+        code_version: of highwater.
+        config_hash: of the effective configuration.
+        rules_fingerprint: of grammars and replay rules.
+        inputs: all files.
+        delta_versions: of the lake's tables, by name.
         run_before: *(extra)* the audit that ``is_new`` compares with; null: there is none.
     """
 
@@ -215,7 +253,12 @@ class Provenance(Part):
 
 
 class Window(Part):
-    """Which arrivals, and findings of which time, the report is about; null: no bound."""
+    """Which arrivals, and findings of which time, the report is about.
+
+    Attributes:
+        since: from here on; null: no bound.
+        until: before this; null: no bound.
+    """
 
     since: Instant | None = None
     until: Instant | None = None
@@ -225,6 +268,18 @@ class Report(Part):
     """The whole report.
 
     Attributes:
+        schema_version: of these names; it changes where one goes or means something else.
+        verdict: violated: a guarantee was broken, proven by lines; inconclusive: something points to it, or the logs
+            lack too much; clean.
+        brokers: all of them.
+        coverage: how much of the logs was understood.
+        rules: what became of each rule.
+        violations: roots only; what follows from them stands in ``implied``.
+        observations: legal, but good to know.
+        operations: how they were answered, against Kafka's rules.
+        latency: of all requests, by kind.
+        timeline: acks=all produces by interval.
+        provenance: what the report follows from.
         inconclusive: *(extra)* why nothing firm can be said; may hold reasons beside a violated verdict too.
         tier: the lowest tier of the brokers that have any log; controller-only nodes and files that nothing assigns
             to a broker do not count unless there is nothing else.
@@ -233,7 +288,8 @@ class Report(Part):
             (those without one stay); ``until`` is exclusive.
         open_cases: *(extra)* what may be a violation, and these logs do not decide it.
         topics: *(extra)* those whose leaders or ISRs the logs tell; of all logs, the first 1,000.
-        blame: of acks=all produces; ``blame_coordinator`` *(extra)*: the same of coordinators' requests.
+        blame: whom acks=all produces waited for.
+        blame_coordinator: *(extra)* whom coordinators' requests waited for.
         slow_ms: *(extra)* what counts as slow in ``blame`` and ``timeline``.
         notes: *(extra)* what is left out, and how figures are meant.
         problems: *(extra)* input problems, one message each.

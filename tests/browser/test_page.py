@@ -161,6 +161,74 @@ def test_findings_have_what_follows_from_them_within(page: Browser) -> None:
     assert "hw-regression" in inside
 
 
+def commands(browser: Browser, place: str) -> list[str]:
+    """Those that are shown at a place."""
+    shown: list[str] = browser.run(
+        "return [...document.querySelectorAll(arguments[0] + ' .next code')].map((one) => one.textContent)", place
+    )
+    return shown
+
+
+def test_each_story_has_the_command_for_the_next_question(page: Browser) -> None:
+    page.click("#in-findings details.violation > summary")
+    assert commands(page, "#in-findings details.violation")[:1] == ["highwater trace finding f1"]
+    page.click("#in-requests .twist")
+    assert commands(page, "#in-requests") == [
+        f"highwater trace request {'ab' * 16}",
+        "highwater trace partition orders-3",
+    ]
+    page.click("#in-moves .twist")
+    assert commands(page, "#in-moves") == [
+        "highwater trace partition orders-3",
+        "highwater survivors orders-3",
+        "highwater survivors",
+    ]
+    drag(page, 2, 4)
+    page.click("#in-partitions .twist")
+    span = "--from 2026-11-20T14:05:02Z --until 2026-11-20T14:05:05Z"
+    assert commands(page, "#in-partitions")[0] == f"highwater trace partition {span} orders-3"
+    assert commands(page, "#in-blame") == [f"highwater whatif {span}"]
+    drag(page, 0, 1, shift=True)
+    compare = "highwater compare 2026-11-20T14:05:00Z..2026-11-20T14:05:02Z 2026-11-20T14:05:02Z..2026-11-20T14:05:05Z"
+    assert compare in page.run("return document.getElementById('rangeline').innerText")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("orders-3", "orders-3"),
+        ("-x-3", "-- -x-3"),
+        ("a b;$(reboot)`-3", "'a b;$(reboot)`-3'"),
+        ("it's-3", "'it'\\''s-3'"),
+        ("a\nb-3", None),
+        ("a\x1b[201~-3", None),
+        ("\u202ea-3", None),
+        ("", None),
+    ],
+)
+def test_a_name_cannot_say_more_than_itself_in_a_command(page: Browser, text: str, shown: str | None) -> None:
+    expected = None if shown is None else f"highwater survivors {shown}"
+    assert page.run("return asked('survivors', arguments[0])", text) == expected
+
+
+def test_a_line_of_evidence_has_its_time_and_broker(page: Browser) -> None:
+    line = {"file": "1/server.log", "line_no": 7, "byte_offset": 512, "text": "x", "time": sample.TIME, "broker_id": 1}
+    told = "return lineBlock(arguments[0], true).querySelector('.source').textContent"
+    assert page.run(told, line) == "14:05:00.000 broker 1 1/server.log line 7, byte 512"
+    of_file = line | {"file": "1/0.log", "line_no": 0, "time": None}
+    assert page.run(told, of_file) == "no time broker 1 1/0.log byte 512"
+
+
+def test_clocks_have_their_bounds(page: Browser) -> None:
+    (pair,) = page.run(
+        "return [...document.querySelectorAll('#clocks + .tablebox tbody tr')]"
+        ".map((row) => [...row.children].map((cell) => cell.innerText))"
+    )
+    assert pair[:4] == ["1", "2", "-4.00", "12.5"]
+    assert pair[5:8] == ["191.0", "14:05:00.000 and 14:05:08.500", "22,471"]
+    assert "2 pairs left out" in page.run("return document.querySelector('#clocks + .tablebox').innerText")
+
+
 @pytest.mark.parametrize(
     "target", ["finding-o1", "request-" + "ab" * 16, "partition-orders-3", "rule-hw-above-isr", "clients"]
 )

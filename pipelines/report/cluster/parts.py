@@ -106,6 +106,34 @@ class Setting(Part):
     values: tuple[tuple[Text | None, tuple[int, ...]], ...]
 
 
+class ClockPair(Part):
+    """How far the clock of broker_b was ahead of that of broker_a.
+
+    Attributes:
+        windows, links: of ``gold.clock_bounds``: windows that tell anything, and pairs of lines that do.
+        lowest_ms, highest_ms: of the window that tells most; the difference was between them. Null: no line bounds it.
+        time: of that, on the clock of broker_a.
+        changes: windows in which bounds prove that the difference changed.
+        changed_ms: by how much at least, of the largest such change; null: nothing shows one.
+        changed_since, changed_until: between which instants, on the clock of broker_a.
+        drift_ppm: how fast at least, if it was drift and no step.
+    """
+
+    cluster_id: Text
+    broker_a: int
+    broker_b: int
+    windows: Count
+    links: Count
+    lowest_ms: float | None
+    highest_ms: float | None
+    time: Instant
+    changes: Count
+    changed_ms: float | None
+    changed_since: Instant | None
+    changed_until: Instant | None
+    drift_ppm: float | None
+
+
 class Leaders(Part):
     """How many partitions a broker led, from each of these times on."""
 
@@ -115,9 +143,9 @@ class Leaders(Part):
 
 
 class Step(Part):
-    """A step of a request's story, with its line where there is one."""
+    """A step of a story, with its line where there is one; null time: what a file holds, which no line dates."""
 
-    time: Instant
+    time: Instant | None
     what: Text
     file: Text | None = None
     line_no: int | None = None
@@ -184,5 +212,6 @@ class Cluster(Part):
     failovers: tuple[Failover, ...] = ()
     restarts: tuple[Restart, ...] = ()
     settings: tuple[Setting, ...] = ()
+    clocks: tuple[ClockPair, ...] = ()
     stories: tuple[Story, ...] = ()
     left_out: dict[Text, Count] = Field(default_factory=dict)

@@ -127,9 +127,18 @@ def _fetches(
             if fetch["handled_time"] is None or fetch["handled_time"] >= row["handled_time"] - 1000:
                 closed = fetch
                 break
-        elif fetch["dequeued_time"] <= row["completed_time"]:
+        elif fetch["dequeued_time"] <= row["completed_time"] and _may_carry(fetch, row):
             carried = fetch
     return carried, closed
+
+
+def _may_carry(fetch: Row, row: Row) -> bool:
+    """Whether an answer can have had the records: not if it was given before they came, or was empty.
+
+    Later fetches of a session name a partition only where its offset changed: the one that did may be in no row.
+    """
+    came_before = fetch["completed_time"] is not None and fetch["completed_time"] < row["arrival_time"]
+    return not came_before and fetch["response_bytes"] != 0
 
 
 def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]], rows: StoryRows) -> Story:
@@ -159,7 +168,7 @@ def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequ
         parts_ms={name: round(row[column], 3) for name, column in SPLIT.items() if row[column] is not None},
         partitions=tuple(_part(part) for part in parts[:PARTITIONS_MAX]),
         partitions_left_out=max(0, len(parts) - PARTITIONS_MAX),
-        steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time)),
+        steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time or "")),
     )
 
 

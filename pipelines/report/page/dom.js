@@ -24,6 +24,11 @@ const h = (tag, attributes, ...children) => fill(document.createElement(tag), at
 const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 // What an object has of its own: a log may well name a thing `constructor`.
 const own = (object, key) => (Object.hasOwn(object, key) ? object[key] : undefined);
+// A word of a command line, quoted where a shell would read more than text into it; null where it is better not pasted.
+function word(text) {
+  if (text === null || text === undefined || text === "" || seen(text) !== text || /[\t\n]/.test(text)) return null;
+  return /^[\w.,:@%+=/-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+}
 const byId = (id) => document.getElementById(id);
 function put(place, ...children) {
   place.replaceChildren();

@@ -4,6 +4,24 @@ function command(text) {
   const button = h("button", { type: "button", class: "copy", onclick: () => copy(text, button) }, "copy");
   return h("span", { class: "command" }, h("code", null, text), " ", button);
 }
+// Commands that answer what one asks next: a question and a command each, without those whose words cannot be pasted.
+function asks(questions) {
+  const there = questions.filter((one) => one && one[1] !== null);
+  return there.length ? h("ul", { class: "next" }, there.map(([question, text]) => h("li", null, question, " ", command(text)))) : null;
+}
+function asked(verb, subject, options) {
+  const name = word(subject);
+  return name === null ? null : `highwater ${verb}${options || ""} ${name.startsWith("-") ? "-- " : ""}${name}`;
+}
+const oneCluster = new Set(DATA.brokers.map((broker) => broker.cluster_id)).size < 2;
+const ofCluster = (cluster_id) => (oneCluster || word(cluster_id) === null ? "" : " --cluster " + word(cluster_id));
+const ofTimes = (range) => rangeTimes(range).map((time) => iso(time).slice(0, 19) + "Z");
+function ofRange(range) {
+  if (!TIME || sameRange(range, WHOLE)) return "";
+  const [from, until] = ofTimes(range);
+  return ` --from ${from} --until ${until}`;
+}
+const ofPartition = (name, cluster_id, range) => [["The partition's life, with lines:", asked("trace partition", name, ofCluster(cluster_id) + ofRange(range))], ["What each replica holds, and what is lost if it is elected:", asked("survivors", name, ofCluster(cluster_id))]];
 function copy(text, button) {
   const done = (word) => { const before = button.textContent; button.textContent = word; setTimeout(() => { button.textContent = before; }, 1200); };
   const select = () => { const area = h("textarea", { class: "offscreen", readonly: true }); area.value = text; document.body.append(area); area.select(); const worked = document.execCommand("copy"); area.remove(); done(worked ? "copied" : "select it by hand"); };
@@ -16,6 +34,11 @@ function drawLogs(place) {
   put(place, h("h3", null, "Brokers"), table([
     column("broker", (row) => row.broker_id, (value, row) => brokerChip(value, row.cluster_id)), column("cluster", (row) => row.cluster_id), column("Kafka", (row) => row.kafka_version, worth), column("mode", (row) => row.mode, worth), column("tier", (row) => row.tier), number("files", (row) => row.files), number("lines", (row) => row.lines), column("first line", (row) => row.first_time, worth), column("last line", (row) => row.last_time, worth),
   ], { rows: DATA.brokers, wide: true }),
+  h("h3", { id: "clocks" }, "Clocks"), table([
+    column("broker", (row) => row.broker_a, (value, row) => brokerChip(value, row.cluster_id)), column("and", (row) => row.broker_b, (value, row) => brokerChip(value, row.cluster_id)), number("ahead by more than, ms", (row) => row.lowest_ms, ms, { hint: "The second clock, of the first one; negative: behind" }), number("by less than, ms", (row) => row.highest_ms, ms), column("at", (row) => row.time, when),
+    number("changed by at least, ms", (row) => row.changed_ms, ms), column("between", (row) => row.changed_since, (value, row) => (value === null ? "-" : when(value) + " and " + when(row.changed_until))), number("if by drift, ppm", (row) => row.drift_ppm, (value) => (value === null ? "-" : ms(value))), number("windows", (row) => row.windows, count), number("lines that tell", (row) => row.links, count),
+  ], { rows: CLUSTER.clocks, wide: true, empty: "No line of one broker surely came before one of another: nothing tells how far the clocks were apart.", note: [CLUSTER.clocks.length ? "How far the second broker's clock was ahead of the first one's, in the window that tells most; times are those of the first. All times of the page are those of each broker's own clock: an order of two brokers' events closer than these bounds is none." : "", CLUSTER.left_out.clocks ? ` ${plural(CLUSTER.left_out.clocks, "pair")} left out.` : ""].join("") || null }),
+  CLUSTER.clocks.length ? asks([["Window by window:", 'highwater sql "select * from gold_clock_bounds order by broker_a, broker_b, window_start"']]) : null,
   h("h3", null, "Settings that differ between brokers"), table([
     column("Setting", (row) => row.key, (value) => h("code", null, value)), column("values", (row) => row.values.length, (value, row) => row.values.map(([text, brokers]) => h("div", null, h("code", null, text === null ? "null" : text), " ", chips(brokers))), { long: true }), column("", (row) => Number(row.by_nature), (value) => (value ? "each broker's own" : ""), { plain: true }),
   ], { rows: CLUSTER.settings, empty: "None of the settings that brokers logged at their last start differ.", note: "As logged at each broker's last start." + (CLUSTER.left_out.settings ? ` ${plural(CLUSTER.left_out.settings, "setting")} left out.` : "") }),

@@ -37,7 +37,7 @@ function tellRange() {
   put(place, h("b", null, whole ? "All of it" : `${clock(start)} to ${clock(end)}`), ` (${span(end - start)}): ${count(figures.operations)} acks=all produces, ${count(figures.with_error)} with an error, ${count(figures.slow)} slow; p50 ${ms(figures.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, "produce", figures))} ms`,
     worst && figures.slow_wait_us ? [`; most slow waiting was for broker `, nodeChip(worst.place), ` (${share(worst.share)})`] : "", ".",
     whole ? "" : [" Verdict, rules and coverage are of all logs. ", command(`highwater report --from ${iso(start).slice(0, 19)}Z --until ${iso(end).slice(0, 19)}Z`)],
-    state.base ? h("div", null, "Beside it the baseline ", h("b", null, rangeTimes(state.base).map((time) => clock(time)).join(" to ")), ": tables are sorted by change; changes of counts are per second.") : "");
+    state.base ? h("div", null, "Beside it the baseline ", h("b", null, rangeTimes(state.base).map((time) => clock(time)).join(" to ")), ": tables are sorted by change; changes of counts are per second. ", command("highwater compare " + [state.base, state.range].map((range) => ofTimes(range).join("..")).join(" "))) : "");
 }
 function readTimes(event) {
   event.preventDefault();

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipelines.report import plain
+from pipelines.report.cluster.parts import Cluster
 from pipelines.report.model import Finding, Report
 from pipelines.report.page.first_screen import first_screen
 
@@ -83,18 +84,14 @@ def page_data(report: Report) -> dict[str, Any]:
     data["detail"] = (
         report.detail.model_dump(mode="json")
         if report.detail is not None
-        else {"cluster": _NO_CLUSTER, "cubes": None, "rules": [], "cost": {"bytes": 0, "lines": 0, "seconds": None}}
+        else {
+            "cluster": Cluster().model_dump(mode="json"),
+            "cubes": None,
+            "rules": [],
+            "cost": {"bytes": 0, "lines": 0, "seconds": None},
+        }
     )
     return data
-
-
-_NO_CLUSTER: dict[str, Any] = {
-    **{
-        name: []
-        for name in ("lives", "leaders", "events", "unavailable", "failovers", "restarts", "settings", "stories")
-    },
-    "left_out": {},
-}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

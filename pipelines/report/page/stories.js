@@ -11,8 +11,10 @@ function placeOf(finding) {
   if (finding.leader_epoch !== null) parts.push("leader epoch " + finding.leader_epoch);
   return parts.map((part, at) => [at ? ", " : "", part]);
 }
-function lineBlock(line) {
-  return h("div", { class: "line" }, h("div", { class: "source" }, h("span", { class: "path" }, line.file || "line"), line.line_no === null ? "" : ` line ${count(line.line_no)}, byte ${count(line.byte_offset)}`), line.text === null ? null : h("pre", null, line.text));
+// A line with its place; of evidence also its time and broker: what a file without lines holds has no time.
+function lineBlock(line, evidence) {
+  const said = evidence ? [line.time ? h("span", { class: "time" }, when(line.time)) : "no time", line.broker_id === null ? "" : [" broker ", brokerChip(line.broker_id)], " "] : [];
+  return h("div", { class: "line" }, h("div", { class: "source" }, said, h("span", { class: "path" }, line.file || "line"), line.line_no === null ? "" : (line.line_no ? ` line ${count(line.line_no)},` : "") + ` byte ${count(line.byte_offset)}`), line.text === null ? null : h("pre", null, line.text));
 }
 function findingBlock(finding, severity, nested) {
   const words = severity === "violation" ? "violation" : severity === "open" ? "left open" : "observation";
@@ -21,7 +23,8 @@ function findingBlock(finding, severity, nested) {
     h("div", { class: "inside" },
       finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
       finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,
-      finding.evidence.length ? finding.evidence.map(lineBlock) : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
+      finding.evidence.length ? finding.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
+      nested ? null : asks([["Its story, line by line:", asked("trace finding", finding.finding_id.slice(0, 8))], ...(finding.topic !== null && finding.partition !== null ? ofPartition(finding.topic + "-" + finding.partition, null, WHOLE) : [])]),
       nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
 }
 function drawFindings(place, state) {
@@ -57,6 +60,7 @@ function storyBlock(story) {
     h("figcaption", null, parts.map(([key, name], at) => h("span", { class: "key part-" + at }, `${name} ${ms(story.parts_ms[key])} ms`)))) : null;
   return h("div", { class: "story" }, h("p", null, `${story.api} of client `, h("b", null, story.client_id === null ? "?" : story.client_id), `, correlation id ${story.correlation_id}, connection ${story.connection}`, story.known_bug ? [". Signature of ", h("b", null, story.known_bug)] : "", ". ", h("a", { href: "#" + anchor("request", story.request_id) }, "Link to this request")),
     bar, h("ol", { class: "steps" }, story.steps.map((step) => h("li", null, h("span", { class: "time" }, when(step.time)), " ", step.what, step.text !== null || step.file !== null ? h("details", null, h("summary", null, "its line"), lineBlock(step)) : null))),
+    asks([["The same from the tables:", asked("trace request", story.request_id)], ...ofPartition(story.closing_partition, story.cluster_id, WHOLE).slice(0, 1)]),
     story.partitions.length > 1 ? table([column("Partition", (part) => part.topic + "-" + part.partition, (value, part) => topicChip(part.topic, part.partition)), number("epoch", (part) => part.leader_epoch), number("offsets from", (part) => part.base_offset), number("to, exclusive", (part) => part.required_offset), column("cause", (part) => part.cause), column("waited for", (part) => part.closing_replica, (value) => brokerChip(value, story.cluster_id)), column("ISR", (part) => part.isr.join(" "), (value, part) => chips(part.isr, story.cluster_id))], { rows: story.partitions, note: story.partitions_left_out ? `${plural(story.partitions_left_out, "more partition")} left out.` : null }) : null);
 }
 function drawRequests(place, state) {
@@ -83,7 +87,8 @@ function drawFailovers(place, state) {
   put(place, h("h3", null, "Without leader, or under min.insync.replicas"), table([
     column("Partition", (row) => row.topic + "-" + row.partition, (value, row) => topicChip(row.topic, row.partition)), column("state", (row) => row.state, (value) => (value === "offline" ? "no leader" : "under min.insync.replicas")), column("from", (row) => row.start, when), column("to", (row) => row.end, (value) => (value ? when(value) : "the end of the logs")),
     number("lasted", (row) => row.duration_ms, span), column("ISR", (row) => row.isr.join(" "), (value, row) => chips(row.isr, row.cluster_id)), number("min.insync.replicas", (row) => row.min_insync_replicas), number("produces refused", (row) => row.produces_refused),
-  ], { rows: windows, empty: "None in this range.", note: CLUSTER.left_out.unavailable ? `${plural(CLUSTER.left_out.unavailable, "shorter window")} left out.` : null }),
+  ], { rows: windows, empty: "None in this range.", open: (row) => asks(ofPartition(row.topic + "-" + row.partition, row.cluster_id, state.range)), note: CLUSTER.left_out.unavailable ? `${plural(CLUSTER.left_out.unavailable, "shorter window")} left out.` : null }),
+  CLUSTER.unavailable.some((row) => row.state === "offline" && row.end === null) ? asks([["What each replica of those without leader at the end holds, and what is lost if it is elected:", "highwater survivors"]]) : null,
   h("h3", null, "Moves of leaders"), table([
     column("Partition", (row) => row.topic + "-" + row.partition, (value, row) => topicChip(row.topic, row.partition)), column("when", (row) => row.time, when), column("why", (row) => row.reason + (row.strategy ? ", " + row.strategy : "")), column("from", (row) => row.old_leader, (value, row) => brokerChip(value, row.cluster_id)), column("to", (row) => row.new_leader, (value, row) => brokerChip(value, row.cluster_id)), column("outcome", (row) => row.outcome),
     number("until taken up", (row) => row.to_taken_up_ms, span), number("until a request was answered", (row) => row.to_serving_ms, (value, row) => (row.approximate && value !== null ? "about " : "") + span(value), { hint: "It may only mean that nobody asked sooner" }),

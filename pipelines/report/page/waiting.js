@@ -31,7 +31,8 @@ function drawBlame(place, state) {
     number("share", (row) => row.share, share, { hint: "Of all waiting beyond " + SLOW_MS + " ms; of all waiting where none was slow" }),
     number("waited, s", (row) => row.waited_ms, (value) => (value === null ? "-" : (value / 1000).toFixed(1)), { rate: true }), duration("wait p99, ms", (row) => row.wait_p99),
     duration("p50", (row) => row.p50), less("p50", "p50_without", "without"), duration("p99", (row) => row.p99), less("p99", "p99_without", "without"), duration("p99.9", (row) => row.p999), less("p999", "p999_without", "without"),
-  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: "p50, p99, p99.9: from arrival to completion, ms, over all of these operations; without: had this broker not been waited for (counterfactual). A broker waits for itself where nobody else was waited for; ? is where nothing tells. " + about() }));
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: "p50, p99, p99.9: from arrival to completion, ms, over all of these operations; without: had this broker not been waited for (counterfactual). A broker waits for itself where nobody else was waited for; ? is where nothing tells. " + about() }),
+  CUBES && state.kind === "produce" ? asks([["By leader, without a broker that also leads, and with another min.insync.replicas:", "highwater whatif" + ofRange(state.range)]]) : null);
 }
 function drawMatrix(place, state) {
   const { pairs } = operationsOf(state.range, state.kind), before = state.base ? operationsOf(state.base, state.kind).pairs : null;
@@ -74,7 +75,7 @@ function drawPartitions(place, state) {
     column("Partition", (row) => row.name, (value, row) => placeChip(row.topic === null ? null : row.name)), number("waited beyond " + SLOW_MS + " ms, ms", (row) => row.slow_ms, ms, { rate: true }),
     counted("slow operations", (row) => row.operations), counted("with an error", (row) => row.errors), duration("longest, ms", (row) => row.longest),
     column("led by", (row) => row.leaders.size, (value, row) => worst(row.leaders)), column("waited for", (row) => row.replicas.size, (value, row) => worst(row.replicas)),
-  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "waited beyond " + SLOW_MS + " ms, ms", anchor: (row) => anchor("partition", row.name),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "waited beyond " + SLOW_MS + " ms, ms", anchor: (row) => anchor("partition", row.name), open: (row) => asks(row.topic === null ? [] : ofPartition(row.name, NODES[[...row.leaders.keys()][0]].cluster_id, state.range)),
     note: "Acks=all operations slower than " + SLOW_MS + " ms, with those answered with an error, by the partition that was last." + (left.rows ? ` Of smaller amounts ${count(left.rows)} rows, ${ms(left.amount / 1000)} ms in all, are left out.` : ""), empty: "No operation of this range waited longer than " + SLOW_MS + " ms." }));
 }
 const ERRORS = { 1: "OFFSET_OUT_OF_RANGE", 3: "UNKNOWN_TOPIC_OR_PARTITION", 6: "NOT_LEADER_OR_FOLLOWER", 7: "REQUEST_TIMED_OUT", 19: "NOT_ENOUGH_REPLICAS", 20: "NOT_ENOUGH_REPLICAS_AFTER_APPEND", 45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 46: "DUPLICATE_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH", 56: "KAFKA_STORAGE_ERROR", 74: "FENCED_LEADER_EPOCH", 90: "PRODUCER_FENCED" };

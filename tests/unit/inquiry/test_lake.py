@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,20 @@ def test_kip_101_is_predicted_of_the_replica_that_truncated(capsys: pytest.Captu
     assert any("broker 3" in sentence and "offset 118" in sentence for sentence in answer["sentences"])
 
 
+def test_the_last_answer_is_the_one_that_a_high_watermark_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.10.2 logs no answers; the leader's high watermark had passed offset 118 before it died."""
+    _, answer = ask(capsys, "survivors", "ledger-0", "--at", KIP_101)
+    assert any(
+        step["what"] == "The last acks=all produce that is answered: offset 118, epoch 0." for step in answer["steps"]
+    )
+
+
+def test_a_lost_record_is_told_apart_from_what_an_election_would_lose(capsys: pytest.CaptureFixture[str]) -> None:
+    _, answer = ask(capsys, "survivors", "ledger-0", "--at", "2026-11-20T15:40:31")
+    lost = "Lost before, and not counted above: 1 record acknowledged with acks=all (offset 118), which the log of"
+    assert any(sentence.startswith(lost) for sentence in answer["sentences"])
+
+
 def test_after_the_election_it_is_told_that_the_records_went_before() -> None:
     reader = LakeReader(LAKE, find_tables(LAKE))
     cluster_id = cluster_of(reader, "sessions", 1, None)
@@ -110,6 +125,17 @@ def test_at_default_levels_nothing_is_made_up(default_levels: Path, capsys: pyte
     assert "No request log of this time is in the lake" in capsys.readouterr().out
 
 
+def test_no_produce_is_not_no_request_log(tmp_path: Path) -> None:
+    """A partition to which nobody wrote, as most of __consumer_offsets: request logs are there, and nothing in them."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    log = lake / "gold" / "delayed_operations" / "_delta_log" / f"{0:020}.json"
+    log.write_text("\n".join(line for line in log.read_text(encoding="utf-8").splitlines() if '"add"' not in line))
+    reader = LakeReader(lake, find_tables(lake))
+    facts = partition_facts(reader, cluster_of(reader, "ledger", 0, None), "ledger", 0, None)
+    assert (facts.acked, facts.has_answers) == ((), True)
+
+
 # ------------------------------------------------------------------------- trace
 
 
@@ -133,6 +159,37 @@ def test_a_write_that_was_never_answered_names_what_was_searched(capsys: pytest.
     assert code == ExitCode.INCONCLUSIVE
     assert answer["sentences"][0].startswith("No such produce was answered")
     assert any(sentence.startswith("Searched: broker 1") for sentence in answer["sentences"])
+
+
+def test_a_write_that_was_perhaps_refused_is_not_told_to_be_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.10.2 logs no answers. Client's history: offset 118 was acknowledged, 119 of the zombie leader 2 timed out."""
+    span = ("--from", "2026-11-20T15:39:52.85", "--until", "2026-11-20T15:41:10")
+    _, answer = ask(capsys, "trace", "write", "ledger-0", *span)
+    shown = {(row["epoch"], row["offset_start"]): row["acknowledged"] for row in answer["tables"][0]["rows"]}
+    assert shown == {(0, 118): True, (2, 118): True, (1, 119): None}
+    assert "1 is lost: no replica is known to hold it, and some are known not to." in answer["sentences"]
+    assert answer["sentences"][-1].startswith("Of 1 no line tells whether the answer was an error")
+
+
+def test_what_a_file_holds_has_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """It stood at the finding's, behind lines that are later."""
+    _, answer = ask(capsys, "trace", "finding", "0946c89c")
+    times = [step["time"] for step in answer["steps"] if step["time"] is not None]
+    assert times == sorted(times)
+    assert [step["what"] for step in answer["steps"] if step["time"] is None] == [
+        f"A file of broker {broker} holds:" for broker in (1, 2, 3)
+    ]
+    assert cli.run(["trace", "finding", "0946c89c", "--lake", str(LAKE)]) == ExitCode.CLEAN
+    assert "\nno time       A file of broker 1 holds:\n" in capsys.readouterr().out
+
+
+def test_an_election_says_how_and_when(capsys: pytest.CaptureFixture[str]) -> None:
+    _, answer = ask(capsys, "trace", "partition", "ledger-0")
+    told = [step["what"] for step in answer["steps"] if "leads no more" in step["what"]]
+    assert told[:2] == [
+        "Broker 1 leads no more: it failed; broker 2 is elected from the ISR.",
+        "Broker 2 leads no more: it failed; broker 3 is elected from the ISR, at 15:40:30.053.",
+    ]
 
 
 def test_one_of_several_requests_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,6 +273,54 @@ def test_whatif_counts_what_another_min_isr_would_have_refused(capsys: pytest.Ca
 
 
 # --------------------------------------------------------------------- bad questions
+
+
+@pytest.fixture
+def lake_of_two_runs(tmp_path: Path) -> Path:
+    """The lake, of which a second audit found nothing any more."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    for table in ("rule_results", "violations"):
+        log = lake / "gold" / table / "_delta_log"
+        first = log / f"{0:020}.json"
+        actions = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
+        said = [
+            {"commitInfo": {"timestamp": stamp, "userMetadata": run}} for stamp, run in ((1000, "aaa1"), (2000, "bbb2"))
+        ]
+        kept = [action for action in actions if "commitInfo" not in action]
+        removed = [{"remove": {"path": action["add"]["path"]}} for action in kept if "add" in action]
+        first.write_text("\n".join(map(json.dumps, [said[0], *kept])), encoding="utf-8")
+        (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, [said[1], *removed])), encoding="utf-8")
+    # It was there before both.
+    for table in lake.glob("*/*/_delta_log"):
+        for commit in table.glob("*.json"):
+            os.utime(commit, (0.5, 0.5))
+    return lake
+
+
+def test_a_run_is_compared_with_one_before(lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "run:aaa", "run:bbb", "--lake", str(lake_of_two_runs), "--format", "json"]
+    assert cli.run(arguments) == ExitCode.CLEAN
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["title"].startswith("A: run:aaa (")
+    assert "2 in A, 0 violations in B." in answer["sentences"]
+    elsewhere = ["compare", f"{lake_of_two_runs}@run:bbb", str(lake_of_two_runs), "--format", "json"]
+    assert cli.run(elsewhere) == ExitCode.CLEAN
+    assert not any("violation" in sentence for sentence in json.loads(capsys.readouterr().out)["sentences"])
+
+
+def test_a_run_that_is_not_there_is_named_with_those_that_are(
+    lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["compare", "run:ccc", "run:", "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
+    assert "has no audit whose id begins with ccc; name one of bbb2, aaa1" in capsys.readouterr().err
+
+
+def test_a_run_whose_files_were_removed_says_so(lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (lake_of_two_runs / "gold" / "rule_results").glob("*.parquet"):
+        file.unlink()
+    assert cli.run(["compare", "run:aaa", "run:bbb", "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
+    assert "has no longer all files of its version 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

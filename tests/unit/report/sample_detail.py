@@ -3,6 +3,7 @@
 from typing import Any
 
 from pipelines.report.cluster.parts import (
+    ClockPair,
     Cluster,
     Event,
     Failover,
@@ -225,8 +226,25 @@ def cluster(text: str = "orders", cluster_id: str = "c") -> Cluster:
             ),
         ),
         settings=(Setting(key=text, by_nature=False, values=((text, (1,)), (None, (2,)))),),
+        clocks=(
+            ClockPair(
+                cluster_id=cluster_id,
+                broker_a=1,
+                broker_b=2,
+                windows=3,
+                links=40,
+                lowest_ms=-4.0,
+                highest_ms=12.5,
+                time=TIME,
+                changes=1,
+                changed_ms=191.0,
+                changed_since=TIME,
+                changed_until=LATER,
+                drift_ppm=22470.6,
+            ),
+        ),
         stories=(story(text, cluster_id),),
-        left_out={"events": 3, "unavailable": 0, "failovers": 1, "settings": 0},
+        left_out={"events": 3, "unavailable": 0, "failovers": 1, "settings": 0, "clocks": 2},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
 from pipelines.report.cluster.lives import lives, restarts, runs
@@ -341,6 +342,16 @@ def test_a_story_names_the_fetch_that_carried_and_the_fetch_that_closed() -> Non
     assert story.steps[3].what == "Fetch of broker 2 at offset 110: it has all of the records."
     assert story.steps[-1].file == "1/kafka-request.log"
     assert story.parts_ms == {"carry": 1.0}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"completed_time": at(9.99)}, {"response_bytes": 0}], ids=["answered before", "empty"]
+)
+def test_a_fetch_whose_answer_cannot_have_had_the_records_did_not_carry_them(changes: Row) -> None:
+    """The one that did is of a session, and names the partition no more: it is in no row."""
+    (story,) = stories(StoryRows([operation()], [], [fetch(2, 9.9, 100, **changes), fetch(3, 10.4, 110)]))
+    told = [step.what for step in story.steps if step.what.startswith("Fetch of")]
+    assert told == ["Fetch of broker 2 at offset 110: it has all of the records."]
 
 
 def test_what_is_not_in_the_logs_is_said() -> None:

@@ -19,7 +19,9 @@ from pipelines.report.page.first_screen import anchor, first_screen
 from pipelines.report.page.render import FINDINGS_MAX, INPUTS_MAX, LINE_CHARS_MAX, embedded, page_data, render_html
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.summary import summary_text
+from schemas.clocks import CLOCK_BOUNDS
 from schemas.gold import REPLICA_BLAME
+from schemas.views import table_alias
 from tests.unit.report import hostile, sample, sample_detail
 
 SOURCES = {
@@ -105,6 +107,10 @@ def test_the_policy_names_the_one_script_and_the_one_style_sheet_by_their_hashes
     for name, kind in (("script-src", "script"), ("style-src", "style")):
         digest = base64.b64encode(hashlib.sha256(page.raw[kind].encode()).digest()).decode()
         assert rules[name] == f"'sha256-{digest}'"
+
+
+def test_statements_on_the_page_name_tables_as_sql_does() -> None:
+    assert f"from {table_alias(CLOCK_BOUNDS.full_name)} order by" in SOURCES["logs.js"]
 
 
 def test_nothing_comes_from_outside() -> None:

@@ -1,0 +1,64 @@
+"""Every field of ``report.json`` is described, and the document has the descriptions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from bench import report_fields
+from pipelines.report.field_docs import descriptions, markdown, models, shown_fields
+from pipelines.report.model import Report
+from pipelines.report.values import Count, Part
+from tests.unit.report import sample
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
+def test_every_field_is_described(model: type[Part]) -> None:
+    told = descriptions(model)
+    assert [name for name in shown_fields(model) if not told.get(name)] == []
+    assert set(told) <= set(model.model_fields)
+
+
+def test_the_document_is_that_of_the_model() -> None:
+    text = report_fields.DOCUMENT.read_text(encoding="utf-8")
+    assert text == report_fields.written(text), "python -m bench.report_fields writes docs/report_json.md anew"
+
+
+def test_all_that_a_report_has_is_in_the_document() -> None:
+    names = {f"| `{name}` |" for model in models() for name in shown_fields(model)}
+    assert all(name in markdown() for name in names)
+    assert set(sample.audited().model_dump(mode="json")) == set(shown_fields(Report))
+
+
+class _Base(Part):
+    """Several.
+
+    Attributes:
+        a, b: two of them,
+            in two lines.
+    """
+
+    a: Count
+    b: int | None
+
+
+class _Further(_Base):
+    """More.
+
+    Attributes:
+        b: another one.
+        c, ..., e: \\|three\\| of `pipelines.report.model.Report`.
+    """
+
+    c: Literal["x", "y"]
+    d: tuple[int, ...]
+    e: dict[str, float | None]
+
+
+def test_a_docstring_is_read_as_it_is_written() -> None:
+    assert descriptions(_Further) == {
+        "a": "two of them, in two lines.",
+        "b": "another one.",
+        **dict.fromkeys("cde", "\\|three\\| of `pipelines.report.model.Report`."),
+    }
