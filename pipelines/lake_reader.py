@@ -57,6 +57,10 @@ class LakeReader:
             self._make_view(f"{layer}.{name}")
         return plain_rows(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
+    def has(self, full_name: str) -> bool:
+        """Whether the lake has a table; one of an older version may lack some."""
+        return full_name in self._tables
+
     def _make_view(self, full_name: str) -> None:
         if full_name in self._views:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipelines.clocks.order import in_order, order_note
 from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
 from pipelines.report.cluster.parts import Step
 from pipelines.report.values import iso_utc
@@ -18,13 +19,18 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class FindingRows:
-    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``; `guarantee` is its rule's."""
+    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``; `guarantee` is its rule's.
+
+    Attributes:
+        clocks: rows of ``gold.clock_bounds`` of its cluster.
+    """
 
     finding: Row
     evidence: Rows
     implied: Rows
     implied_by: Row | None
     guarantee: str
+    clocks: Rows = ()
 
 
 def answer(rows: FindingRows) -> Answer:
@@ -34,7 +40,7 @@ def answer(rows: FindingRows) -> Answer:
     return Answer(
         title=f"{finding['severity']} {finding['rule_id']}{where}, finding {finding['finding_id']}",
         sentences=tuple(_sentences(rows)),
-        steps=tuple(_step(line) for line in sorted(rows.evidence, key=_position)),
+        steps=tuple(map(_step, in_order(sorted(rows.evidence, key=_position), _written, rows.clocks))),
         tables=tuple(_tables(rows)),
     )
 
@@ -65,10 +71,16 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
         yield f"It follows from {other['rule_id']} ({other['finding_id']}): {other['message']}"
     if not rows.evidence:
         yield "No line of evidence is in the lake."
+    if note := order_note([*map(_written, rows.evidence)], rows.clocks):
+        yield note
 
 
 def _position(line: Row) -> int:
     return int(line["position"])
+
+
+def _written(line: Row) -> tuple[int | None, int | None]:
+    return line["broker_id"], line["time"]
 
 
 def _step(line: Row) -> Step:

@@ -26,6 +26,11 @@ def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
     implied = reader.rows("SELECT * FROM gold_violations WHERE implied_by = $id ORDER BY rule_id, offset_start", **of)
     by = reader.rows("SELECT * FROM gold_violations WHERE finding_id = $id", **origin) if finding["implied_by"] else []
     rule = BY_ID.get(finding["rule_id"])
+    clocks = (
+        reader.rows("SELECT * FROM gold_clock_bounds WHERE cluster_id = $cluster", cluster=finding["cluster_id"])
+        if reader.has("gold.clock_bounds")
+        else []
+    )
     return FindingRows(
-        finding, evidence, implied, by[0] if by else None, "unknown." if rule is None else rule.guarantee
+        finding, evidence, implied, by[0] if by else None, "unknown." if rule is None else rule.guarantee, clocks
     )

@@ -27,6 +27,7 @@ from pipelines.spark_jobs import described
 from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
+from schemas.clocks import CLOCK_BOUNDS
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
 from schemas.isr import ISR_TIMELINE
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
@@ -135,10 +136,17 @@ def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
         "singled_out": small.singled_out(intervals, bounds),
         "findings": findings,
         "evidence": evidence,
+        "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_both_of(evidence)),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake),
         "topics": _topics(lake),
     }
+
+
+def _both_of(evidence: Rows) -> pc.Expression:
+    """Pairs of brokers that both wrote lines of evidence."""
+    brokers = pa.array(sorted({row["broker_id"] for row in evidence if row["broker_id"] is not None}), pa.int32())
+    return pc.field("broker_a").isin(brokers) & pc.field("broker_b").isin(brokers)
 
 
 def _topics(lake: Lake) -> Rows:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.clocks.order import in_order, order_note
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import (
     INCONCLUSIVE,
@@ -180,21 +181,30 @@ def _findings(rows: Collected, order: _Order) -> dict[str, tuple[Finding, ...]]:
         else:
             own[row["severity"]].append(row)
 
+    clocks: dict[str, Rows] = defaultdict(list)
+    for row in rows.clocks:
+        clocks[row["cluster_id"]].append(row)
+
     def finding(row: Mapping[str, Any]) -> Finding:
         mark = fingerprint(row, row["time_us"])
+        evidence = sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
+        windows = clocks[evidence[0]["cluster_id"]] if evidence else []
         return Finding(
             **{name: row[name] for name in _COPIED},
             time=None if row["time_us"] is None else iso_utc(row["time_us"]),
             brokers=tuple(row["brokers"]),
-            evidence=tuple(
-                _evidence(line) for line in sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
-            ),
+            evidence=tuple(map(_evidence, in_order(evidence, _written, windows))),
+            evidence_order=order_note([*map(_written, evidence)], windows),
             implied=tuple(finding(other) for other in following[row["finding_id"]]),
             fingerprint=mark,
             is_new=None if rows.before is None else mark not in rows.before.fingerprints,
         )
 
     return {severity: tuple(finding(row) for row in found) for severity, found in own.items()}
+
+
+def _written(line: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    return line["broker_id"], line["time"]
 
 
 def _evidence(line: Mapping[str, Any]) -> Evidence:

@@ -177,7 +177,7 @@ class Finding(Part):
         time: when it happened, as lines tell.
         brokers: that took part in it.
         message: what happened, in words.
-        evidence: in time order.
+        evidence: in time order; of several brokers by their clocks, as far as bounds tell how they differed.
         finding_id: *(extra)* its key in ``gold.violations``.
         known_bug: *(extra)* JIRA or KIP of a bug of the running version that has this signature.
         cause: *(extra)* short name of the cause, where the rule tells several apart.
@@ -185,6 +185,8 @@ class Finding(Part):
         implied: *(extra)* findings that follow from this one; they stand nowhere else.
         fingerprint: *(extra)* the same in every run that has this finding, however its end or message change.
         is_new: *(extra)* the run before did not have it; null: there is no run before.
+        evidence_order: *(extra)* how far the clocks were apart that the order of evidence rests on; null where one
+            broker wrote all of it.
     """
 
     rule_id: Text
@@ -204,6 +206,7 @@ class Finding(Part):
     implied: tuple[Finding, ...] = ()
     fingerprint: Text = ""
     is_new: bool | None = None
+    evidence_order: Text | None = None
 
 
 class Topic(Part):

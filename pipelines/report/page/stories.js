@@ -23,7 +23,7 @@ function findingBlock(finding, severity, nested) {
     h("div", { class: "inside" },
       finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
       finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,
-      finding.evidence.length ? finding.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
+      finding.evidence.length ? [finding.evidence_order ? h("p", { class: "note" }, finding.evidence_order) : null, finding.evidence.map((line) => lineBlock(line, true))] : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
       nested ? null : asks([["Its story, line by line:", asked("trace finding", finding.finding_id.slice(0, 8))], ...(finding.topic !== null && finding.partition !== null ? ofPartition(finding.topic + "-" + finding.partition, null, WHOLE) : [])]),
       nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
 }

@@ -69,6 +69,7 @@ def test_json_of_rules_and_findings() -> None:
     shape_of_a_finding = [
         *("rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time", "brokers", "message"),
         *("evidence", "finding_id", "known_bug", "cause", "records", "implied", "fingerprint", "is_new"),
+        "evidence_order",
     ]
     violation = document["violations"][0]
     findings = (violation, violation["implied"][0], document["observations"][0], document["open_cases"][0])

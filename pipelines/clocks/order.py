@@ -1,0 +1,122 @@
+"""The order of several brokers' lines, as far as their clocks allow it: raw times stay raw. Pure.
+
+Each broker stamps lines by its own clock. Where bounds (``gold.clock_bounds``) prove that two clocks differed, lines of
+one are put where they belong by as much as is proven; where they prove nothing, raw times stand beside each other.
+Either way it is said, for an order of two lines that are closer than the bounds is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+
+
+class _Apart(NamedTuple):
+    """How far a broker's clock was ahead of the reference's, milliseconds; None: no bound."""
+
+    lowest_ms: float | None
+    highest_ms: float | None
+
+    @property
+    def proven_ms(self) -> float:
+        """What is proven of it: the bound that is nearer to nothing, or nothing."""
+        if self.lowest_ms is not None and self.lowest_ms > 0:
+            return self.lowest_ms
+        return self.highest_ms if self.highest_ms is not None and self.highest_ms < 0 else 0.0
+
+
+def in_order(
+    lines: Sequence[T], place: Callable[[T], tuple[int | None, int | None]], windows: Sequence[Row]
+) -> list[T]:
+    """Lines in the order of time, on one clock as far as bounds tell; one without a time stays behind that before it.
+
+    Args:
+        place: broker and time in microseconds of a line.
+        windows: rows of ``gold.clock_bounds`` of the lines' cluster, instants in microseconds.
+    """
+    places = [place(line) for line in lines]
+    ahead = {broker: apart.proven_ms if apart else 0.0 for broker, apart in _clocks(places, windows)}
+
+    keyed: list[tuple[float, int]] = []
+    for number, (broker, at_us) in enumerate(places):
+        if at_us is None:
+            keyed.append((keyed[-1][0] if keyed else -1.0, number))
+        else:
+            keyed.append((at_us if broker is None else at_us - 1000 * ahead.get(broker, 0.0), number))
+    return [lines[number] for _, number in sorted(keyed)]
+
+
+def order_note(places: Sequence[tuple[int | None, int | None]], windows: Sequence[Row]) -> str | None:
+    """What the order of these lines rests on, in a sentence; None where one broker wrote all of them.
+
+    Args:
+        places: broker and time in microseconds of each line.
+    """
+    reference = _reference(places)
+    clocks = dict(_clocks(places, windows))
+    told = [_told(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
+    untold = [str(broker) for broker, apart in clocks.items() if apart is None]
+    if untold:
+        theirs = f"those of brokers {' and '.join(untold)}" if len(untold) > 1 else f"that of broker {untold[0]}"
+        told.append(f"nothing tells how far {theirs} and that of broker {reference} were apart")
+    return f"Lines are in the order of brokers' clocks: {'; '.join(told)}." if told else None
+
+
+def _told(broker: int, reference: int | None, apart: _Apart) -> str:
+    is_behind = apart.proven_ms < 0
+    lowest_ms, highest_ms = (_negative(apart.highest_ms), _negative(apart.lowest_ms)) if is_behind else apart
+    if lowest_ms is not None and highest_ms is not None:
+        by = f"between {lowest_ms:,.1f} and {highest_ms:,.1f} ms"
+    else:
+        by = f"more than {lowest_ms:,.1f} ms" if lowest_ms is not None else f"less than {highest_ms:,.1f} ms"
+    where, moved = ("behind", "later") if is_behind else ("ahead of", "earlier")
+    shift = f", so its lines stand {abs(apart.proven_ms):,.1f} ms {moved}" if apart.proven_ms else ""
+    return f"broker {broker}'s was {where} broker {reference}'s by {by}{shift}"
+
+
+def _clocks(
+    places: Sequence[tuple[int | None, int | None]], windows: Sequence[Row]
+) -> Iterator[tuple[int, _Apart | None]]:
+    """How far the clock of each broker but the reference was ahead of it when the lines were written."""
+    reference = _reference(places)
+    times = [at_us for _, at_us in places if at_us is not None]
+    for broker in sorted(
+        {broker for broker, at_us in places if broker is not None and at_us is not None} - {reference}
+    ):
+        assert reference is not None
+        pair = (min(broker, reference), max(broker, reference))
+        of_pair = [row for row in windows if (row["broker_a"], row["broker_b"]) == pair]
+        near = [row for row in of_pair if _is_near(row, min(times), max(times))]
+        narrowest = min(near, key=_width, default=None)
+        if narrowest is None:
+            yield broker, None
+        elif broker > reference:
+            yield broker, _Apart(narrowest["lowest_ms"], narrowest["highest_ms"])
+        else:
+            yield broker, _Apart(_negative(narrowest["highest_ms"]), _negative(narrowest["lowest_ms"]))
+
+
+def _reference(places: Sequence[tuple[int | None, int | None]]) -> int | None:
+    """The broker that wrote most of the lines."""
+    counts = Counter(broker for broker, at_us in places if broker is not None and at_us is not None)
+    return min(counts, key=lambda broker: (-counts[broker], broker), default=None)
+
+
+def _is_near(row: Row, first_us: int, last_us: int) -> bool:
+    """Whether a window is of the time of lines, or next to it; what contradicts itself bounds nothing."""
+    length_us = row["window_s"] * 1_000_000
+    is_of_then = row["window_start"] - length_us <= last_us and row["window_start"] + 2 * length_us >= first_us
+    return is_of_then and _width(row) >= 0
+
+
+def _width(row: Row) -> float:
+    lowest_ms, highest_ms = row["lowest_ms"], row["highest_ms"]
+    return float("inf") if lowest_ms is None or highest_ms is None else float(highest_ms - lowest_ms)
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
