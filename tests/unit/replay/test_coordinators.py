@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.replay import coordinators
 from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
+from pipelines.report.figures import COORDINATOR_APIS
 from schemas import silver
 from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.unit.replay.rows import batch_of
@@ -19,6 +20,11 @@ COLUMNS = (
     *("verify_only", "partitions"),
 )
 COUNTS = coordinators.Counts({"few": 4}, {"few": 3})
+
+
+def test_the_report_tells_of_all_apis_whose_appends_are_replayed() -> None:
+    appended = {*coordinators._GROUP_APIS, *coordinators._TRANSACTION_APIS}
+    assert set(COORDINATOR_APIS) == appended | {"WRITE_TXN_MARKERS"}
 
 
 def records(*rows: dict[str, Any], counts: coordinators.Counts = COUNTS) -> list[tuple[Any, ...]]:
