@@ -79,6 +79,9 @@ INVENTORY = TableSpec(
         required("modified_time", TIMESTAMP, "When the file was last changed, by its file system or store"),
         required("file_id", STRING, "Content of the log, bronze.log_files.file_id"),
         required("looked_time", TIMESTAMP, "When size and time were asked for, by the clock of the ingest"),
+        required(
+            "patterns", STRING, "What chose a bundle's members: ingest.include, ingest.exclude; empty of other files"
+        ),
     ),
     keys=("name",),
 )

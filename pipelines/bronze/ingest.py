@@ -23,6 +23,7 @@ One run at a time may write a lake.
 from __future__ import annotations
 
 import heapq
+import json
 import os
 import time
 from collections import defaultdict
@@ -127,7 +128,8 @@ def ingest(
     looked_us = time.time_ns() // 1000
     stats = {path: stat(path) for path in found.files}
     inventory = _inventory(lake)
-    same = unchanged(stats, inventory, sha_of)
+    patterns = json.dumps([config.include, config.exclude])
+    same = unchanged(stats, inventory, sha_of, patterns)
     changed = {path: now.size_bytes if now else 0 for path, now in stats.items() if path not in same}
     profiled, unread = _profile(spark, changed, register, config)
     opened: list[Profile | Unread] = [*profiled, *unread]
@@ -155,7 +157,7 @@ def ingest(
         # None of them is in the register, which was read above.
         lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
         id_of = {row["sha256"]: row["file_id"] for row in register}
-        entries = rows(updated(inventory, stats, _logs(opened, id_of), looked_us))
+        entries = rows(updated(inventory, stats, _logs(opened, id_of), looked_us, patterns))
         lake.replace(INVENTORY, pa.Table.from_pylist(entries, INVENTORY.arrow_schema), stamp=run_id)
 
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)

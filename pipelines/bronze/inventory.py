@@ -33,6 +33,7 @@ class Entry(NamedTuple):
         name: of the log: of a member of a bundle ``BUNDLE!/MEMBER``, else the path.
         file_id: of its content.
         looked_us: when the file's size and time were asked for.
+        patterns: by which members of a bundle were taken for logs; empty for a file that is no bundle.
     """
 
     path: str
@@ -41,6 +42,7 @@ class Entry(NamedTuple):
     modified_us: int
     file_id: str
     looked_us: int
+    patterns: str = ""
 
 
 def stat(path: str) -> Stat | None:
@@ -53,13 +55,14 @@ def stat(path: str) -> Stat | None:
 
 
 def unchanged(
-    stats: Mapping[str, Stat | None], entries: Iterable[Entry], registered: Mapping[str, str]
+    stats: Mapping[str, Stat | None], entries: Iterable[Entry], registered: Mapping[str, str], patterns: str = ""
 ) -> dict[str, list[tuple[str, str]]]:
     """Files that are as they were: name of each log in them, with the hash by which the register has it.
 
     Args:
         stats: of the files at hand.
         registered: hash as stored by content id. A bundle is as it was only if the register has all of its logs.
+        patterns: by which members of bundles are taken for logs now; with others a bundle may have other logs.
     """
     by_path: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
@@ -67,7 +70,11 @@ def unchanged(
     return {
         path: [(entry.name, registered[entry.file_id]) for entry in sorted(by_path[path])]
         for path, now in stats.items()
-        if path in by_path and all(_is_same(entry, now) and entry.file_id in registered for entry in by_path[path])
+        if path in by_path
+        and all(
+            _is_same(entry, now) and entry.file_id in registered and entry.patterns in ("", patterns)
+            for entry in by_path[path]
+        )
     }
 
 
@@ -81,6 +88,7 @@ def updated(
     stats: Mapping[str, Stat | None],
     logs: Mapping[str, Sequence[tuple[str, str]]],
     looked_us: int,
+    patterns: str = "",
 ) -> list[Entry]:
     """The entries after a run.
 
@@ -90,7 +98,7 @@ def updated(
     """
     kept = [entry for entry in entries if entry.path not in logs]
     new = [
-        Entry(path, name, *told, file_id, looked_us)
+        Entry(path, name, *told, file_id, looked_us, "" if name == path else patterns)
         for path, contents in logs.items()
         if (told := stats.get(path)) is not None
         for name, file_id in contents
@@ -108,6 +116,7 @@ def rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             "modified_time": entry.modified_us,
             "file_id": entry.file_id,
             "looked_time": entry.looked_us,
+            "patterns": entry.patterns,
         }
         for entry in entries
     ]

@@ -54,6 +54,14 @@ def test_a_bundle_is_as_it_was_if_all_of_its_logs_are_known() -> None:
     assert unchanged(stats, [second, first], {"a": "sha-a"}) == {}
 
 
+def test_a_bundle_is_opened_again_where_other_members_may_be_wanted() -> None:
+    stats = {"/l/b.tgz": Stat(7, OLD), "/l/server.log": Stat(7, OLD)}
+    logs = {"/l/b.tgz": [("/l/b.tgz!/a", "a")], "/l/server.log": [("/l/server.log", "b")]}
+    noted = updated([], stats, logs, NOW, "these")
+    assert unchanged(stats, noted, REGISTERED, "these").keys() == stats.keys()
+    assert unchanged(stats, noted, REGISTERED, "others").keys() == {"/l/server.log"}
+
+
 def test_what_was_opened_takes_the_place_of_what_was_noted() -> None:
     before = [entry(), entry("/l/gone.log"), entry("/l/b.tgz", "/l/b.tgz!/a")]
     stats = {"/l/server.log": Stat(9, NOW - 1), "/l/b.tgz": Stat(5, NOW - 2), "/l/lost.log": None}
