@@ -50,11 +50,11 @@ def write_hour(logs: Path, target: Path, hour: int) -> int:
         copy.parent.mkdir(parents=True, exist_ok=True)
         with gzip.open(path, "rt", encoding="utf-8") as read, gzip.open(copy, "wt", 1, encoding="utf-8") as written:
             for line in read:
-                size += written.write(_moved(line, hour))
+                size += written.write(moved(line, hour))
     return size
 
 
-def _moved(line: str, hour: int) -> str:
+def moved(line: str, hour: int) -> str:
     if not hour:
         return line
     line = _TIME.sub(lambda match: f"[{datetime.fromisoformat(match[1]) + timedelta(hours=hour)},", line)

@@ -1,95 +1,129 @@
-"""What one more hour costs, after 1, 5 and 20 hours of history: ``python -m bench.incremental [LOGS]``.
+"""What one more hour costs, by the hours before it: ``python -m bench.incremental [LOGS] [--history 1 20 200]``.
 
-The hours are those of `bench.hours`. A copy holds as many requests as the folder (20,000 in the bundled slice): an hour
-of a small cluster. Prints seconds by stage and, in the last column, what one more hour costs beside the same after one
-hour of history.
+The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only. The
+hours of a history are audited in one run, then one by one two more: the second of them is measured, as a process of its
+own, since an hourly audit is one. Beside seconds by stage it counts how often a Parquet file of the lake was opened,
+whoever opened it. The last column is an hour beside the one after the shortest history.
 """
 
 from __future__ import annotations
 
-import shutil
+import argparse
+import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Event, Thread
 
+from inotify_simple import INotify, flags
+
+from bench.figures import insert, markdown
 from bench.hours import write_hour
-from pipelines import gold
-from pipelines.bronze.ingest import ingest
-from pipelines.config import Config, load_config
-from pipelines.lake import Lake
-from pipelines.session import build_session
-from pipelines.silver.parse import parse
+from bench.performance import STAGES, stages_of
 
 SLICE = Path(__file__).parents[1] / "tests" / "data" / "slice"
-#: Hours of history before each hour that is measured.
-HISTORY = (1, 5, 20)
-#: Parts of the replay that are told apart: the one that goes on from the last run, and one that reads the history.
-#: Followers and checks are written from blobs, which are lazy: a clock around their calls would show nothing.
-_PARTS = {"_operations": "requests", "audit": "rules"}
+HEADS = ("hours before", "MB of text", "hour, s", *STAGES, "files opened", "of them report", "ratio", "ratio of files")
+_MB = 1e6
+_SETTLE_S = 0.5
 
 
-def main(logs: Path) -> None:
-    """Measure and print."""
-    config = load_config(None)
-    spark = build_session(config, "bench incremental")
-    spent = _watched()
-    work = Path(tempfile.mkdtemp(prefix="highwater-bench-"))
-    try:
-        lake, folder, hours = Lake(spark, work / "lake"), work / "logs", 0
-        print(f"{'history':>8} {'ingest':>8} {'parse':>8} {'replay':>8}   of which, and ratio")
-        first = None
-        for history in HISTORY:
-            for hour in range(hours, history):
-                write_hour(logs, folder, hour)
-            _run(lake, config, folder, history - 1)
-            write_hour(logs, folder, history)
-            hours = history + 1
-            spent.clear()
-            seconds = _run(lake, config, folder, history)
-            first = first or sum(seconds)
-            parts = "  ".join(f"{label} {spent[name]:.1f}s" for name, label in _PARTS.items())
-            print(
-                f"{history:>6} h",
-                *(f"{taken_s:>7.1f}s" for taken_s in seconds),
-                f"  {parts}  {sum(seconds) / first:.2f}",
+def main(arguments: list[str]) -> None:
+    """Measure, print, and write the document."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("logs", type=Path, nargs="?", default=SLICE)
+    parser.add_argument("--history", type=int, nargs="+", default=(1, 20, 200), help="hours, ascending")
+    parser.add_argument("--markdown", type=Path, help="a document that holds the table")
+    given = parser.parse_args(arguments)
+    rows: list[tuple[str, ...]] = []
+    first: tuple[float, int] | None = None
+    with tempfile.TemporaryDirectory(prefix="highwater-bench-") as scratch:
+        folder, lake, hours, size = Path(scratch, "logs"), Path(scratch, "lake"), 0, 0
+        for history in given.history:
+            for until in (history, history + 1):
+                while hours < until:
+                    size += write_hour(given.logs, folder, hours)
+                    hours += 1
+                _audited(folder, lake)
+            size += write_hour(given.logs, folder, hours)
+            hours += 1
+            with opened_files(lake) as opened:
+                seconds, stages, in_report = _audited(folder, lake, opened)
+            count = opened.total()
+            first = first or (seconds, count)
+            ratios = (f"{seconds / first[0]:.2f}", f"{count / first[1]:.2f}")
+            spent = (f"{stages.get(stage, 0.0):.1f}" for stage in STAGES)
+            rows.append(
+                (str(hours - 1), f"{size / _MB:,.0f}", f"{seconds:.1f}", *spent, str(count), str(in_report), *ratios)
             )
-    finally:
-        spark.stop()
-        shutil.rmtree(work)
+            print(*rows[-1], sep="  ", flush=True)
+            print(
+                "  most opened:", ", ".join(f"{table} {times}" for table, times in opened.most_common(12)), flush=True
+            )
+    lines = markdown(HEADS, rows)
+    print("\n" + "\n".join(lines))
+    if given.markdown:
+        insert(given.markdown, lines)
 
 
-def _run(lake: Lake, config: Config, folder: Path, number: int) -> tuple[float, float, float]:
-    started = time.perf_counter()
-    ingest(lake.spark, lake, [folder], config.ingest, f"{number:04}")
-    ingested = time.perf_counter()
-    parse(lake)
-    parsed = time.perf_counter()
-    gold.refresh(lake, config, f"run {number}")
-    return ingested - started, parsed - ingested, time.perf_counter() - parsed
+def _audited(logs: Path, lake: Path, opened: Counter[str] | None = None) -> tuple[float, dict[str, float], int]:
+    """Seconds of an audit, by stage too, and how many files had been opened when its report began."""
+    command = [
+        sys.executable,
+        "-m",
+        "jobs.cli",
+        "audit",
+        str(logs),
+        "--lake",
+        str(lake),
+        "--out",
+        str(lake.parent / "o"),
+    ]
+    started, before_report, said = time.perf_counter(), 0, []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("replay ") and opened is not None:
+                time.sleep(_SETTLE_S)
+                before_report = opened.total()
+    seconds = time.perf_counter() - started
+    if process.returncode not in (0, 1, 3):
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{''.join(said)}")
+    return seconds, stages_of("".join(said)), (opened.total() if opened else 0) - before_report
 
 
-def _watched() -> defaultdict[str, float]:
-    """Seconds spent in the parts of the replay, by name; they run side by side and so add up to more than it."""
-    spent: defaultdict[str, float] = defaultdict(float)
+@contextmanager
+def opened_files(lake: Path) -> Iterator[Counter[str]]:
+    """Count, by table, how often Parquet files that are there already are opened below a folder within the block."""
+    opened: Counter[str] = Counter()
+    ended = Event()
+    with INotify() as watch:
+        table_of = {
+            watch.add_watch(folder, flags.OPEN): f"{folder.parent.name}.{folder.name}"
+            for folder in lake.glob("*/*")
+            if folder.is_dir()
+        }
+        there = {path.name for path in lake.glob("*/*/*.parquet")}
 
-    def watched(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any) -> Any:
-            started = time.perf_counter()
-            try:
-                return work(*given)
-            finally:
-                spent[name] += time.perf_counter() - started
+        def count() -> None:
+            while not ended.is_set():
+                for event in watch.read(timeout=100):
+                    if event.name in there:
+                        opened[table_of[event.wd]] += 1
 
-        return run
-
-    for name in _PARTS:
-        setattr(gold, name, watched(name, getattr(gold, name)))
-    return spent
+        thread = Thread(target=count, daemon=True)
+        thread.start()
+        try:
+            yield opened
+        finally:
+            time.sleep(_SETTLE_S)
+            ended.set()
+            thread.join()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else SLICE)
+    main(sys.argv[1:])

@@ -109,8 +109,8 @@ def _row(logs: Path, runs: int, conf: Path | None) -> tuple[str, ...]:
     seconds = median(audit.seconds for audit in audits)
     stages: dict[str, list[float]] = defaultdict(list)
     for audit in audits:
-        for stage, stage_s in _STAGE.findall(audit.printed):
-            stages[stage].append(float(stage_s))
+        for stage, stage_s in stages_of(audit.printed).items():
+            stages[stage].append(stage_s)
 
     def worked(kind: str) -> str:
         return f"{median(sum(s for k, s in audit.core_s.items() if k.startswith(kind)) for audit in audits):.0f} s"
@@ -134,6 +134,11 @@ def _row(logs: Path, runs: int, conf: Path | None) -> tuple[str, ...]:
         peak("python driver"),
         peak("python worker"),
     )
+
+
+def stages_of(printed: str) -> dict[str, float]:
+    """Seconds by stage, as an audit prints them."""
+    return {stage: float(stage_s) for stage, stage_s in _STAGE.findall(printed)}
 
 
 def audited(logs: Path, conf: Path | None) -> Usage:

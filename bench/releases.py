@@ -121,7 +121,7 @@ def _names_a_cluster(log: Path) -> bool:
 def _audited(config: Config, place: Path, corpora: Sequence[Path]) -> list[Result]:
     run = steps.Run(config, RichConsole(), lake=place, out=place.with_name(f"{place.name}-report"))
     steps.audit(run, corpora)
-    with steps.lake_of(run) as lake:
+    with steps.lake_of(run, "report") as lake:
         return results_of(lake, corpora)
 
 
@@ -146,7 +146,7 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
     asked = lake.read(RULE_RESULTS).collect()
     if not asked:
         raise ValueError(f"{lake.root}: no rule was asked, the audit is not whole")
-    reasons = {row["reason"] for row in asked if row["reason"]}
+    doubtful = {row["cluster_id"] for row in asked if row["doubts"] or row["error"] is not None}
     seen = told.collect(lake)
     results = []
     for corpus in corpora:
@@ -156,9 +156,7 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
         owned = [row for row in findings[cluster_id] if row["implied_by"] is None]
         severities = [row["severity"] for row in owned]
         # As the report has it: without a produce that was seen nothing firm can be said.
-        doubted = not figures[cluster_id].get("succeeded") or any(
-            _doubts(reason, cluster_id, [row["path"] for row in rows]) for reason in reasons
-        )
+        doubted = not figures[cluster_id].get("succeeded") or cluster_id in doubtful
         versions = sorted({row["kafka_version"] or "?" for row in rows if row["broker_id"] is not None})
         results.append(
             Result(
@@ -177,11 +175,6 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
             )
         )
     return results
-
-
-def _doubts(reason: str, cluster_id: str, paths: Iterable[str]) -> bool:
-    """Whether the reason why a rule is inconclusive concerns a cluster: it names it, one of its files, or an error."""
-    return f"cluster {cluster_id}" in reason or "Error" in reason or any(path in reason for path in paths)
 
 
 def cluster_of(files: Iterable[Mapping[str, Any]], corpora: Sequence[Path]) -> dict[Path, str]:
