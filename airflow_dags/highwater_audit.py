@@ -32,6 +32,12 @@ with DAG(
             title="fail_on",
             description="The least verdict with which the gate fails.",
         ),
+        "cluster": Param(
+            "",
+            type="string",
+            title="cluster",
+            description="Report and gate are of this cluster only, where the lake has several; empty: of all.",
+        ),
         "lookback_hours": number_param(
             "lookback_hours",
             1,
@@ -43,6 +49,9 @@ with DAG(
     **SHARED,
 ) as dag:
     lake = '--lake "$HIGHWATER_LAKE"'
+    # Nothing at all where no cluster is named.
+    of_cluster = '${HIGHWATER_CLUSTER:+--cluster "$HIGHWATER_CLUSTER"}'
+    cluster = {"HIGHWATER_CLUSTER": "{{ params.cluster }}"}
     # Of every task, so that a run without an interval fails before it has done anything.
     interval = {
         "HIGHWATER_FROM": "{{ data_interval_start.isoformat() }}",
@@ -79,9 +88,12 @@ with DAG(
             "report",
             lake,
             '--out "$HIGHWATER_OUT" --from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL"',
+            of_cluster,
             passing=VERDICTS,
         ),
-        env=interval | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
+        env=interval
+        | cluster
+        | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
         reads=("gold",),
     )
     gate = LakeOperator(
@@ -90,8 +102,10 @@ with DAG(
             "gate",
             lake,
             '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON"',
+            of_cluster,
         ),
         env=interval
+        | cluster
         | {
             "HIGHWATER_FROM": (
                 "{{ (data_interval_start - macros.timedelta(hours=params.lookback_hours)).isoformat() }}"

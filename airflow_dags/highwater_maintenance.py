@@ -1,4 +1,5 @@
-"""Nightly: OPTIMIZE, VACUUM and state clean-up of the lake (`highwater maintain`), and the end of old reports.
+"""Nightly: the end of old days of the lake (`highwater expire`, if `keep` says how many are kept), OPTIMIZE, VACUUM and
+state clean-up (`highwater maintain`), and the end of old reports.
 
 What is vacuumed is gone for time travel, and for whoever still reads it: hence a day at least. Delta's logs go back 30
 days, hence no more.
@@ -7,7 +8,7 @@ days, hence no more.
 from __future__ import annotations
 
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 from highwater_tasks import LAKE, REPORTS, SHARED, LakeOperator, highwater, number_param
 
 #: Only folders that `highwater_audit` names: other things may lie beside them.
@@ -29,10 +30,23 @@ with DAG(
         "retention_hours": number_param(
             "retention_hours", 168, 24, 720, "Files that no version younger than this needs are deleted."
         ),
+        "keep": Param(
+            "",
+            type="string",
+            pattern=r"^([1-9][0-9]{0,4}d)?$",
+            title="keep",
+            description="Days kept, as 90d; empty: all.",
+        ),
         "reports_days": number_param("reports_days", 90, 1, 36_500, "Reports older than this are deleted."),
     },
     **SHARED,
 ) as dag:
+    expire = LakeOperator(
+        task_id="expire",
+        bash_command='[ -n "$HIGHWATER_KEEP" ] || exit 0\n'
+        + highwater("expire", '--lake "$HIGHWATER_LAKE"', '--keep "$HIGHWATER_KEEP"'),
+        env={"HIGHWATER_KEEP": "{{ params.keep }}"},
+    )
     maintain = LakeOperator(
         task_id="maintain",
         bash_command=highwater(
@@ -50,3 +64,5 @@ with DAG(
         append_env=True,
         skip_on_exit_code=None,
     )
+    # What is dropped is freed by the maintenance of a later night, when no version needs it any more.
+    expire >> maintain

@@ -32,6 +32,7 @@ def bundle(run: Run) -> ExitCode:
             if run.redact_key is not None:
                 redactor = Redactor(pseudonyms(lake, run.redact_key))
                 report, redact = redacted(report, redactor), partial(redacted_table, redactor=redactor)
-            write_bundle(report, lake, run.out, run.time_from, run.time_until, redact)
+            window = run.time_from, run.time_until
+            write_bundle(report, lake, run.out, *window, redact, run.cluster_id(lake))
     run.console.result(f"{run.out}: {store.size_bytes(run.out):,} bytes{', names replaced' if redact else ''}")
     return ExitCode.CLEAN

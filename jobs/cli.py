@@ -15,7 +15,7 @@ import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.inquiry_verbs import VERBS
-from jobs.options import PLACE, options
+from jobs.options import DAYS, PLACE, options
 from jobs.redaction import redaction_key
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
@@ -31,6 +31,12 @@ def _version() -> str:
         return version("highwater")
     except PackageNotFoundError:
         return "unknown (not installed)"
+
+
+def _days(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    if text is not None and not DAYS.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is no number of days; write it like 90d")
+    return text
 
 
 @click.group(epilog=EXIT_CODES_HELP, context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,7 +86,7 @@ def replay(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@options("lake", "out", "from", "until", "format", "redact", "redact key", "master", "conf")
+@options("lake", "out", "cluster", "from", "until", "format", "redact", "redact key", "master", "conf")
 def report(**given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from jobs import steps
@@ -89,7 +95,7 @@ def report(**given: Any) -> ExitCode:
 
 
 @highwater.command()
-@options("lake", "from", "until", "redact", "redact key", "master", "conf")
+@options("lake", "cluster", "from", "until", "redact", "redact key", "master", "conf")
 @click.option(
     "--out", type=PLACE, default="./highwater-bundle.zip", show_default=True, help="The archive to be written."
 )
@@ -101,7 +107,7 @@ def bundle(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@options("lake", "from", "until", "master", "conf")
+@options("lake", "cluster", "from", "until", "master", "conf")
 @click.option(
     "--fail-on",
     type=click.Choice(["violated", "inconclusive"]),
@@ -190,7 +196,23 @@ def maintain(
 
 
 @highwater.command()
-@options("lake", "from", "until")
+@options("lake", "conf")
+@click.option(
+    "--keep",
+    metavar="DAYS",
+    callback=_days,
+    help="Days that are kept, as 90d, of each layer of which [retention] does not say it.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be dropped.")
+def expire(lake: Place, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
+    """Drop old days of the lake; what is told of the days that stay does not change."""
+    from jobs.expire import expire as drop
+
+    return drop(_config(conf), RichConsole(), lake, keep, dry_run)
+
+
+@highwater.command()
+@options("lake", "cluster", "from", "until")
 @click.option(
     "--out", type=PLACE, default="./highwater-metrics", show_default=True, help="Folder for the files that are made."
 )
@@ -204,14 +226,20 @@ def maintain(
 )
 @click.option("--markdown", is_flag=True, help="All metrics as the table of the document docs/metrics.md.")
 def metrics(
-    lake: Place, out: Place, form: str, markdown: bool, time_from: datetime | None, time_until: datetime | None
+    lake: Place,
+    cluster_id: str | None,
+    out: Place,
+    form: str,
+    markdown: bool,
+    time_from: datetime | None,
+    time_until: datetime | None,
 ) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
     from jobs.metrics import export, show_document
 
     if markdown:
         return show_document(RichConsole())
-    return export(RichConsole(), lake, out, form, *_span(time_from, time_until))
+    return export(RichConsole(), lake, out, form, *_span(time_from, time_until), cluster_id)
 
 
 @highwater.command()
@@ -254,6 +282,7 @@ def _run(
     redact_key_file: Path | None = None,
     catalog: str | None = None,
     cluster_name: str | None = None,
+    cluster_id: str | None = None,
 ) -> Any:
     from jobs.steps import Run
 
@@ -261,7 +290,7 @@ def _run(
         raise click.UsageError("--redact-key-file is for --redact")
     key = redaction_key(redact_key_file) if redact else None
     config = load_config(conf, {"session.master": master, "ingest.cluster": cluster_name})
-    return Run(config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog)
+    return Run(config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog, cluster_id)
 
 
 def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[datetime | None, datetime | None]:

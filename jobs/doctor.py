@@ -18,13 +18,14 @@ from typing import NamedTuple
 from jobs.exit_codes import ExitCode
 from pipelines.config import Config, load_config
 from pipelines.console import Console
-from pipelines.errors import ConfigError, EnvironmentProblem
+from pipelines.errors import ConfigError, EnvironmentProblem, InputError
 from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
 from pipelines.java import JAVA_REMEDY, find_java, java_problem, java_release
 from pipelines.session_settings import DRIVER_MEMORY
 from pipelines.storage.connectors import connector_jars
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
+from pipelines.upgrade import planned
 
 SETUP = "run `make setup`"
 
@@ -83,6 +84,7 @@ def check_all(conf: Path | None, lake: Place) -> list[Finding]:
         _jars,
         _worker_python,
         lambda: _lake(lake),
+        lambda: _upgrade(lake),
         lambda: _memory(config.session.driver_memory or DRIVER_MEMORY),
     ]
     return told + [finding for check in checks for finding in check()]
@@ -164,6 +166,16 @@ def _lake(lake: Place) -> list[Finding]:
     roomy = free >= FREE_BYTES_MIN
     remedy = None if roomy else f"make room: at least {_gib(FREE_BYTES_MIN)}, better twice the size of the logs"
     return [Finding("lake", f"{lake}: can be written, {_gib(free)} free", remedy)]
+
+
+def _upgrade(lake: Place) -> list[Finding]:
+    """What the next verb that writes changes in a lake of another version."""
+    try:
+        return [Finding("upgrade", f"{what}: by the next run") for what in planned(lake)]
+    except InputError as refused:
+        return [Finding("upgrade", f"{refused.file} {refused.problem}", refused.remedy)]
+    except OSError:
+        return []  # told with the lake
 
 
 def _lake_in_store(lake: Uri) -> list[Finding]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.report.correctness import place_of
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Report
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Report, Verdict
+from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import plain
 from pipelines.report.small_tables import FINDINGS_MAX
 
@@ -22,8 +23,13 @@ _OUTDATED = (
 
 def outdated(report: Report) -> Report:
     """The report of gold tables that are not of the files and configuration there are now: never clean."""
-    verdict = VIOLATED if report.verdict == VIOLATED else INCONCLUSIVE
-    return report.model_copy(update={"verdict": verdict, "inconclusive": (_OUTDATED, *report.inconclusive)})
+    changes = {"verdict": _never_clean(report.verdict), "inconclusive": (_OUTDATED, *report.inconclusive)}
+    clusters = [part.model_copy(update={"verdict": _never_clean(part.verdict)}) for part in report.clusters]
+    return report.model_copy(update=changes | {"clusters": tuple(clusters)})
+
+
+def _never_clean(verdict: Verdict) -> Verdict:
+    return VIOLATED if verdict == VIOLATED else INCONCLUSIVE
 
 
 def gate_code(report: Report, fail_on: str, only_new: bool = False) -> ExitCode:
@@ -46,10 +52,21 @@ def _is_known(report: Report) -> bool:
     return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
 
 
-def gate_lines(report: Report, fail_on: str, only_new: bool = False) -> Iterator[str]:
-    """The verdict, a line per violation, and what keeps the rest from being clean."""
+def gate_lines(report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None) -> Iterator[str]:
+    """The verdict, that of each of several clusters, a line per violation, and what keeps the rest from being clean.
+
+    Args:
+        cluster_id: the one that was asked for.
+    """
     since, until = report.window.since or "the first line", report.window.until or "the last"
-    yield f"gate: {report.verdict}, from {since} until {until}"
+    of_cluster = "" if cluster_id is None else f"cluster {cluster_id}, "
+    yield plain(f"gate: {report.verdict}, {of_cluster}from {since} until {until}")
+    silent = sorted(silent_clusters(report))
+    if len(report.clusters) + len(silent) > 1:
+        for part in report.clusters:
+            yield plain(f"cluster {part.cluster_id}: {part.verdict}")
+        for name in silent:
+            yield plain(f"cluster {name}: no logs of that time")
     yield f"new since the run before: {_new(report)}"
     for finding in report.violations:
         yield f"{VIOLATED}: {'new: ' if finding.is_new else ''}{_told(finding)}"

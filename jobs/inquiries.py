@@ -10,7 +10,17 @@ from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from pipelines.console import Console
 from pipelines.errors import InputError
-from pipelines.inquiry import compare, finding, partition, read_compare, request, survivors, whatif, write
+from pipelines.inquiry import (
+    compare,
+    finding,
+    partition,
+    read_clusters,
+    read_compare,
+    request,
+    survivors,
+    whatif,
+    write,
+)
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.inquiry.read_finding import finding_rows, findings
 from pipelines.inquiry.read_lines import lines_of
@@ -33,14 +43,14 @@ class Question(NamedTuple):
 
     Attributes:
         lake: folder of the lake.
-        cluster_id: where the lake has several; None: any.
+        cluster: name or id of one, where the lake has several; None: nobody said.
         since, until: of what is asked for, the end exclusive.
         form: ``text`` or ``json``.
     """
 
     console: Console
     lake: Place
-    cluster_id: str | None = None
+    cluster: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     form: str = "text"
@@ -53,6 +63,15 @@ class Question(NamedTuple):
             InputError: there is no lake.
         """
         return LakeReader(self.lake, tables_in(self.lake))
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that was named, as the lake calls it; None: any.
+
+        Raises:
+            InputError: the lake has none of this name.
+        """
+        return None if self.cluster is None else read_clusters.named(self.reader, self.cluster)
 
     @property
     def since_us(self) -> int | None:
@@ -248,7 +267,7 @@ def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -
         read_compare.side(
             span.reader,
             span.name,
-            question.cluster_id,
+            question.cluster,
             micros(span.since),
             micros(span.until),
             slow_ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
+from pipelines.lake_program import require_no_newer
 from pipelines.storage.place import Place
 
 
@@ -11,8 +12,9 @@ def tables_in(root: Place) -> dict[str, Place]:
     """Folders of a lake's tables by full name.
 
     Raises:
-        InputError: there is no lake.
+        InputError: there is no lake, or a newer version of highwater wrote it.
     """
+    require_no_newer(root)
     tables = find_tables(root)
     if not tables:
         raise no_lake(root)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
+from pipelines.clusters import ClusterFile, cluster_named
 from pipelines.console import Console
 from pipelines.delta_log import read_log
 from pipelines.errors import InputError
@@ -24,18 +25,28 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def export(
-    console: Console, root: Place, out: Place, form: str, since: datetime | None, until: datetime | None
+    console: Console,
+    root: Place,
+    out: Place,
+    form: str,
+    since: datetime | None,
+    until: datetime | None,
+    cluster: str | None = None,
 ) -> ExitCode:
     """Write the metrics of a lake.
 
     Args:
         form: ``csv`` or ``openmetrics``.
         since, until: intervals by their start, the end exclusive.
+        cluster: only of this one; None: of all, each broker's in a folder of its cluster where there are several.
 
     Raises:
-        InputError: there is no lake, it holds no metrics of that time, or the folder cannot be written.
+        InputError: there is no lake, it holds no metrics of that time or cluster, or the folder cannot be written.
     """
     rows = metrics_of(root)
+    if cluster is not None:
+        chosen = cluster_named(root, [ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows], cluster)
+        rows = [row for row in rows if row["cluster_id"] == chosen]
     since_us, until_us = _micros(since), _micros(until)
     if not any(
         (since_us is None or row["interval_start"] >= since_us)

@@ -50,6 +50,7 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
 
 _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
+DAYS = re.compile(r"[1-9][0-9]{0,4}d", re.ASCII)
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "logs": click.argument("logs", nargs=-1, required=True, type=PLACE),
     "lake": click.option(
@@ -82,7 +83,9 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="Of the answer.",
     ),
-    "cluster": click.option("--cluster", "cluster_id", help="Cluster id, where the lake has several."),
+    "cluster": click.option(
+        "--cluster", "cluster_id", help="Only this cluster, by its name or id, where the lake has several."
+    ),
     "cluster name": click.option(
         "--cluster",
         "cluster_name",
@@ -105,7 +108,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         callback=_schema,
         help="Schema of the session's catalog that gets the names of tables and views.",
     ),
-    "conf": click.option("--conf", type=click.Path(path_type=Path), help="TOML file that changes the configuration."),
+    "conf": click.option(
+        "--conf",
+        envvar="HIGHWATER_CONF",
+        type=click.Path(path_type=Path),
+        help="TOML file that changes the configuration; else that of HIGHWATER_CONF in the environment.",
+    ),
 }
 
 

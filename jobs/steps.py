@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Thread
@@ -17,12 +17,15 @@ from jobs.gate import gate_code, gate_lines, outdated
 from jobs.lakes import no_lake
 from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
+from pipelines.bronze.ingest import folders
 from pipelines.bronze.ingest import ingest as ingest_files
 from pipelines.bronze.unread import new_bytes, waiting_bytes
 from pipelines.catalog_tables import register_in, require_schema
+from pipelines.clusters import ClusterFile, cluster_named
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import ingest_data
+from pipelines.delta_log import find_tables, read_log
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.lake_tables import make_lake
@@ -44,6 +47,7 @@ from pipelines.spark_jobs import step
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from pipelines.threads import concurrently
+from pipelines.upgrade import require_up_to_date, upgrade
 from schemas import bronze
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
@@ -63,6 +67,7 @@ class Run:
         form: what is printed of the report, a name of `pipelines.report.printed.PRINTED`.
         redact_key: names are replaced in the report, under this key; None: they are not.
         catalog: ``catalog.schema`` that gets the names of the lake's tables and views; None for none.
+        cluster: only this cluster is reported, by its name or its id; None: all of them.
     """
 
     config: Config
@@ -74,6 +79,19 @@ class Run:
     form: str = "text"
     redact_key: bytes | None = None
     catalog: str | None = None
+    cluster: str | None = None
+
+    def cluster_id(self, lake: Lake) -> str | None:
+        """The cluster that is reported, as the lake calls it.
+
+        Raises:
+            InputError: it has none of this name.
+        """
+        if self.cluster is None:
+            return None
+        names = ("cluster_id", "broker_id", "logged_cluster_id")
+        rows = lake.rows(bronze.LOG_FILES, *names).to_pylist()
+        return cluster_named(self.lake, [ClusterFile(*map(row.get, names)) for row in rows], self.cluster)
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
@@ -118,7 +136,7 @@ def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
     started = datetime.now(UTC)
     make_report_folder(run.out)
-    with lake_of(run, "report") as lake:
+    with read_lake(run, "report") as lake:
         made = _report(run, lake, run_id_of(run, lake), (), started)
     return OF_VERDICT[made.verdict]
 
@@ -129,7 +147,7 @@ def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
     Raises:
         InputError: the lake holds no audit.
     """
-    with lake_of(run, "gate") as lake:
+    with read_lake(run, "gate") as lake:
         audited = lake.stamp(RULE_RESULTS)
         if audited is None:
             raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
@@ -137,13 +155,18 @@ def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
             judged = _collect(run, lake, audited, ())
             if not gold.is_current(lake, run_id_of(run, lake)):
                 judged = outdated(judged)
-    for line in gate_lines(judged, fail_on, only_new):
+    for line in gate_lines(judged, fail_on, only_new, run.cluster):
         run.console.result(line)
     return gate_code(judged, fail_on, only_new)
 
 
 def _look(run: Run, logs: Sequence[Place]) -> Sequence[str]:
-    """Told before Spark starts: an input that is missing, or holds no log. Gives the files."""
+    """Told before Spark starts: an input that is missing, or holds no log, or a folder in a store that is not known.
+
+    Returns:
+        The files.
+    """
+    folders(run.config.ingest)
     return discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
 
 
@@ -172,6 +195,7 @@ def written(
         raise no_lake(run.lake)
     with (
         writer_of(run.lake, verb, run.config.session, run.console.note) as writer,
+        _upgraded(run, writer),
         lake_of(run, verb, text_bytes, files, writer) as lake,
         lock_in_jvm(lake.spark, writer.jvm_lock),
     ):
@@ -190,6 +214,27 @@ def written(
 
 
 @contextmanager
+def _upgraded(run: Run, writer: Writer) -> Iterator[None]:
+    """The lake as this version declares it."""
+    with machine_faults(run.lake, scratch_folders(run.config.session)):
+        for what in upgrade(run.lake, writer.fence):
+            run.console.note(f"  {what}")
+    yield
+
+
+@contextmanager
+def read_lake(run: Run, verb: str) -> Iterator[Lake]:
+    """The lake of a verb that only looks. Spark starts only where no other reader knows which rows a table has."""
+    if not all(read_log(path).is_plain for path in find_tables(run.lake).values()):
+        with lake_of(run, verb) as lake:
+            yield lake
+        return
+    with machine_faults(run.lake, scratch_folders(run.config.session)):
+        require_up_to_date(run.lake)
+        yield Lake(None, run.lake)
+
+
+@contextmanager
 def lake_of(
     run: Run,
     verb: str,
@@ -198,6 +243,8 @@ def lake_of(
     writer: Writer = NO_WRITER,
 ) -> Iterator[Lake]:
     """The lake, with a session of its own."""
+    if writer is NO_WRITER:
+        require_up_to_date(run.lake)
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
@@ -215,7 +262,7 @@ def lake_of(
 @contextmanager
 def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
     """A step of the work, for whoever watches it here and for whoever watches Spark."""
-    with run.console.stage(name), step(lake.spark, name):
+    with run.console.stage(name), step(lake.spark, name) if lake.has_spark else nullcontext():
         yield
 
 
@@ -225,7 +272,8 @@ def _ingest(run: Run, lake: Lake, logs: Sequence[Place]) -> tuple[tuple[str, str
     with stage(run, lake, "ingest"):
         lake.create(TABLES)
         summary = ingest_files(lake.spark, lake, logs, run.config.ingest, ingest_id)
-        data = ingest_data(lake.spark, lake, logs, ingest_id, run.config.ingest.cluster)
+        said = folders(run.config.ingest)
+        data = ingest_data(lake.spark, lake, logs, ingest_id, said, run.config.ingest.cluster)
     new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
     run.console.note(f"  {summary.files_found} log files, {new}")
     if data.files_found:
@@ -244,6 +292,8 @@ def new_id() -> str:
 def _parse(run: Run, lake: Lake) -> None:
     with stage(run, lake, "parse"):
         summary = parse_lines(lake)
+    if summary.again:
+        run.console.note("  all lines again, since other grammars had parsed them")
     run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
 
 
@@ -263,9 +313,11 @@ def _replay(run: Run, lake: Lake) -> str:
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
     with stage(run, lake, "replay"):
-        starts = gold.refresh(lake, run.config, run_id)
-    for (_, broker_id), start in sorted(starts.items()):
-        run.console.note(f"  broker {broker_id}: {start.told()}")
+        starts = gold.refresh(lake, run.config, run_id, _inputs_of(run, lake))
+    several = len({cluster_id for cluster_id, _ in starts}) > 1
+    for (cluster_id, broker_id), start in sorted(starts.items()):
+        of_cluster = f" of cluster {cluster_id}" if several else ""
+        run.console.note(f"  broker {broker_id}{of_cluster}: {start.told()}")
     return run_id
 
 
@@ -284,11 +336,12 @@ def whole_report(
     run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime | None
 ) -> Report:
     """The report with all that the page shows."""
+    cluster_id = run.cluster_id(lake)
     # Beside each other: while a query is planned, a core has nothing to do.
     collected, detail = concurrently(
         [
             lambda: _collect(run, lake, run_id, problems),
-            lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started),
+            lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started, cluster_id),
         ]
     )
     made: Report = collected.model_copy(update={"detail": detail})
@@ -301,16 +354,31 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake))),
+        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake)), *_closed(lake)),
     )
-    return collect_report(lake.spark, lake, run.config, run=info, since=run.time_from, until=run.time_until)
+    window = {"since": run.time_from, "until": run.time_until}
+    return collect_report(lake, run.config, run=info, **window, cluster_id=run.cluster_id(lake))
+
+
+def _closed(lake: Lake) -> Iterator[tuple[str, str]]:
+    if lake.closed_us:
+        closed = datetime.fromtimestamp(lake.closed_us // 1_000_000, UTC)
+        closing = (
+            f"days before {closed:%Y-%m-%d} are closed: their lines were dropped, and what was found in them stays"
+        )
+        yield str(lake.root), f"{closing}; rules were asked of later lines, and of what is as small as metadata"
 
 
 def run_id_of(run: Run, lake: Lake) -> str:
+    """Id of the audit that the lake's files, this configuration and this code make."""
+    return fingerprint.run_id(_inputs_of(run, lake), run.config.rules_hash)
+
+
+def _inputs_of(run: Run, lake: Lake) -> str:
     registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
     held = custody(lake).quarantined
     ids = (file_id for register in registers for file_id in register if file_id not in held)
-    return fingerprint.run_id(ids, run.config.config_hash)
+    return fingerprint.inputs_fingerprint(ids, gold.fingerprint_of(lake, run.config))
 
 
 def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: datetime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.lake import Lake
-from pipelines.parquet import pieces_of, read_pieces
+from pipelines.parquet import Stored, pieces_of, read_pieces
 from pipelines.report.small_tables import plain_rows
 from schemas.table import TableSpec
 
@@ -21,10 +21,19 @@ def small_rows(lake: Lake, spec: TableSpec, *columns: str, where: pc.Expression 
 
 
 def batches_of(
-    lake: Lake, spec: TableSpec, columns: tuple[str, ...], where: pc.Expression | None = None
+    lake: Lake,
+    spec: TableSpec,
+    columns: tuple[str, ...],
+    where: pc.Expression | None = None,
+    files: Sequence[Stored] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a table of any size, some at a time."""
-    files = lake.files(spec) if lake.has_rows(spec) else []
+    """Rows of a table of any size, some at a time.
+
+    Args:
+        files: those that are read; all that may have such rows if None.
+    """
+    if files is None:
+        files = lake.files(spec, where) if lake.has_rows(spec) else []
     if files is None:
         # Only Delta can read them: the one case in which this costs a query.
         yield from lake.rows(spec, *columns, where=where).to_batches()

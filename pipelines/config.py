@@ -23,6 +23,8 @@ from pipelines.resources import conf_file
 
 COMMAND_LINE = "command line"
 _TIME_ZONE = "spark.sql.session.timeZone"
+#: A number of days.
+Days = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")]
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
 
@@ -43,6 +45,11 @@ def _zone(value: object) -> object:
     except (KeyError, ValueError, OSError):
         raise ValueError(f"{value!r} is no time zone; give an IANA name such as UTC or Europe/Berlin") from None
     return value
+
+
+def _named(value: object) -> object:
+    """What is said of a folder: a name, or a table."""
+    return {"cluster": value} if isinstance(value, str) else value
 
 
 def _expectations(value: object) -> object:
@@ -73,11 +80,19 @@ class SessionConfig(_Section):
     spark: Annotated[dict[str, str], BeforeValidator(_flat_text)]
 
 
+class FolderConfig(_Section):
+    """What is said of a folder of logs; a name by itself is its cluster's."""
+
+    cluster: str = ""
+    timezone: Annotated[str, BeforeValidator(_zone)] | None = None
+
+
 class IngestConfig(_Section):
     """Which files are read, and how."""
 
     timezone: Annotated[str, BeforeValidator(_zone)]
     cluster: str
+    clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
     record_bytes_max: int = Field(ge=4096)
     include: list[str] = Field(min_length=1)
     exclude: list[str]
@@ -118,6 +133,14 @@ class AuditConfig(_Section):
     severity: dict[str, Literal["violation", "observation", "off"]]
 
 
+class RetentionConfig(_Section):
+    """How long layers are kept, as days (``90d``); None: for as long as ``expire --keep`` says."""
+
+    bronze_keep: Days | None = None
+    silver_keep: Days | None = None
+    gold_keep: Days | None = None
+
+
 class ReportConfig(_Section):
     """How the report is drawn."""
 
@@ -133,20 +156,31 @@ class Config(_Section):
     replay: ReplayConfig
     latency: LatencyConfig
     audit: AuditConfig
+    retention: RetentionConfig
     report: ReportConfig
 
     @cached_property
     def config_hash(self) -> str:
-        """SHA-256 (hex) of everything that can change a result: all but how Spark is started, and used."""
-        return self._hash({name for name in Config.model_fields if name != "session"})
+        """SHA-256 (hex) of everything that can change a result: all but how Spark is used, names, and what is kept."""
+        return self._hash(Config.model_fields.keys() - {"session", "retention"})
 
     @cached_property
     def replay_hash(self) -> str:
-        """SHA-256 (hex) of what rows depend on that one run carries or leaves to the next."""
-        return self._hash({"ingest", "replay", "latency"})
+        """SHA-256 (hex) of what rows depend on that one run carries or leaves to the next.
+
+        Not of how files are read: those that were read are not read again.
+        """
+        return self._hash({"replay", "latency"})
+
+    @cached_property
+    def rules_hash(self) -> str:
+        """SHA-256 (hex) of what the rules of correctness depend on."""
+        return self._hash({"audit"})
 
     def _hash(self, sections: set[str]) -> str:
-        values = self.model_dump(mode="json", include=sections, exclude={"replay": {"driver"}})
+        # Whose a file is stands in its rows: to name one more cluster changes nothing of the others.
+        unasked = {"replay": {"driver"}, "ingest": {"cluster", "clusters"}}
+        values = self.model_dump(mode="json", include=sections, exclude=unasked)
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()
 

@@ -7,7 +7,8 @@ The files' rows have been asked what Delta would have asked of them (`pipelines.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -43,21 +44,99 @@ def append(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: 
     return _commit(folder, lambda _: ("Append", [file.action() for file in files]), files, stamp, fence)
 
 
-def replace(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: Fence = no_fence) -> int:
+def replace(
+    folder: Place,
+    files: Sequence[AddedFile],
+    stamp: str | None,
+    fence: Fence = no_fence,
+    staying: Collection[str] = (),
+) -> int:
     """Make a table consist of files; none: of no rows. The change feed has the rows of the old ones as deleted.
+
+    Args:
+        staying: files of the table that stay, by their paths in its folder.
 
     Returns:
         The table's Delta version then.
     """
 
     def actions(now_ms: int) -> tuple[str, Actions]:
-        return "Overwrite", [*_removals(folder, now_ms), *(file.action() for file in files)]
+        return "Overwrite", [*_removals(folder, now_ms, staying), *(file.action() for file in files)]
 
-    return _commit(folder, actions, files, stamp, fence)
+    # As Delta says that some rows were replaced, and not all.
+    return _commit(folder, actions, files, stamp, fence, {"predicate": "of open days"} if staying else {})
 
 
-def _removals(folder: Place, now_ms: int) -> Iterable[dict[str, Any]]:
+def drop(
+    folder: Place, staying: Collection[str], files: Sequence[AddedFile], row_count: int, fence: Fence = no_fence
+) -> None:
+    """Drop rows of a table: it consists of files that it has, and of some that were written of the rest of others.
+
+    Args:
+        staying: files of the table that stay, by their paths in its folder.
+        row_count: how many rows go, for Delta's history.
+
+    Raises:
+        LakeError: another process has written the table meanwhile.
+    """
+    now_ms, version = time.time_ns() // 1_000_000, table_version(folder) or 0
+    info = {
+        "timestamp": now_ms,
+        "operation": "DELETE",
+        "operationParameters": {"predicate": "expired"},
+        "readVersion": version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {"numDeletedRows": str(row_count), "numAddedFiles": str(len(files))},
+        "engineInfo": "highwater",
+        "txnId": str(uuid4()),
+    }
+    actions = [*_removals(folder, now_ms, staying), *(file.action() for file in files)]
+    commit_actions(folder, version + 1, [{"commitInfo": info}, *actions], fence)
+
+
+def alter(
+    folder: Place,
+    version: int,
+    actions: Actions,
+    why: str,
+    fence: Fence,
+    rows_too: bool = False,
+    stamp: str | None = None,
+) -> None:
+    """Give a table other columns, constraints or properties.
+
+    Args:
+        version: the table's Delta version, which the actions were made for.
+        actions: ``metaData``, and what belongs to it.
+        why: kept in Delta's history.
+        rows_too: the table's rows go, since they are not as the new columns say.
+
+    Raises:
+        LakeError: another process has written the table meanwhile.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    info: dict[str, Any] = {
+        "timestamp": now_ms,
+        "operation": "UPGRADE SCHEMA",
+        "operationParameters": {"changes": why},
+        "readVersion": version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": not rows_too,
+        "operationMetrics": {},
+        "engineInfo": "highwater",
+        "txnId": str(uuid4()),
+    }
+    if stamp is not None:
+        info["userMetadata"] = stamp
+    removals = _removals(folder, now_ms, ()) if rows_too else ()
+    commit_actions(folder, version + 1, [{"commitInfo": info}, *actions, *removals], fence)
+
+
+def _removals(folder: Place, now_ms: int, staying: Collection[str]) -> Iterable[dict[str, Any]]:
     for file in read_log(folder).files:
+        if file.path in staying:
+            continue
         yield {
             "remove": {
                 "path": quote(file.path),
@@ -76,6 +155,7 @@ def _commit(
     files: Sequence[AddedFile],
     stamp: str | None,
     fence: Fence,
+    parameters: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     log, store = folder / "_delta_log", store_of(folder)
     while True:
@@ -85,7 +165,7 @@ def _commit(
         info = {
             "timestamp": now_ms,
             "operation": "WRITE",
-            "operationParameters": {"mode": mode, "partitionBy": "[]"},
+            "operationParameters": {"mode": mode, "partitionBy": "[]", **parameters},
             "readVersion": before,
             "isolationLevel": "Serializable",
             "isBlindAppend": mode == "Append",

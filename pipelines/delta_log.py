@@ -40,12 +40,14 @@ class DataFile(NamedTuple):
         path: relative to the table's folder, decoded.
         rows: rows that it counts for, those that a deletion vector hides left out; None if no statistics tell.
         hides_rows: a deletion vector hides some of them.
+        stats: statistics of its columns, as Delta keeps them; None if there are none.
     """
 
     path: str
     size_bytes: int
     rows: int | None
     hides_rows: bool = False
+    stats: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -219,8 +221,9 @@ class _State:
         # Within one commit a file that gets a deletion vector is removed and added in any order: they differ in it.
         for action in actions:
             if added := action.get("add"):
-                hides_rows = bool(added.get("deletionVector"))
-                file = DataFile(unquote(added["path"]), added["size"], _rows(added), hides_rows)
+                stats = orjson.loads(added["stats"]) if added.get("stats") else added.get("stats_parsed")
+                vector = added.get("deletionVector")
+                file = DataFile(unquote(added["path"]), added["size"], _rows(stats, vector), bool(vector), stats)
                 self.files[_identity(added)] = file
             elif removed := action.get("remove"):
                 self.files.pop(_identity(removed), None)
@@ -240,13 +243,9 @@ def _identity(action: dict[str, Any]) -> tuple[str, str | None]:
     return action["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
 
 
-def _rows(added: dict[str, Any]) -> int | None:
-    stats = orjson.loads(added["stats"]) if added.get("stats") else added.get("stats_parsed")
+def _rows(stats: Mapping[str, Any] | None, vector: Mapping[str, Any] | None) -> int | None:
     rows = (stats or {}).get("numRecords")
-    if rows is None:
-        return None
-    vector = added.get("deletionVector")
-    return int(rows) - (int(vector["cardinality"]) if vector else 0)
+    return None if rows is None else int(rows) - (int(vector["cardinality"]) if vector else 0)
 
 
 def actions_of(commit: Place) -> Iterator[dict[str, Any]]:

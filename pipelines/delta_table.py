@@ -8,8 +8,8 @@ file of documented actions (Delta's PROTOCOL.md: metaData, protocol, domainMetad
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
@@ -20,6 +20,17 @@ from schemas.table import TableSpec
 CONSTRAINT = "delta.constraints."
 #: Table features that properties of a declaration need.
 _FEATURES = {"delta.enableChangeDataFeed": "changeDataFeed"}
+#: From this version of writers on a protocol lists its features; each one before it stood for some more.
+_FEATURES_FROM = 7
+_FEATURES_SINCE = {
+    "appendOnly": 2,
+    "invariants": 2,
+    "checkConstraints": 3,
+    "changeDataFeed": 4,
+    "generatedColumns": 4,
+    "columnMapping": 5,
+    "identityColumns": 6,
+}
 
 
 def first_commit(spec: TableSpec, table_id: str, created_ms: int) -> str:
@@ -167,7 +178,7 @@ def is_same(spec: TableSpec, schema: StructType | None, properties: dict[str, st
     return _constraints(properties) == _constraints(table_properties(spec))
 
 
-def _constraints(properties: dict[str, str]) -> dict[str, str]:
+def _constraints(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name.startswith(CONSTRAINT)}
 
 
@@ -180,3 +191,69 @@ def difference(spec: TableSpec, schema: StructType) -> str:
     there, declared = set(_bare(schema)), set(_bare(stored_schema(spec)))
     odd = sorted({name for name, _, _ in there ^ declared})
     return f"columns {', '.join(odd)}" if odd else "order of columns, or constraints"
+
+
+class Widening(NamedTuple):
+    """How a table becomes as declared without a row being written.
+
+    Attributes:
+        what: in words; empty where comments, properties or the order of columns are all that changes.
+        required: columns that are NOT NULL by now, of which no row may have a null.
+        is_checked_anew: there are constraints that its rows were not asked.
+    """
+
+    what: str
+    required: tuple[str, ...]
+    is_checked_anew: bool
+
+
+def widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str]) -> Widening | None:
+    """How a table with this schema and these properties becomes as declared; None where rows would have to change."""
+    there = {name: (kind, nullable) for name, kind, nullable in _bare(schema)}
+    declared = {name: (kind, nullable) for name, kind, nullable in _bare(stored_schema(spec))}
+    added = [name for name in declared if name not in there]
+    gone = there.keys() - declared.keys()
+    if gone or any(not declared[name][1] for name in added):
+        return None
+    if any(there[name][0] != declared[name][0] for name in there):
+        return None
+    required = tuple(name for name in there if there[name][1] and not declared[name][1])
+    relaxed = [name for name in there if not there[name][1] and declared[name][1]]
+    old, new = _constraints(properties), _constraints(table_properties(spec))
+    changes = [
+        *([f"columns added: {', '.join(added)}"] if added else []),
+        *([f"NOT NULL by now: {', '.join(required)}"] if required else []),
+        *([f"may be null by now: {', '.join(relaxed)}"] if relaxed else []),
+        *(["other constraints"] if old != new else []),
+    ]
+    return Widening("; ".join(changes), required, any(old.get(name) != check for name, check in new.items()))
+
+
+def altered(spec: TableSpec, live: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The actions that give a table the columns, constraints and properties of its declaration.
+
+    Args:
+        live: actions that would make the table as it is.
+    """
+    by_kind = {kind: content for action in live for kind, content in action.items() if kind != "add"}
+    metadata, protocol = by_kind["metaData"], by_kind["protocol"]
+    config = {name: text for name, text in (metadata.get("configuration") or {}).items() if CONSTRAINT not in name}
+    changed = {
+        "description": spec.comment,
+        "schemaString": stored_schema(spec).json(),
+        "configuration": config | table_properties(spec),
+    }
+    return [{"protocol": _joined(protocol, _protocol(spec))}, {"metaData": {**metadata, **changed}}]
+
+
+def _joined(protocol: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The least protocol that has what two have."""
+    joined = {name: max(protocol[name], wanted[name]) for name in ("minReaderVersion", "minWriterVersion")}
+    if joined["minWriterVersion"] < _FEATURES_FROM:
+        return joined
+    features: set[str] = set()
+    for each in (protocol, wanted):
+        older = {name for name, since in _FEATURES_SINCE.items() if since <= each["minWriterVersion"]}
+        features |= set(each["writerFeatures"]) if each["minWriterVersion"] >= _FEATURES_FROM else older
+    readers = protocol.get("readerFeatures") or wanted.get("readerFeatures")
+    return joined | {"writerFeatures": sorted(features)} | ({"readerFeatures": sorted(readers)} if readers else {})

@@ -1,6 +1,9 @@
-"""What made a result: version of the code, grammars and rules, configuration, inputs. Pure hashes.
+"""What made a result: grammars, replay, rules, configuration, inputs. Pure hashes, one for each component.
 
-They change only when results may: code counts by its syntax tree, so a comment, a docstring or a line break is none.
+They change only when results of that component may: code counts by its syntax tree, so a comment, a docstring or a line
+break is none, and tables by their columns and types. A component begins anew if its own fingerprint changed, or if one
+did that it rests on: grammars make silver of bronze, the replay and the rules make gold of silver. What reads bronze
+from files is no part of it, since files are read once; the report computes nothing that is kept.
 """
 
 from __future__ import annotations
@@ -13,14 +16,28 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Final
 
 _ROOT = Path(__file__).parents[1]
-_READ_AND_REPLAYED = (
-    *("pipelines/bronze", "pipelines/latency", "pipelines/metrics", "pipelines/replay", "pipelines/silver", "schemas"),
+#: What a line means.
+_GRAMMAR: Final = ("pipelines/silver",)
+#: When an operation may be answered, and where its time went. Declarations of tables are none of it: a table that is
+#: not as declared is made anew (`pipelines.upgrade`).
+_REPLAY: Final = (
+    *("pipelines/latency", "pipelines/metrics", "pipelines/replay"),
     *("pipelines/arrow_rows.py", "pipelines/premises.py", "pipelines/premises_rows.py"),
+    *("schemas/broker_lines.py", "schemas/connection_rows.py", "schemas/events.py", "schemas/fields.py"),
+    *("schemas/session_events.py", "schemas/topics.py"),
 )
-#: Whatever decides what a line means, when an operation may be answered, and what breaks a guarantee.
-_RULES = (*_READ_AND_REPLAYED, "pipelines/clocks", "pipelines/controllers", "pipelines/data_dir", "pipelines/rules")
+#: What breaks a guarantee, and all else that is asked of all of silver in every run.
+_RULES: Final = ("pipelines/clocks", "pipelines/controllers", "pipelines/rules", "schemas/audit_facts.py")
+#: What a new file gives; what earlier ones gave stays.
+_READERS: Final = ("pipelines/bronze", "pipelines/data_dir")
+#: Components of a replay's fingerprint, in its order, by the names that the ledger has them by.
+REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
+_COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
+#: Of a lake whose tables an upgrade has made anew: nothing is gone on from.
+TABLES: Final = "tables"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -33,23 +50,49 @@ def code_version() -> str:
 
 
 def rules_fingerprint() -> str:
-    """Hash of readers, grammars, replay and rules, and of the tables: 16 hex digits."""
-    return _hash_of(_RULES)[:16]
+    """Hash of all that decides what is told of a file: 16 hex digits."""
+    return _hash_of((*_READERS, *_GRAMMAR, *_REPLAY, *_RULES))[:16]
 
 
-def replay_fingerprint(config_hash: str) -> str:
+def grammar_fingerprint() -> str:
+    """Hash of what makes silver of bronze, and of silver's columns: 16 hex digits."""
+    return sha256(f"{_hash_of(_GRAMMAR)}\n{_silver_columns()}".encode()).hexdigest()[:16]
+
+
+def replay_fingerprint(config_hash: str, grammar: str) -> str:
     """What decides what the replay carries from run to run and merges. Rows of another one are never gone on from.
 
     Args:
         config_hash: of the sections that it depends on, `pipelines.config.Config.replay_hash`.
+        grammar: fingerprint of the grammars that silver was parsed by.
     """
-    return sha256(f"{_hash_of(_READ_AND_REPLAYED)}\n{config_hash}".encode()).hexdigest()[:32]
+    return " ".join((_hash_of(_REPLAY)[:16], grammar, config_hash[:16]))
 
 
-def run_id(file_ids: Iterable[str], config_hash: str) -> str:
-    """Identity of an audit: the same contents, code and configuration have the same id, 32 hex digits."""
-    parts = [code_version(), rules_fingerprint(), config_hash, *sorted(file_ids)]
-    return sha256("\n".join(parts).encode()).hexdigest()[:32]
+def components_changed(before: str, now: str) -> list[str]:
+    """Names of the components in which two fingerprints of replays differ."""
+    old, new = before.split(" "), now.split(" ")
+    if before == TABLES or len(old) != len(new):
+        return [TABLES if before == TABLES else REPLAY]
+    return [name for name, was, is_now in zip(_COMPONENTS, old, new, strict=True) if was != is_now]
+
+
+def inputs_fingerprint(file_ids: Iterable[str], replay: str) -> str:
+    """Hash of the files of an audit, and of how they are replayed: 32 hex digits."""
+    return sha256("\n".join([replay, *sorted(file_ids)]).encode()).hexdigest()[:32]
+
+
+def run_id(inputs: str, config_hash: str) -> str:
+    """Identity of an audit: the same files, told by the same grammars, replay, rules and settings, have the same id.
+
+    Args:
+        inputs: of `inputs_fingerprint`.
+        config_hash: of the sections that the rules depend on, `pipelines.config.Config.rules_hash`.
+
+    Returns:
+        32 hex digits.
+    """
+    return sha256("\n".join([inputs, _hash_of(_RULES), config_hash]).encode()).hexdigest()[:32]
 
 
 def code_hash(sources: Mapping[str, bytes]) -> str:
@@ -62,6 +105,19 @@ def code_hash(sources: Mapping[str, bytes]) -> str:
     for name, source in sorted(sources.items()):
         digest.update(f"{name}\0{_tree(source)}\0".encode())
     return digest.hexdigest()
+
+
+def _silver_columns() -> str:
+    """Names and types of silver's columns: a grammar's groups are read by them."""
+    # PySpark's types take a second to import, and some who ask for a version do without.
+    from schemas import silver
+
+    columns = [
+        (spec.name, column.name, column.dataType.simpleString(), column.nullable)
+        for spec in silver.TABLES
+        for column in spec.columns
+    ]
+    return repr(columns)
 
 
 @lru_cache

@@ -5,15 +5,17 @@ A run replays what lies behind the seals of the last one and merges it; the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.clocks.stage import write_clock_bounds
 from pipelines.config import Config
+from pipelines.digests import drop_outdated
 from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake
 from pipelines.lake_tables import sql_text
@@ -21,18 +23,20 @@ from pipelines.latency.stage import has_requests, once, replica_blame, request_p
 from pipelines.metrics.stage import write_broker_metrics
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
-from pipelines.readings import read_in_tasks, write_in_tasks
-from pipelines.replay.carried import Plan, note_replays, plan, write_carried
+from pipelines.quality.quarantine import batches_without
+from pipelines.readings import Reading, read_in_tasks, write_in_tasks
+from pipelines.replay.carried import Plan, keep_anchor, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late_stage import settled
-from pipelines.replay.seals import Broker, Seal, Stamp, Start
+from pipelines.replay.seals import OF_ANCHOR, Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
 from pipelines.rows import as_frame
 from pipelines.rules.audit_stage import audit
 from pipelines.session_settings import ONE_TASK_A_TABLE, local_cores
+from pipelines.silver.parse import parsed_by
 from pipelines.staged import as_declared, remove_staging
 from pipelines.threads import concurrently
 from schemas import clocks, controllers, gold, metrics, replicas, silver
@@ -69,7 +73,12 @@ def is_current(lake: Lake, run_id: str) -> bool:
     return stamp is not None and Stamp.from_json(stamp).run_id == run_id
 
 
-def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
+def fingerprint_of(lake: Lake, config: Config) -> str:
+    """What decides what a replay of the lake carries and merges."""
+    return replay_fingerprint(config.replay_hash, parsed_by(lake))
+
+
+def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
     """Bring the gold tables up to what silver holds.
 
     Killed at any point and run again it gives the same rows: a run goes on from the seals that the last *whole* run has
@@ -77,15 +86,19 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     Args:
         run_id: of `pipelines.fingerprint.run_id`.
+        inputs: of `pipelines.fingerprint.inputs_fingerprint`. If the last run had the same, only rules have changed
+            since, and nothing else is asked; empty: not known.
 
     Returns:
         Where each broker's replay began, and why.
     """
     remove_staging(lake.root)
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
-    fingerprint = replay_fingerprint(config.replay_hash)
+    fingerprint = fingerprint_of(lake, config)
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     replay = ExitStack()
+    before = lake.stamp(REPLAYS)
+    last = Stamp.from_json(before) if before is not None and inputs else None
     rest: list[Callable[[], Replays]] = []
 
     def operations() -> None:
@@ -94,8 +107,8 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
     def phases() -> None:
         if todo.whole:
             _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
-        elif has_requests(lake) and (new := sorted({file_id for ids in todo.new_files.values() for file_id in ids})):
-            rows = once(_phases_frame(lake, new)).persist()
+        elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
+            rows = once(_phases_of_files(lake, new)).persist()
             # Without a bound each hour's merge would join the whole of the largest gold table.
             first = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
             if first is not None:
@@ -117,12 +130,18 @@ def refresh(lake: Lake, config: Config, run_id: str) -> Mapping[Broker, Start]:
 
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), lake.stamped(run_id), replay:
-        concurrently([operations, phases, followers, checks, coverage])
+        if last is not None and last.inputs == inputs:
+            version, seals = last.carried_version, last.seals
+            rest.append(lambda: (version, seals))
+        else:
+            concurrently([operations, phases, followers, checks, coverage])
         tasks = [lambda: audit(lake, premises, config.audit, run_id), lambda: write_clock_bounds(lake, run_id)]
         (version, seals), *_ = concurrently([*rest, *tasks])
         # Metrics are also of what the rules' pass writes: windows without leader, elections.
         write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
-    note_replays(lake, todo, seals, version, run_id, fingerprint)
+        drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
+    note_replays(lake, todo, seals, version, run_id, fingerprint, inputs)
+    keep_anchor(lake)
     return todo.starts
 
 
@@ -169,7 +188,11 @@ def _operations(
 
 def _provisional_us(todo: Plan) -> int:
     """The earliest instant of which new files may tell something new; 0: all is made anew."""
-    anew = (start.seal for broker, start in todo.starts.items() if broker in todo.new_files or start.seal is None)
+    anew = (
+        start.seal
+        for broker, start in todo.starts.items()
+        if broker in todo.new_files or start.carried_version in (None, OF_ANCHOR)
+    )
     return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
 
 
@@ -187,10 +210,13 @@ def _undecided(todo: Plan) -> str:
 
 def _blame(lake: Lake, config: Config, since: datetime | None, run_id: str) -> None:
     """Aggregate the intervals that operations from an instant on fall into; None: all."""
-    operations, where = lake.read(gold.DELAYED_OPERATIONS), None
+    needed, where = None, None
+    seconds = config.latency.interval_s
+    first = 0 if since is None else int(since.timestamp()) // seconds * seconds
     if since is not None:
-        seconds = config.latency.interval_s
-        first = int(since.timestamp()) // seconds * seconds
+        needed = pc.field("arrival_time") >= datetime.fromtimestamp(first, UTC)
+    operations = lake.read(gold.DELAYED_OPERATIONS, needed=needed)
+    if since is not None:
         operations = operations.where(F.col("arrival_time") >= F.timestamp_seconds(F.lit(first)))
         where = f"interval_start >= timestamp_seconds({first})"
     rows = replica_blame(operations, config.latency).coalesce(1)
@@ -206,17 +232,29 @@ def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
     if not has_requests(lake):
         lake.empty(gold.REQUEST_PHASES, run_id)
     elif repeated:
-        lake.replace(gold.REQUEST_PHASES, once(_phases_frame(lake)), stamp=run_id)
+        lake.replace(gold.REQUEST_PHASES, once(_phases_frame(lake, request_phases())), stamp=run_id)
     else:
-        files = write_in_tasks(lake, gold.REQUEST_PHASES, request_phases(lake))
+        files = write_in_tasks(lake, gold.REQUEST_PHASES, request_phases())
         lake.replace_files(gold.REQUEST_PHASES, files, run_id)
 
 
-def _phases_frame(lake: Lake, file_ids: Sequence[str] | None = None) -> DataFrame:
+def _phases_of_files(lake: Lake, file_ids: Set[str]) -> DataFrame:
+    batches = batches_without(lake, file_ids)
+    of_files = pc.field("file_id").isin(list(file_ids))
+    return _phases_frame(
+        lake,
+        [
+            reading._replace(where=of_files, files=lake.added_until(reading.spec, batches.__contains__))
+            for reading in request_phases()
+            if lake.has_rows(reading.spec)
+        ],
+    )
+
+
+def _phases_frame(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
     columns = gold.REQUEST_PHASES.worker_schema
-    rows = read_in_tasks(lake, request_phases(lake, file_ids), columns)
-    assert rows is not None
-    return as_frame(lake.spark, rows, columns)
+    rows = read_in_tasks(lake, readings, columns)
+    return lake.spark.createDataFrame([], columns) if rows is None else as_frame(lake.spark, rows, columns)
 
 
 def _coverage(lake: Lake) -> DataFrame:

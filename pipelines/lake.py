@@ -8,36 +8,34 @@ repeat:
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 
 Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`,
-`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which commits them. Delta itself
-writes where it has to look at the rows that are there: a merge, and the replacement of some rows.
+`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which commits them; by Delta where
+rows that are there count: a merge, replacing some. Closed days of gold (`pipelines.expiry`) stay whatever is written.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
 from pipelines.constraints import constraints_kept
-from pipelines.delta_log import find_tables, read_log, table_version
+from pipelines.dated import but_for_closed, sql_from_on
+from pipelines.delta_log import read_log, table_version
 from pipelines.drafts import through_delta
-from pipelines.errors import InputError, LakeError
-from pipelines.lake_tables import create_table, hadoop_path, lacking_properties, make_lake, sql_name
+from pipelines.errors import LakeError
+from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake
 from pipelines.local_tasks import LocalTasks
-from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
-from pipelines.spark_jobs import described
-from pipelines.stamps import added_by, is_absent, keeps_files, stamps_of
-from pipelines.storage.place import Place, resolved
+from pipelines.spark_jobs import described, with_settings
+from pipelines.storage.place import Place
+from pipelines.stored_tables import StoredTables
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
@@ -48,55 +46,43 @@ from pipelines.table_files import (
 )
 from schemas.table import TableSpec
 
-#: Tables of so many files are read without Delta's help. Beyond 32 paths Spark lists them by a job.
-_FEW_FILES = 32
 #: Columns of `AddedFile` in Spark.
 ADDED = from_arrow_schema(ADDED_SCHEMA)
-_PATTERN = re.compile(r"[\\*?\[\]{}]")
 
 T = TypeVar("T")
 #: A function for ``mapInArrow``.
 RowsOf = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class Lake:
+class Lake(StoredTables):
     """Delta tables below one folder.
 
     Args:
-        spark: a session made by `pipelines.session.build_session`.
+        spark: a session made by `pipelines.session.build_session`; None for who only asks what files tell.
         root: the lake's folder; made when the first table is.
         fence: called before each commit; raises where this process may not write the lake any more.
     """
 
-    def __init__(self, spark: SparkSession, root: Place, fence: delta_commits.Fence = delta_commits.no_fence) -> None:
-        self.spark = spark
-        self.root = resolved(root)
+    def __init__(
+        self, spark: SparkSession | None, root: Place, fence: delta_commits.Fence = delta_commits.no_fence
+    ) -> None:
+        super().__init__(spark, root)
         self._fence = fence
 
-    def path(self, spec: TableSpec) -> Place:
-        """Folder of a table."""
-        return self.root / spec.layer / spec.name
+    def _sql_open(self, spec: TableSpec) -> str:
+        return sql_from_on(spec, self.closed_us) if self._has_closed_days(spec) else "true"
 
-    def exists(self, spec: TableSpec) -> bool:
-        """Whether the table has been created."""
-        return table_version(self.path(spec)) is not None
-
-    def has_rows(self, spec: TableSpec) -> bool:
-        """Whether anything was ever written to the table: version 0 only makes it."""
-        return (table_version(self.path(spec)) or 0) > 0
-
-    def versions(self) -> dict[str, int]:
-        """Delta version of every table of the lake, by full name; tables without a declaration included."""
-        return {name: table_version(path) or 0 for name, path in sorted(find_tables(self.root).items())}
+    def _has_closed_days(self, spec: TableSpec) -> bool:
+        return spec.layer == "gold" and bool(spec.dated_by and self.closed_us)
 
     def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
-        """Create the tables that are not there, each in one commit, and check the others.
+        """Create the tables that are not there, each in one commit, and have the others as declared.
 
         Returns:
             The specs of the tables that were created.
 
         Raises:
-            SchemaMismatch: a table that is there has other columns or constraints than its declaration.
+            SchemaMismatch: a table that is there differs from its declaration, and its rows would have to change.
             InputError: the lake's folder cannot be made or written.
         """
         make_lake(self.root)
@@ -104,55 +90,11 @@ class Lake:
         there = [spec for spec in specs if self.exists(spec)]
         missing = [spec for spec in specs if spec not in there]
         for spec in there:
-            for name, value in lacking_properties(self.path(spec), spec).items():
-                with self.through_delta(self.path(spec)) as written:
-                    self.spark.sql(f"ALTER TABLE {sql_name(written)} SET TBLPROPERTIES ('{name}' = '{value}')")
+            bring_up(self.path(spec), spec, self._fence)
         for spec in missing:
             self._fence()
             create_table(self.path(spec), spec)
         return missing
-
-    def read(self, spec: TableSpec, version: int | None = None) -> DataFrame:
-        """The table's rows, at its latest or at a given Delta version.
-
-        Raises:
-            InputError: the table is not there.
-        """
-        if not self.exists(spec):
-            raise InputError(self.root, f"holds no table {spec.full_name}", "ingest and parse logs into it first")
-        if version is None and (files := self._few_files(spec)):
-            return self._parquet(spec, files)
-        reader = self.spark.read.format("delta")
-        if version is not None:
-            reader = reader.option("versionAsOf", version)
-        return reader.load(hadoop_path(self.path(spec)))
-
-    def _few_files(self, spec: TableSpec) -> list[Place]:
-        # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
-        files = self.files(spec) or []
-        return [file.place for file in files] if len(files) <= _FEW_FILES else []
-
-    def files(self, spec: TableSpec) -> list[Stored] | None:
-        """The table's Parquet files; None where only Delta can read them."""
-        try:
-            log = read_log(self.path(spec))
-        except InputError:
-            return None
-        folder = self.path(spec)
-        return [Stored(folder / file.path, file.size_bytes) for file in log.files] if log.is_plain else None
-
-    def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
-        """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
-        files = self.files(spec) if self.has_rows(spec) else []
-        if files is not None:
-            return read_files(spec, [file.place for file in files], columns, where)
-        rows = self.read(spec).toArrow()
-        return (rows if where is None else rows.filter(where)).select(columns).cast(columns_schema(spec, columns))
-
-    def _parquet(self, spec: TableSpec, files: Iterable[Place]) -> DataFrame:
-        # Spark takes paths for patterns.
-        paths = [_PATTERN.sub(r"\\\g<0>", hadoop_path(path)) for path in files]
-        return self.spark.read.schema(spec.worker_schema).parquet(*paths)
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
         """Add the rows of one batch, unless the batch that was added last is this one: they come one after the other.
@@ -180,7 +122,9 @@ class Lake:
         """
         if where is None or not isinstance(rows, DataFrame):
             return self.replace_files(spec, self.write_rows(spec, rows), stamp)
-        self._overwrite(spec, self._shaped(spec, rows), {"replaceWhere": where, "userMetadata": stamp})
+        is_open = self._sql_open(spec)
+        options = {"replaceWhere": f"({where}) AND {is_open}", "userMetadata": stamp}
+        self._overwrite(spec, self._shaped(spec, rows).where(is_open), options)
         return table_version(self.path(spec)) or 0
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
@@ -270,11 +214,6 @@ class Lake:
         with constraints_kept(spec.full_name):
             return write_rows(folder, spec, rows)
 
-    def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
-        """The rows of files that tasks have written."""
-        paths = [self.path(spec) / file.path for file in files]
-        return self._parquet(spec, paths) if paths else self.spark.createDataFrame([], spec.worker_schema)
-
     def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
         return self.files_in(mapped(source, write, ADDED), what)
 
@@ -290,43 +229,32 @@ class Lake:
             with described(self.spark, what):
                 return sorted(AddedFile(*row) for row in added.collect())
 
-    def replace_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None) -> int:
-        """Make a table consist of files that are in its folder; gives its Delta version then."""
-        if self.has_rows(spec) and not read_log(self.path(spec)).is_plain:
+    def replace_files(
+        self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str] = ()
+    ) -> int:
+        """Make a table consist of files that are in its folder, but for closed days; gives its Delta version then.
+
+        Args:
+            staying: files that it has and that stay, by their paths.
+        """
+        folder = self._made(spec)
+        if self.has_rows(spec) and not read_log(folder).is_plain:
             # Only Delta can say of a file with a deletion vector that it is gone.
-            self._overwrite(spec, self.spark.createDataFrame([], spec.worker_schema), {})
-        return delta_commits.replace(self._made(spec), files, stamp, self._fence)
+            self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"), {})
+        if self._has_closed_days(spec):
+            files, staying = but_for_closed(folder, spec, files, self.closed_us)
+        return delta_commits.replace(folder, files, stamp, self._fence, staying)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
         with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
             rows.write.format("delta").mode("overwrite").options(**given).save(hadoop_path(written))
 
-    def stamp(self, spec: TableSpec) -> str | None:
-        """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
-        return next((stamp for _, stamp in self.stamps(spec)), None)
-
-    def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
-        """Stamps of the commits that have one, the newest first, each with its Delta version."""
-        return stamps_of(self.path(spec))
-
-    def added(self, spec: TableSpec, stamp: str) -> list[Stored]:
-        """Files that the latest commit added, if it has this stamp and removed nothing; none where that is not so."""
-        return [Stored(self.path(spec) / name, size) for name, size in added_by(self.path(spec), stamp)]
-
-    def is_batch_absent(self, spec: TableSpec, stamp: str) -> bool:
-        """Whether the table's log, which still goes back to its beginning, has no commit with this stamp."""
-        return is_absent(self.path(spec), stamp)
-
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
         if self.has_rows(spec):
             with self.through_delta(self.path(spec)) as written:
                 DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
-
-    def keeps(self, spec: TableSpec, version: int) -> bool:
-        """Whether the files that a version was written with are there: maintenance removes those of old ones."""
-        return keeps_files(self.path(spec), version)
 
     def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
         """Make the rows with df's keys what df says; others stay, and rows that are so already do not change.
@@ -344,35 +272,23 @@ class Lake:
         ]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
+        new = self._shaped(spec, df).where(self._sql_open(spec))
         with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
-            merge = table.merge(self._shaped(spec, df).alias("new"), " AND ".join(same))
+            merge = table.merge(new.alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
 
     def through_delta(self, folder: Place) -> AbstractContextManager[Place]:
         """Where Delta itself is to write what becomes a version of a table when the block ends."""
         return through_delta(self.root, folder, self._fence)
 
-    @contextmanager
-    def stamped(self, stamp: str) -> Iterator[None]:
+    def stamped(self, stamp: str) -> AbstractContextManager[None]:
         """Commits within the block have this stamp unless they are given another one: a MERGE cannot be given any."""
-        with self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
-            yield
+        return self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp})
 
-    @contextmanager
-    def settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+    def settings(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
         """Have Spark settings within the block, and what was there before after it."""
-        before = {name: self.spark.conf.get(name, None) for name in settings}
-        for name, value in settings.items():
-            self.spark.conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name, old in before.items():
-                if old is None:
-                    self.spark.conf.unset(name)
-                else:
-                    self.spark.conf.set(name, old)
+        return with_settings(self.spark, settings)
 
     def _made(self, spec: TableSpec) -> Place:
         if not self.exists(spec):

@@ -7,10 +7,12 @@ needs and streams the rest by, so that a lake may be larger than memory. Nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from pipelines.delta_log import TableLog, read_log
 from pipelines.errors import InputError
@@ -45,6 +47,8 @@ class LakeReader:
         self.connection = duckdb.connect()
         # Hours are those of the logs, not of the machine that asks.
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        # What does not fit into memory goes where other scratch files go, not where the command was called.
+        self.connection.execute(f"SET temp_directory = {_quoted(tempfile.gettempdir())}")
         self._views: set[str] = set()
 
     def rows(self, statement: str, **parameters: object) -> Rows:
@@ -72,28 +76,38 @@ class LakeReader:
             raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
         if self._versions and not all(store_of(path).is_file(path / file.path) for file in log.files):
             raise InputError(path, f"has no longer all files of its version {log.version}", "ask for a later run")
-        name = full_name.replace(".", "_")
-        source = _source(path, log)
-        if log.files and isinstance(path, Uri):
+        self._show(full_name, log, [path / file.path for file in log.files])
+
+    def show(self, full_name: str, rows: Sequence[Place] | pa.Table) -> None:
+        """Have a table consist of some of its files, or of rows.
+
+        Raises:
+            InputError: as for `rows`.
+        """
+        if isinstance(rows, pa.Table):
+            self.connection.register(full_name.replace(".", "_"), rows)
+            self._views.add(full_name)
+        else:
+            self._show(full_name, read_log(self._tables[full_name]), rows)
+
+    def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
+        name, fields = full_name.replace(".", "_"), log.schema["fields"]
+        source = _source(files, fields)
+        if files and isinstance(files[0], Uri):
             # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
             source = f"{name}_files"
-            self.connection.register(source, scanned(path / file.path for file in log.files))
-        self.connection.execute(f"CREATE VIEW {name} AS SELECT {_columns(log)} FROM {source}")
+            self.connection.register(source, scanned(files))
+        columns = ", ".join(f'"{field["name"]}"' for field in fields)
+        self.connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
         self._views.add(full_name)
 
 
-def _columns(log: TableLog) -> str:
-    return ", ".join(f'"{field["name"]}"' for field in log.schema["fields"])
-
-
-def _source(path: Place, log: TableLog) -> str:
-    if not log.files:
-        nulls = ", ".join(
-            f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in log.schema["fields"]
-        )
+def _source(files: Sequence[Place], fields: Sequence[Mapping[str, Any]]) -> str:
+    if not files:
+        nulls = ", ".join(f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in fields)
         return f"(SELECT {nulls} WHERE false)"
-    files = ", ".join(_quoted(str(path / file.path)) for file in log.files)
-    return f"read_parquet([{files}], union_by_name = true)"
+    listed = ", ".join(_quoted(str(file)) for file in files)
+    return f"read_parquet([{listed}], union_by_name = true)"
 
 
 def _quoted(text: str) -> str:

@@ -7,18 +7,24 @@ from uuid import uuid4
 
 from pyspark.sql.types import StructType
 
-from pipelines.delta_log import read_log
+from pipelines.delta_commits import Fence, alter
+from pipelines.delta_log import TableLog, live_actions, read_log
 from pipelines.delta_table import (
+    Widening,
+    altered,
     difference,
     first_checksum,
     first_commit,
     first_metadata,
     is_same,
     missing_properties,
+    widening,
 )
 from pipelines.errors import InputError, SchemaMismatch
+from pipelines.parquet import read_files
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
+from pipelines.table_files import ConstraintBroken, check
 from schemas.table import TableSpec
 
 
@@ -40,26 +46,76 @@ def create_table(folder: Place, spec: TableSpec) -> None:
         raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
 
 
-def lacking_properties(folder: Place, spec: TableSpec) -> dict[str, str]:
-    """Declared properties that a table lacks: those of a later version of highwater. No row changes by them.
+def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
+    """Have a table of an older version look as it is declared, as far as its rows stay as they are.
 
-    Columns and constraints are compared by the table's first commit, and by its whole log only if that differs.
+    Columns that may be null are added, properties set, constraints set that all rows satisfy, in one commit. The table
+    is compared by its first commit, and by its whole log only if that differs.
+
+    Returns:
+        What was done to columns and constraints, in words; None if nothing was.
 
     Raises:
-        SchemaMismatch: the table has other columns or constraints than its declaration.
+        SchemaMismatch: rows would have to change.
     """
+    how = _how(folder, spec)
+    if how is None:
+        return None
+    version, live = live_actions(folder)
+    alter(folder, version, altered(spec, live), how.what or "properties", fence)
+    return how.what or None
+
+
+def lacks(folder: Place, spec: TableSpec) -> str | None:
+    """What `bring_up` would do to columns and constraints, in words; None for nothing.
+
+    Raises:
+        SchemaMismatch: rows would have to change.
+    """
+    how = _how(folder, spec)
+    return None if how is None else how.what or None
+
+
+def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
+    """Have a table be as declared, and without rows, in one commit."""
+    version, live = live_actions(folder)
+    alter(folder, version, altered(spec, live), why, fence, rows_too=True, stamp=stamp)
+
+
+def _how(folder: Place, spec: TableSpec) -> Widening | None:
+    """How a table becomes as declared; None if it is."""
     schema, properties = first_metadata(folder) or (None, {})
     if is_same(spec, schema, properties) and not missing_properties(spec, properties):
-        return {}
+        return None
     now = read_log(folder)
-    schema = StructType.fromJson(dict(now.schema))
-    if not is_same(spec, schema, dict(now.properties)):
+    schema, properties = StructType.fromJson(dict(now.schema)), dict(now.properties)
+    if is_same(spec, schema, properties) and not missing_properties(spec, properties):
+        return None
+    how = widening(spec, schema, properties)
+    if how is None or not _holds(folder, spec, now, how):
         raise SchemaMismatch(
             folder,
             f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
             "use another --lake, or the version of highwater that made this one",
         )
-    return missing_properties(spec, now.properties)
+    return how
+
+
+def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:
+    """Whether all rows satisfy what is asked of them anew."""
+    if not how.required and not how.is_checked_anew:
+        return True
+    if not log.is_plain:
+        return False
+    for file in log.files:
+        rows = read_files(spec, [folder / file.path], spec.column_names)
+        if any(rows.column(name).null_count for name in how.required):
+            return False
+        try:
+            check(spec, rows)
+        except ConstraintBroken:
+            return False
+    return True
 
 
 def make_lake(root: Place) -> None:

@@ -28,6 +28,7 @@ from schemas.silver.data_dir import METADATA_RECORDS
 _CREATION_US = 60_000_000
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
 _LINE = (*_PLACE, "line_no", "time")
+_OF_THREADS = ("cluster_id", "broker_id", "connection", "client_id")
 _OF_BROKER = pc.field("broker_id").is_valid()
 
 
@@ -86,12 +87,13 @@ def _readings() -> list[Reading]:
         ),
         Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.distinct, p.NAME)),
         Reading(bronze.LOG_FILES, registers, by_batch(pr.files)),
-        Reading(silver.FETCH_REQUESTS, ("cluster_id", "broker_id", "connection", "client_id"), by_batch(pr.threads)),
+        Reading(silver.FETCH_REQUESTS, _OF_THREADS, by_batch(pr.threads), digest="threads"),
         Reading(
             silver.REQUESTS,
             pr.TRANSACTIONAL_COLUMNS,
             by_batch(pr.transactional),
             pc.field("transactional_id").is_valid(),
+            digest="transactional",
         ),
         Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
     ]

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipelines.bronze.ingest import balance
+from pipelines.digests import digested
 from pipelines.lake import ADDED, Lake
 from pipelines.local_tasks import Work
 from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_of, read_pieces
@@ -37,6 +38,7 @@ class Reading(NamedTuple):
         rows_of: makes rows in the shape that is asked for; goes to the tasks.
         where: rows that are read; row groups are skipped by it.
         files: those that are read; all of the table, as it is now, if None.
+        digest: a name, if the rows of a file are few, may be kept and come in any order (`pipelines.digests`).
     """
 
     spec: TableSpec
@@ -44,6 +46,7 @@ class Reading(NamedTuple):
     rows_of: RowsOf
     where: pc.Expression | None = None
     files: tuple[Stored, ...] | None = None
+    digest: str | None = None
 
 
 def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, then: Work | None = None) -> Rows | None:
@@ -53,16 +56,18 @@ def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, th
         shape: columns of the rows.
         then: what a task makes of all its rows; their columns are those of `shape`, then.
     """
+    readings = digested(lake, readings, shape)
     there = [
         reading for reading in readings if reading.files or (reading.files is None and lake.has_rows(reading.spec))
     ]
+    if not there:
+        return None
     listed = {number: _files(lake, reading) for number, reading in enumerate(there)}
     plain = [(number, file) for number, files in listed.items() for file in files or ()]
-    rows = _of_files(lake, there, plain, shape, then) if plain else None
     # What only Delta can read comes through it.
     parts = [_of_rows(lake, there[number], shape, then) for number, files in listed.items() if files is None]
     frame = reduce(DataFrame.unionByName, parts) if parts else None
-    return frame if rows is None else with_frame(rows, frame, shape)
+    return frame if parts and not plain else with_frame(_of_files(lake, there, plain, shape, then), frame, shape)
 
 
 def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
@@ -78,6 +83,7 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
 
 def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
+    (reading,) = digested(lake, [reading], shape)
     files = _files(lake, reading) if lake.has_rows(reading.spec) else ()
     pieces = [piece for file in files or () for piece in pieces_of(file)]
     if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
@@ -90,7 +96,7 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
 
 
 def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
-    return lake.files(reading.spec) if reading.files is None else reading.files
+    return lake.files(reading.spec, reading.where) if reading.files is None else reading.files
 
 
 def _of_files(
@@ -106,7 +112,7 @@ def _of_files(
 
     def work(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
         number, piece = item
-        spec, columns, rows_of, where, _ = readings[number]
+        spec, columns, rows_of, where, *_ = readings[number]
         for rows in read_pieces(spec, piece, columns, where):
             yield from rows_of(rows)
 
@@ -114,7 +120,7 @@ def _of_files(
 
 
 def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:
-    spec, columns, rows_of, where, _ = reading
+    spec, columns, rows_of, where, *_ = reading
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -64,7 +64,7 @@ def in_tasks(
     def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return numbered(batches) if then is None else then(numbered(batches))
 
-    return spark.range(0, len(plan), 1, len(plan)).mapInArrow(whole, columns)
+    return spark.range(0, len(plan), 1, max(len(plan), 1)).mapInArrow(whole, columns)
 
 
 def mapped(rows: Rows, work: Work, columns: StructType | str) -> Rows:

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 from urllib.parse import unquote
 
 from pipelines.delta_log import actions_of, commits_of
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 
+#: Stamp of lines that an older version of the program ingested: it names no batch.
+_CONTENTS: Final = re.compile(r"[0-9a-f]{64}")
+
 
 def stamps_of(table: Place) -> Iterator[tuple[int, str]]:
     """Stamps of the commits that have one, the newest first, each with its Delta version."""
     for version, commit in sorted(commits_of(table / "_delta_log").items(), reverse=True):
-        stamp = _stamp(commit)
+        stamp = _stamp(actions_of(commit))
         if stamp is not None:
             yield version, stamp
 
 
-def added_by(table: Place, stamp: str) -> list[tuple[str, int]]:
-    """Path in the table and size in bytes of the files that the latest commit added, if it has this stamp.
+def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str, int]] | None:
+    """Path in the table and size in bytes of the files that commits added since the newest settled one.
 
-    None where that is not so, or where it removed any.
+    Args:
+        settled: says of the batch that a commit's stamp names whether the caller is done with it, and so with all
+            commits before it.
+
+    Returns:
+        None where the log does not tell: files have been rewritten since, or it no longer goes back so far.
     """
     commits = commits_of(table / "_delta_log")
-    actions = list(actions_of(commits[max(commits)])) if commits else []
-    stamped = any(action.get("commitInfo", {}).get("userMetadata") == stamp for action in actions)
-    if not stamped or any("remove" in action for action in actions):
-        return []
-    added = (action["add"] for action in actions if "add" in action)
-    return [(unquote(file["path"]), file["size"]) for file in added]
-
-
-def is_absent(table: Place, stamp: str) -> bool:
-    """Whether the log, which still goes back to its beginning, has no commit with this stamp."""
-    commits = commits_of(table / "_delta_log")
-    return 0 in commits and not any(_stamp(commit) == stamp for commit in commits.values())
+    added: list[tuple[str, int]] = []
+    is_rewritten = False
+    for _, commit in sorted(commits.items(), reverse=True):
+        actions = list(actions_of(commit))
+        stamp = _stamp(actions)
+        if stamp is not None:
+            batch_id, *_ = stamp.split(" ")
+            if _CONTENTS.fullmatch(batch_id):
+                return None
+            if settled(batch_id):
+                return added
+        files = [action["add"] for action in actions if "add" in action]
+        # What maintenance wrote anew, and what was removed, is not told apart.
+        is_rewritten = is_rewritten or any("remove" in action for action in actions)
+        if files and is_rewritten:
+            return None
+        added += [(unquote(file["path"]), file["size"]) for file in files]
+    return added if 0 in commits else None
 
 
 def keeps_files(table: Place, version: int) -> bool:
@@ -48,7 +64,7 @@ def keeps_files(table: Place, version: int) -> bool:
     return all(store.is_file(table / unquote(name)) for name in added)
 
 
-def _stamp(commit: Place) -> str | None:
-    """The stamp of a commit, None if it has none."""
-    found = (action.get("commitInfo", {}).get("userMetadata") for action in actions_of(commit))
-    return next((str(stamp) for stamp in found if stamp is not None), None)
+def _stamp(actions: Iterable[Mapping[str, Any]]) -> str | None:
+    """The stamp of a commit with these actions, None if it has none."""
+    stamps = (action.get("commitInfo", {}).get("userMetadata") for action in actions)
+    return next((str(stamp) for stamp in stamps if stamp is not None), None)

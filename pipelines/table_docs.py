@@ -145,6 +145,8 @@ def _table(table: TableSpec) -> Iterator[str]:
     yield f"- key: {_names(table.keys)}"
     if table.cluster_by:
         yield f"- clustered by: {_names(table.cluster_by)}"
+    if table.dated_by:
+        yield f"- old days can be dropped, by: {_names(table.dated_by)}"
     for name, check in table.checks.items():
         yield f"- constraint {name}: `{check}`"
     for name, value in table.delta_properties.items():

@@ -20,7 +20,9 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
     """
     if len(tasks) <= 1:
         return [task() for task in tasks]
-    # A thread's tasks leave their description behind, so each is wrapped.
-    tasks = [inheritable_thread_target(SparkSession.active())(task) for task in tasks]
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        # A thread's tasks leave their description behind, so each is wrapped.
+        tasks = [inheritable_thread_target(session)(task) for task in tasks]
     with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
         return [future.result() for future in [pool.submit(task) for task in tasks]]

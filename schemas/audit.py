@@ -58,8 +58,9 @@ EVIDENCE = TableSpec(
 RULE_RESULTS = TableSpec(
     layer="gold",
     name="rule_results",
-    comment="One row per rule: its verdict, and how much it had to go by.",
+    comment="One row per cluster and rule: its verdict, and how much it had to go by.",
     columns=(
+        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
         required("rule_id", STRING, "Rule"),
         required("verdict", STRING, "violated, inconclusive, clean"),
         required("checked", LONG, "Facts that it judged"),
@@ -75,7 +76,7 @@ RULE_RESULTS = TableSpec(
             "doubts", STRINGS, "What the audit takes for granted and does not hold, of any rule; part of the reason"
         ),
     ),
-    keys=("rule_id",),
+    keys=("cluster_id", "rule_id"),
     checks={"verdict_known": "verdict IN ('violated', 'inconclusive', 'clean')"},
 )
 

@@ -23,7 +23,13 @@ LOG_FILES = TableSpec(
             STRING,
             "Name of the log4j layout that was recognised, behind its wrapper's if it has one: kafka, cri/kafka",
         ),
-        column("cluster_id", STRING, "Cluster the file belongs to; 'unknown' where no line says it"),
+        column(
+            "cluster_id",
+            STRING,
+            "Cluster the file belongs to: its folder's name in ingest.clusters, else the id that lines tell, else "
+            "'unknown'",
+        ),
+        column("logged_cluster_id", STRING, "Cluster id that its own lines tell; null if they tell none"),
         column("broker_id", INT, "Broker (node) that wrote the file; null if nothing tells"),
         column("broker_id_source", STRING, "content, listener, folder: what told the broker id"),
         column("kafka_version", STRING, "Kafka version as logged at start"),

@@ -48,6 +48,7 @@ PURGATORY_CHECKS = TableSpec(
         "'expired_when_done', 'awaited_when_committed')",
         "disagreement_says_why": "coalesce(agrees, true) = (reason IS NULL)",
     },
+    dated_by=("created_time",),
 )
 
 TABLES = (PURGATORY_CHECKS,)

@@ -41,6 +41,7 @@ CLOCK_BOUNDS = TableSpec(
         "bounded": "lowest_ms IS NOT NULL OR highest_ms IS NOT NULL",
         "change_is_proven": "(changed_ms = 0) = (changed_since IS NULL)",
     },
+    dated_by=("window_start",),
 )
 
 TABLES = (CLOCK_BOUNDS,)

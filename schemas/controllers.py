@@ -50,6 +50,7 @@ CONTROLLER_TRANSITIONS = TableSpec(
         "machine_known": "machine IN ('partition', 'replica', 'kraft_partition', 'broker_registration')",
         "illegal_says_why": "legal IS NULL OR legal OR why IN ('never_allowed', 'contradicts', 'refused')",
     },
+    dated_by=("time",),
 )
 
 FAILOVERS = TableSpec(
@@ -121,6 +122,10 @@ FAILOVERS = TableSpec(
         "outcome_known": "outcome IN ('completed', 'offline_reported', 'superseded', 'not_observed', 'unfinished')",
         "completed_has_leader": "outcome <> 'completed' OR new_leader IS NOT NULL",
     },
+    dated_by=(
+        "taken_up_time",
+        "serving_time",
+    ),
 )
 
 CONTROLLER_PROCEDURES = TableSpec(
@@ -154,6 +159,7 @@ CONTROLLER_PROCEDURES = TableSpec(
     keys=("cluster_id", "sequence", "step_no"),
     cluster_by=("cluster_id", "procedure"),
     checks={"seen_known": "seen IN ('seen', 'not_seen', 'out_of_order')"},
+    dated_by=("started_time",),
 )
 
 AVAILABILITY = TableSpec(
@@ -186,6 +192,7 @@ AVAILABILITY = TableSpec(
     keys=("cluster_id", "topic", "partition", "sequence"),
     cluster_by=("cluster_id", "topic", "partition"),
     checks={"state_known": "state IN ('offline', 'under_min_isr')"},
+    dated_by=("ended_time",),
 )
 
 TABLES = (CONTROLLER_TRANSITIONS, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY)

@@ -116,6 +116,7 @@ DELAYED_OPERATIONS = TableSpec(
         "class_known": "class IN ('explained', 'jitter', 'late', 'unobservable', 'contradicted')",
         "interval_in_order": "lowest_time IS NULL OR lowest_time <= highest_time",
     },
+    dated_by=("arrival_time",),
 )
 
 REQUEST_PHASES = TableSpec(
@@ -144,6 +145,7 @@ REQUEST_PHASES = TableSpec(
     ),
     keys=("cluster_id", "broker_id", "connection", "correlation_id", "line_time", "api"),
     cluster_by=("cluster_id", "broker_id", "arrival_time"),
+    dated_by=("arrival_time",),
 )
 
 REPLICA_BLAME = TableSpec(
@@ -170,6 +172,7 @@ REPLICA_BLAME = TableSpec(
     ),
     keys=("cluster_id", "kind", "interval_start", "replica_id", "role"),
     cluster_by=("cluster_id", "interval_start"),
+    dated_by=("interval_start",),
 )
 
 COVERAGE = TableSpec(

@@ -60,4 +60,5 @@ ISR_TIMELINE = TableSpec(
         "change_known": "change IN ('shrink', 'expand')",
         "interval_in_order": "lowest_time IS NULL OR highest_time IS NULL OR lowest_time <= highest_time",
     },
+    dated_by=("change_time",),
 )

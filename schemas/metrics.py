@@ -68,6 +68,7 @@ BROKER_METRICS = TableSpec(
         "bound_says_why": "measured = 'exact' OR measured_reason IS NOT NULL",
         "gauge_has_value": "(kind = 'gauge') = (value IS NOT NULL)",
     },
+    dated_by=("interval_start",),
 )
 
 TABLES = (BROKER_METRICS,)

@@ -189,6 +189,7 @@ REPLICA_TRUNCATIONS = TableSpec(
         "class_known": "class IN ('agrees', 'differs', 'unobservable', 'none_needed')",
         "unobservable_says_why": "class <> 'unobservable' OR missing IS NOT NULL OR reason IS NOT NULL",
     },
+    dated_by=("started_time",),
 )
 
 FETCHER_TIMELINE = TableSpec(
@@ -221,6 +222,7 @@ FETCHER_TIMELINE = TableSpec(
         "end_reason_known": "end_reason IN ('removed', 'leader_changed', 'failed', 'broker_stopped', 'log_ends')",
         "ends_after_added": "ended_time IS NULL OR ended_time >= added_time",
     },
+    dated_by=("ended_time",),
 )
 
 TABLES = (REPLICA_TRUNCATIONS, FETCHER_TIMELINE)

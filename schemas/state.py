@@ -40,11 +40,47 @@ CARRIED = TableSpec(
     },
 )
 
+#: Beside the kinds of `CARRIED`, in `ANCHORS`: what the ledger of replays was told by the run.
+STAMP = "stamp"
+
+ANCHORS = TableSpec(
+    layer="state",
+    name="anchors",
+    comment="What a run carried to the next one, kept once a day: where the replay begins of a lake whose older days "
+    "were dropped.",
+    columns=(
+        required("run_id", STRING, "Run that left it, gold.runs.run_id"),
+        required("kind", STRING, "As in state.carried; stamp: seals and fingerprint of the run, as JSON in row"),
+        column("cluster_id", STRING, "Cluster; null for the stamp"),
+        column("broker_id", INT, "Broker whose log it comes from; null for the stamp"),
+        column("name", STRING, "As there; of the stamp a hash of what folds of that version hold"),
+        *CARRIED.columns[4:],
+    ),
+    keys=("run_id", "kind", "cluster_id", "broker_id", "name", "row"),
+    cluster_by=("run_id", "kind"),
+)
+
+EXPIRIES = TableSpec(
+    layer="state",
+    name="expiries",
+    comment="Ledger: one row per time that old days were dropped.",
+    columns=(
+        required("expired_time", TIMESTAMP, "When"),
+        required("closed_time", TIMESTAMP, "Gold of before stays as it is: what made it may be gone"),
+        column("bronze_time", TIMESTAMP, "Lines of files that end before are gone; null: all are kept"),
+        column("silver_time", TIMESTAMP, "Requests, fetches and the like of before are gone; null: all are kept"),
+        column("gold_time", TIMESTAMP, "Rows of gold of before are gone; null: all are kept"),
+        required("known_time", TIMESTAMP, "Findings of before, as they were then, stay"),
+        required("run_id", STRING, "Run whose state.anchors a replay begins with from now on"),
+    ),
+    keys=("expired_time",),
+)
+
 REPLAYS = TableSpec(
     layer="state",
     name="replays",
     comment="Ledger: one row per run and broker that had anything to replay: from when on, why, and up to when it is "
-    "final.",
+    "final. An audit that is made again, as after an upgrade, has the same run_id.",
     columns=(
         required("run_id", STRING, "gold.runs.run_id"),
         required("replayed_time", TIMESTAMP, "When the replay ended"),
@@ -63,9 +99,28 @@ REPLAYS = TableSpec(
         ),
         column("late_time", TIMESTAMP, "Earliest instant of what came late"),
         required("file_ids", STRINGS, "Log files of this broker that were new, bronze.log_files.file_id"),
+        column(
+            "changes",
+            STRINGS,
+            "What of highwater changed since the run before: replay, grammar (lines were parsed again), settings of "
+            "the replay, tables (an upgrade made some anew), rules (they alone were asked again); null: nothing",
+        ),
     ),
-    keys=("run_id", "cluster_id", "broker_id"),
+    keys=("run_id", "cluster_id", "broker_id", "replayed_time"),
     checks={"reason_known": "reason IN ('first', 'new', 'late', 'configuration', 'fingerprint', 'unchanged')"},
+)
+
+UPGRADES = TableSpec(
+    layer="state",
+    name="upgrades",
+    comment="Ledger: one row per table that a newer version of highwater found otherwise than it declares it.",
+    columns=(
+        required("upgraded_time", TIMESTAMP, "When"),
+        required("code_version", STRING, "Version of highwater that came"),
+        required("table_name", STRING, "Full name of the table"),
+        required("change", STRING, "What was done to it, and why"),
+    ),
+    keys=("upgraded_time", "table_name"),
 )
 
 INVENTORY = TableSpec(
@@ -86,4 +141,18 @@ INVENTORY = TableSpec(
     keys=("name",),
 )
 
-TABLES = (CARRIED, REPLAYS, INVENTORY)
+DIGESTS = TableSpec(
+    layer="state",
+    name="digests",
+    comment="What stages take of a file of a table, such as the first fetch of each leader epoch: read instead of it.",
+    columns=(
+        required("reading", STRING, "Who takes what, with a hash of the columns and the condition"),
+        required("code", STRING, "Fingerprint of readers, grammars, replay and rules that took it"),
+        required("file", STRING, "Name of the file"),
+        required("part", INT, "Part of a large file, from 0 on"),
+        required("rows", BINARY, "The rows, as an Arrow IPC stream"),
+    ),
+    keys=("reading", "code", "file", "part"),
+)
+
+TABLES = (CARRIED, ANCHORS, EXPIRIES, REPLAYS, UPGRADES, INVENTORY, DIGESTS)

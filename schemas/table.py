@@ -67,6 +67,8 @@ class TableSpec:
         checks: CHECK constraints, by name.
         properties: further Delta table properties, beside those of its layer.
         bounded_by: further columns of which Delta keeps statistics, because reads ask for a span of them.
+        dated_by: columns whose greatest instant is a row's date: rows of old days can be dropped, and in gold those
+            whose traffic was dropped stay as they are. None where the table is as small as metadata and is kept.
     """
 
     layer: str
@@ -78,12 +80,13 @@ class TableSpec:
     checks: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     bounded_by: tuple[str, ...] = ()
+    dated_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.full_name}: a column is declared twice")
-        for key in (*self.keys, *self.cluster_by, *self.bounded_by):
+        for key in (*self.keys, *self.cluster_by, *self.bounded_by, *self.dated_by):
             if key not in names:
                 raise ValueError(f"{self.full_name}: {key} is not a column")
         if len(self.cluster_by) > 4:

@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from pipelines.bronze.bundles import entries, is_bundle
 from pipelines.bronze.discover import is_log
+from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
+from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
 from pipelines.errors import InputError
 from pipelines.storage.store import open_file
@@ -38,6 +40,11 @@ class HowRead:
     record_bytes_max: int
     include: tuple[str, ...]
     exclude: tuple[str, ...]
+    folders: Folders = NO_FOLDERS
+
+    def zone_of(self, path: str) -> str:
+        """IANA name of the zone of a file's times."""
+        return self.folders.of(path).timezone or self.timezone
 
     def is_log(self, name: str) -> bool:
         """Whether a member of a bundle is taken, as a file of a folder is."""
@@ -58,6 +65,7 @@ def to_json(item: Profile | Unread) -> bytes:
     values = {name: value for name, value in vars(item).items() if name != "hints"}
     hints: dict[str, Any] | None = None
     if isinstance(item, Profile):
+        values["passages"] = [passage._asdict() for passage in item.passages]
         hints = {
             name: list(value.items()) if isinstance(value, Counter) else list(value)
             for name, value in vars(item.hints).items()
@@ -72,7 +80,9 @@ def from_json(text: bytes) -> Profile | Unread:
         return Unread(**values)
     kinds = {name: type(value) for name, value in vars(Hints()).items()}
     made = {name: kinds[name](dict(value) if kinds[name] is Counter else value) for name, value in hints.items()}
-    return Profile(**values, hints=Hints(**made))
+    passages = tuple(Passage(**{**passage, "flips": tuple(passage["flips"])}) for passage in values.pop("passages"))
+    flips = tuple(values.pop("flips"))
+    return Profile(**values, hints=Hints(**made), passages=passages, flips=flips)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
@@ -90,7 +100,7 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
         elif known and (sha := stored_sha256(path)) in known:
             yield Unread(path, sha, None)
         else:
-            yield profile(path, how.timezone, how.record_bytes_max, marks.get(_folder(path), ()))
+            yield profile(path, how.zone_of(path), how.record_bytes_max, marks.get(_folder(path), ()))
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
@@ -104,14 +114,14 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
     """
     bundle = readings[0].bundle
     if bundle is None:
-        yield from rows(readings[0], how.timezone, how.record_bytes_max)
+        yield from rows(readings[0], how.zone_of(readings[0].path), how.record_bytes_max)
         return
     wanted = {reading.path: reading for reading in readings}
     with suppress(FileNotFoundError), open_file(bundle) as file:
         for entry in entries(bundle, file, how.is_log):
             reading = wanted.pop(entry.path, None)
             if reading is not None and entry.stream is not None:
-                yield from stream_rows(reading, entry.stream, how.timezone, how.record_bytes_max)
+                yield from stream_rows(reading, entry.stream, how.zone_of(entry.path), how.record_bytes_max)
             if not wanted:
                 return
     raise FileChangedError(next(iter(wanted)))
@@ -167,7 +177,8 @@ def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread
                 yield Unread(entry.path, None, entry.problem)
                 continue
             before = marks.get(_folder(entry.path), ())
-            found = profile_stream(entry.path, entry.stream, how.timezone, how.record_bytes_max, before)
+            zone = how.zone_of(entry.path)
+            found = profile_stream(entry.path, entry.stream, zone, how.record_bytes_max, before)
             yield replace(found, bundle=path)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")

@@ -11,8 +11,9 @@ Repeating a run, or running it after a crash, adds nothing twice:
 - Lines are appended first, in one Delta commit for all files of the run; the register follows. A crash between the
   two leaves lines of files that are not registered. As the commit is atomic, a file has all of its lines or none, so
   the next run asks which of its new files have lines already and only registers those.
-- The stamp of the append is made from the contents in it, so that a commit that succeeded unnoticed and is tried again
-  is skipped.
+  It looks into the commits that came after those of registered runs, of which there mostly are none.
+- The stamp of the append names the run and the contents in it, so that a commit that succeeded unnoticed and is tried
+  again is skipped.
 - A log that was read while it was being written comes back longer. The known beginning is recognised by its hash,
   and only what follows is stored, from the start of the line that had been cut. The cut line stays in the lake,
   marked ``half_line``.
@@ -27,19 +28,21 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import PurePath
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PythonException
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.functions import broadcast, col
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from pipelines.batches import batches_of
 from pipelines.bronze.contents import (
     HowRead,
     Unread,
@@ -51,10 +54,11 @@ from pipelines.bronze.contents import (
     to_json,
 )
 from pipelines.bronze.discover import discover
+from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
-from pipelines.bronze.neighbours import Identity, named
+from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.register import Broker, brokers, file_row, identify
+from pipelines.bronze.register import Broker, brokers, file_row, identify, in_their_pass
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
@@ -70,8 +74,6 @@ TASK_BYTES = 64 << 20
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
 #: hashing, and where all are, it saves the start of Python workers, which takes longer.
 HASHED_HERE_BYTES_MAX = 256 << 20
-#: Up to so many ids are looked up by value, which lets Delta skip files; more are joined.
-LOOKUP_MAX = 500
 
 _PROFILE_SCHEMA = StructType([StructField("profile", BinaryType(), False)])
 _PROFILE_ARROW = to_arrow_schema(_PROFILE_SCHEMA, timezone="UTC")
@@ -117,8 +119,8 @@ def ingest(
     """Read log files into the lake.
 
     Raises:
-        InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, or a file
-            was rotated while it was read. Nothing is stored then.
+        InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, a file
+            was rotated while it was read, or clusters or brokers cannot be told apart. Nothing is stored then.
     """
     found = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES])
@@ -147,11 +149,11 @@ def ingest(
         raise nothing_readable(paths, [*profiled, *unread])
     require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
-    identities, changes = identify(list(new.values()), known, register)
-    if config.cluster:
-        identities = {path: named(identity, config.cluster) for path, identity in identities.items()}
+    new = {content_id: _unless_expired(item, lake.closed_us) for content_id, item in new.items()}
+    new = in_their_pass(new, register, _how(config).zone_of)
+    identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
     readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
-    _store_lines(spark, lake, readings, config)
+    _store_lines(spark, lake, readings, config, run_id, {row["run_id"] for row in register})
     files = [file_row(item, identities[item.path], run_id) for item in new.values()]
     if files:
         # None of them is in the register, which was read above.
@@ -175,6 +177,15 @@ def ingest(
         problems=tuple(sorted([*cannot, *said, *changes])),
         brokers=brokers(identities.values(), known, register),
     )
+
+
+def _unless_expired(item: Profile, closed_us: int) -> Profile:
+    """A file of which all days are closed is registered, so that it is not opened again, and nothing of it is read."""
+    if item.last_us is None or item.last_us >= closed_us:
+        return item
+    ended, closed = (datetime.fromtimestamp(us // 1_000_000, UTC) for us in (item.last_us, closed_us))
+    problem = f"expired: it ends on {ended:%Y-%m-%d}, and days before {closed:%Y-%m-%d} were dropped from the lake"
+    return replace(item, line_count=0, record_count=0, problem=problem, readable=False)
 
 
 def _inventory(lake: Lake) -> list[Entry]:
@@ -274,16 +285,34 @@ def _reading(item: Profile, identity: Identity) -> FileSpan:
         cluster_id=identity.cluster_id,
         broker_id=identity.broker_id,
         bundle=item.bundle,
+        flips=item.flips,
     )
 
 
+def folders(config: IngestConfig) -> Folders:
+    """What the configuration says of folders of logs."""
+    return folders_of({path: Folder(said.cluster, said.timezone) for path, said in config.clusters.items()})
+
+
 def _how(config: IngestConfig) -> HowRead:
-    return HowRead(config.timezone, config.record_bytes_max, tuple(config.include), tuple(config.exclude))
+    patterns = tuple(config.include), tuple(config.exclude)
+    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config))
 
 
-def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[FileSpan], config: IngestConfig) -> None:
-    """Append the lines of the files that have none yet, in one commit."""
-    present = _with_lines(spark, lake, [item.file_id for item in readings])
+def _store_lines(
+    spark: SparkSession,
+    lake: Lake,
+    readings: Sequence[FileSpan],
+    config: IngestConfig,
+    run_id: str,
+    registered: Set[str],
+) -> None:
+    """Append the lines of the files that have none yet, in one commit.
+
+    Args:
+        registered: runs whose files are in the register.
+    """
+    present = _with_lines(lake, [item.file_id for item in readings], registered)
     todo = [item for item in readings if item.file_id not in present]
     if not todo:
         return
@@ -299,7 +328,7 @@ def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[FileSpan], 
 
     contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
     try:
-        lake.append_made(LOG_LINES, plan, work, sum(map(_size, units)), contents)
+        lake.append_made(LOG_LINES, plan, work, sum(map(_size, units)), f"{run_id} {contents}")
     except (PythonException, FileChangedError) as error:
         if CHANGED not in str(error):
             raise
@@ -307,14 +336,10 @@ def _store_lines(spark: SparkSession, lake: Lake, readings: Sequence[FileSpan], 
         raise InputError(name, CHANGED, "it was probably rotated: run again, nothing was stored") from None
 
 
-def _with_lines(spark: SparkSession, lake: Lake, file_ids: Sequence[str]) -> set[str]:
+def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> set[str]:
     """Which of these files have lines in the lake: all of theirs, see the module."""
-    if not file_ids or lake.versions().get(LOG_LINES.full_name, 0) == 0:
+    if not file_ids or not lake.has_rows(LOG_LINES):
         return set()
-    lines = lake.read(LOG_LINES).select("file_id")
-    if len(file_ids) <= LOOKUP_MAX:
-        lines = lines.where(col("file_id").isin(list(file_ids)))
-    else:
-        wanted = spark.createDataFrame(pa.table({"file_id": list(file_ids)}))
-        lines = lines.join(broadcast(wanted), "file_id", "left_semi")
-    return {row["file_id"] for row in lines.distinct().collect()}
+    since_then = lake.added_until(LOG_LINES, registered.__contains__)
+    lines = batches_of(lake, LOG_LINES, ("file_id",), pc.field("file_id").isin(list(file_ids)), since_then)
+    return {file_id for batch in lines for file_id in batch.column(0).unique().to_pylist()}

@@ -1,8 +1,8 @@
 """log4j layouts: where a record starts in a file, and how its text splits into time, level, logger and message.
 
 The layout of a file is probed, not configured. Layouts work on bytes: decoding is left to the writer of the rows,
-which can do it once per batch. Times without a zone are taken in the configured zone; where clocks were set back
-the earlier of the two instants is meant (``fold=0``).
+which can do it once per batch. Times without a zone are taken in the configured zone; a time that it has twice is of
+the pass that the file's `Clock` is set to (`pipelines.bronze.repeated_hour` tells which).
 """
 
 from __future__ import annotations
@@ -88,7 +88,14 @@ class Clock:
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
+        self._fold = 0
         self._seconds: dict[bytes, int] = {}
+
+    def set_pass(self, is_second: bool) -> None:
+        """Take times that the zone has twice for those of the second pass from now on, or of the first."""
+        if is_second != self._fold:
+            self._fold = int(is_second)
+            self._seconds.clear()
 
     def read(self, text: bytes) -> int:
         """Microseconds since the epoch of ``2026-11-20 15:33:21,101`` and its like; ValueError if it is no time."""
@@ -104,7 +111,7 @@ class Clock:
             raise ValueError(f"not a time: {text!r}")
         year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
         hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=self._zone)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=self._zone, fold=self._fold)
         if len(self._seconds) >= CACHE_MAX:
             self._seconds.clear()
         micros = self._seconds[text] = (moment - EPOCH) // MICROSECOND

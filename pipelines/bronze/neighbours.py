@@ -2,9 +2,9 @@
 
 The order, for the broker: own content; a listener (the file's connections were made to an address on which exactly
 one broker of the same cluster listens, looked for in its own folder first, then upwards); the folder (all other
-files there, or else in the folder above, that say who wrote them name one broker). For the cluster: own content;
-the nearest folder above that has files of a known cluster, if of one only. Nothing is guessed: what is ambiguous
-stays unknown, with a text that says how to tell.
+files there, or else in the folder above, that say who wrote them name one broker). For the cluster: the name that the
+configuration gives its folder; own content; the nearest folder above that has files of a known cluster, if of one only.
+Nothing is guessed: what is ambiguous stays unknown, with a text that says how to tell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ UNKNOWN = "unknown"
 CONTENT = "content"
 LISTENER = "listener"
 FOLDER = "folder"
-_CLUSTER_UNTOLD = "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own"
+_CLUSTER_UNTOLD = (
+    "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own, or name its "
+    "folder in ingest.clusters"
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Evidence:
         kind: kind of file.
         broker: broker that wrote it, from content (or stored in an earlier run).
         source: what told the broker, if anything did.
-        cluster: cluster id from content.
+        cluster: cluster id from content, or the name that the configuration gives its folder.
         version: Kafka version from content.
         mode: zookeeper or kraft, from content.
         listeners: addresses that its broker listens on.
@@ -40,6 +43,7 @@ class Evidence:
         first_us: time of its first record.
         problem: why its own lines do not tell the broker, if they should.
         new: read in this run; False for one that only gives evidence.
+        is_named: its cluster is told by the configuration, which speaks of this folder and of no other.
     """
 
     path: str
@@ -54,6 +58,11 @@ class Evidence:
     first_us: int | None = None
     problem: str | None = None
     new: bool = True
+    is_named: bool = False
+
+    def in_cluster(self, name: str) -> Evidence:
+        """The evidence of a file in a folder that has a name; an empty one changes nothing."""
+        return replace(self, cluster=name, is_named=True) if name else self
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,7 @@ class Identity:
     kafka_version: str | None
     mode: str | None
     problem: str | None
+    logged_cluster_id: str | None = None
 
 
 def evidence(path: str, kind: str, hints: Hints, first_us: int | None) -> Evidence:
@@ -118,7 +128,7 @@ def folders(path: str) -> Iterator[str]:
 def _with_clusters(files: Sequence[Evidence]) -> list[Evidence]:
     below: dict[str, set[str]] = defaultdict(set)
     for file in files:
-        for folder in folders(file.path) if file.cluster else ():
+        for folder in folders(file.path) if file.cluster and not file.is_named else ():
             below[folder].add(file.cluster or "")
     found = []
     for file in files:

@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import tzinfo
 from itertools import chain
 from zoneinfo import ZoneInfo
 
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
-from pipelines.bronze.layout import Layout, Parser
+from pipelines.bronze.layout import Clock, Layout
 from pipelines.bronze.reader import RawRecord
+from pipelines.bronze.repeated_hour import Passage, PassageWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import recognise
@@ -52,6 +54,8 @@ class Profile:
         readable: it is text, and has at least one line.
         bundle: the file that it is a member of, if it is one.
         kafka_records: about how many of the records Kafka's loggers wrote, by those that were asked.
+        passages: what its lines tell of an hour that its zone repeats.
+        flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
     """
 
     path: str
@@ -74,6 +78,8 @@ class Profile:
     readable: bool = True
     bundle: str | None = None
     kafka_records: int = 0
+    passages: tuple[Passage, ...] = ()
+    flips: tuple[int, ...] = ()
 
 
 def stored_sha256(path: str) -> str:
@@ -125,7 +131,7 @@ def profile_stream(
     # The sample's last line is cut, unless it is the file's last.
     layout = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
-    counted = _Counted(Hints(), layout.parser(ZoneInfo(zone)) if layout else None)
+    counted = _Counted(Hints(), layout, ZoneInfo(zone))
     if why is None:
         tapped = counted.tap(chain(first, blocks))
         for record in log_records(tapped, layout, record_bytes_max):
@@ -157,6 +163,7 @@ def profile_stream(
         start_line=line,
         readable=why is None and counted.lines > 0,
         kafka_records=kafka_records,
+        passages=tuple(counted.passages()),
     )
 
 
@@ -184,25 +191,34 @@ def _shown(lines: Sequence[bytes]) -> str:
 class _Counted:
     """Counts records, and asks some of them who wrote them: all at the start of the file, and around rare texts."""
 
-    def __init__(self, hints: Hints, parse: Parser | None) -> None:
+    def __init__(self, hints: Hints, layout: Layout | None, zone: tzinfo) -> None:
         self.hints = hints
         self.lines = 0
         self.records = 0
         self.first_us: int | None = None
         self._good = 0
-        self._parse = parse
+        self._clock = Clock(zone)
+        self._parse = layout.make(self._clock) if layout else None
         self._last: RawRecord | None = None
         self._to_ask: float = 0
+        self._watch = PassageWatch(zone)
+        self._seen_offset = -1
+        #: Texts of lines whose time the zone has twice; until the first time is read, of none.
+        self._hours: list[bytes] = []
+        self._is_near = False
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """Hands the blocks on, and decides how many of the records that end in each are asked."""
         offset = 0
         tail = b""
         before = True
+        was_near = False
         for block in blocks:
-            here = offset < BLOCK_BYTES or (not self._requests() and _tells(tail, block))
+            here = offset < BLOCK_BYTES or (not self._requests() and _tells(tail, block, NEEDLES))
+            near = bool(self._hours) and _tells(tail, block, self._hours)
             # A record may end, and so come out, one block after the one that it begins in.
             self._to_ask = float("inf") if here or before else ASKED_PER_BLOCK
+            self._is_near, was_near = near or was_near, near
             yield block
             before, tail = here, block[-NEEDLE_BYTES_MAX:]
             offset += len(block)
@@ -216,14 +232,41 @@ class _Counted:
         self.records += 1
         if record.problem is not None or self._parse is None:
             return
-        self._last = record
         self._good += 1
         if self._to_ask > 0 or self.first_us is None:
             self._to_ask -= 1
             head = self._parse(record.text)
             if head is not None:
                 self.hints.observe(head)
-                self.first_us = head.time_us if self.first_us is None else self.first_us
+                if self.first_us is None:
+                    self.first_us = head.time_us
+                    self._hours = self._watch.hours(head.time_us)
+                self._see(record, head.time_us)
+        elif self._is_near and (head := self._parse(record.text)) is not None:
+            if self._last is not None and (last_us := self.last_us()) is not None:
+                self._see(self._last, last_us)
+            self._see(record, head.time_us)
+        self._last = record
+
+    def _see(self, record: RawRecord, time_us: int) -> None:
+        if record.byte_offset == self._seen_offset:
+            return
+        self._seen_offset = record.byte_offset
+        is_repeated = False
+        if self._parse is not None and self._watch.is_repeated(time_us):
+            # A time that states its offset is one instant.
+            self._clock.set_pass(is_second=True)
+            head = self._parse(record.text)
+            self._clock.set_pass(is_second=False)
+            is_repeated = head is not None and head.time_us != time_us
+        self._watch.see(record.byte_offset, time_us, is_repeated)
+
+    def passages(self) -> list[Passage]:
+        """What was seen of repeated hours; whether the file ends there its last record tells."""
+        last_us = self.last_us()
+        if self._last is not None and last_us is not None and self._hours:
+            self._see(self._last, last_us)
+        return self._watch.passages()
 
     def kafka_records(self) -> int:
         """Records of Kafka's loggers, one at least if any that was asked is; all if none could be asked."""
@@ -239,6 +282,6 @@ class _Counted:
         return head.time_us if head else None
 
 
-def _tells(tail: bytes, block: bytes) -> bool:
+def _tells(tail: bytes, block: bytes, needles: Sequence[bytes]) -> bool:
     seam = tail + block[:NEEDLE_BYTES_MAX]
-    return any(needle in block or needle in seam for needle in NEEDLES)
+    return any(needle in block or needle in seam for needle in needles)

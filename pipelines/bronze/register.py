@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
 from pipelines.bronze.contents import Unread
-from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, resolve
+from pipelines.bronze.folders import NO_FOLDERS, Folders, Stored, require_one_name
+from pipelines.bronze.namesakes import Log, told_apart
+from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
 from pipelines.bronze.profile import Profile
+from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
 
 #: A row of the register, by the names of its columns.
 Row = Any
@@ -27,12 +31,21 @@ class Broker:
 
 
 def identify(
-    new: Sequence[Profile], known: Sequence[Unread], register: Rows
+    new: Sequence[Profile], known: Sequence[Unread], register: Rows, said: Folders = NO_FOLDERS, cluster: str = ""
 ) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
-    """Identities of the new files, and what the new files tell about files that are already in the lake."""
+    """Identities of the new files, and problems: of files that are already in the lake, and of brokers of one id.
+
+    Args:
+        said: clusters by folder.
+        cluster: name of that of files that nothing places; empty: it stays unknown.
+
+    Raises:
+        InputError: a name stands for two clusters, or two brokers cannot be told apart.
+    """
     by_sha = {row["sha256"]: row for row in register}
-    here = [evidence(item.path, item.kind, item.hints, item.first_us) for item in new]
-    here += [_stored_evidence(by_sha[item.sha256 or ""], item.path) for item in known]
+    here = [_evidence(item).in_cluster(said.of(item.path).cluster) for item in new]
+    logged = {item.path: item.cluster for item in map(_evidence, new)}
+    here += [_stored_evidence(by_sha[item.sha256 or ""], item.path, said) for item in known]
     identities = resolve(here)
 
     # What is in the lake from earlier runs, in the same folders, answers only what the files at hand do not: the
@@ -40,7 +53,7 @@ def identify(
     at_hand = {item.path for item in here}
     places = {str(PurePath(path).parent) for path in at_hand}
     before = [
-        _stored_evidence(row, row["path"])
+        _stored_evidence(row, row["path"], said)
         for row in register
         if str(PurePath(row["path"]).parent) in places and row["path"] not in at_hand
     ]
@@ -52,10 +65,52 @@ def identify(
             other = everything[path]
             if (other.cluster_id, other.broker_id) == (identity.cluster_id, identity.broker_id):
                 identities[path] = replace(identity, kafka_version=other.kafka_version, mode=other.mode)
-    return identities, _changes([*here, *before], register)
+    if cluster:
+        identities = {path: named(identity, cluster) for path, identity in identities.items()}
+    identities = {path: replace(identity, logged_cluster_id=logged[path]) for path, identity in identities.items()}
+    stored = [Stored(row["path"], row["cluster_id"] or UNKNOWN, row["logged_cluster_id"]) for row in register]
+    stored += [Stored(path, identity.cluster_id, logged[path]) for path, identity in identities.items()]
+    require_one_name(said, stored)
+    said_of_brokers = _told_apart(new, identities, register)
+    return identities, [*_changes([*here, *before], register), *said_of_brokers]
 
 
-def _stored_evidence(row: Row, path: str) -> Evidence:
+def _evidence(item: Profile) -> Evidence:
+    return evidence(item.path, item.kind, item.hints, item.first_us)
+
+
+def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
+    """`told_apart` of the files of no known cluster."""
+    logs = [
+        Log(
+            item.path,
+            item.kind,
+            broker_id,
+            item.first_us,
+            item.last_us,
+            listeners=frozenset(item.hints.listeners),
+            locals=frozenset(item.hints.locals),
+            is_new=True,
+        )
+        for item in new
+        if identities[item.path].cluster_id == UNKNOWN
+        and (broker_id := identities[item.path].broker_id) is not None
+        and item.first_us is not None
+        and item.last_us is not None
+    ]
+    before = [
+        Log(row["path"], row["kind"], row["broker_id"], _micros(row["first_time"]), _micros(row["last_time"]))
+        for row in (register if logs else ())
+        if row["cluster_id"] in (None, UNKNOWN) and row["broker_id"] is not None and row["last_time"] is not None
+    ]
+    return told_apart([*logs, *before])
+
+
+def _micros(time: datetime) -> int:
+    return int(time.timestamp() * 1_000_000)
+
+
+def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
     """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
     told = row["broker_id_source"] in (CONTENT, LISTENER)
     return Evidence(
@@ -66,9 +121,9 @@ def _stored_evidence(row: Row, path: str) -> Evidence:
         cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN else None,
         version=row["kafka_version"] if told else None,
         mode=row["mode"] if told else None,
-        first_us=None if row["first_time"] is None else int(row["first_time"].timestamp() * 1_000_000),
+        first_us=None if row["first_time"] is None else _micros(row["first_time"]),
         new=False,
-    )
+    ).in_cluster(said.of(path).cluster)
 
 
 def _changes(files: Sequence[Evidence], register: Rows) -> list[tuple[str, str]]:
@@ -84,6 +139,46 @@ def _changes(files: Sequence[Evidence], register: Rows) -> list[tuple[str, str]]
     ]
 
 
+def in_their_pass(new: Mapping[str, Profile], register: Rows, zone_of: Callable[[str], str]) -> dict[str, Profile]:
+    """The profiles, with the pass in which lines of a repeated hour are read.
+
+    Args:
+        new: by content id.
+        zone_of: IANA name of a file's zone.
+    """
+    if not any(item.passages for item in new.values()):
+        return dict(new)
+    logs = [
+        SeriesLog(item.path, item.first_us, item.last_us, item.passages)
+        for item in new.values()
+        if item.first_us is not None and item.last_us is not None
+    ]
+    logs += [
+        SeriesLog(row["path"], _micros(row["first_time"]), _micros(row["last_time"]), None)
+        for row in register
+        if row["first_time"] is not None and row["last_time"] is not None
+    ]
+    readings = placed(logs)
+    return {
+        content_id: _placed(item, readings[item.path], zone_of(item.path)) if item.path in readings else item
+        for content_id, item in new.items()
+    }
+
+
+def _placed(item: Profile, placed: Placed, zone: str) -> Profile:
+    problems = [item.problem] if item.problem else []
+    if placed.undecided:
+        hours = " and ".join(
+            f"{datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%dT%H:%MZ}" for us in placed.undecided
+        )
+        problems.append(
+            f"{zone} repeats the hour from {hours} on, and nothing tells which of these lines are of the second pass: "
+            "they are taken for the first; give the files before and after this one, too"
+        )
+    problem = "; ".join(problems) or None
+    return replace(item, flips=placed.flips, first_us=placed.first_us, last_us=placed.last_us, problem=problem)
+
+
 def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
     # An unreadable file's problem is that it cannot be read, not that nobody knows whose it is.
     problems = [item.problem, identity.problem if item.readable and item.layout else None]
@@ -95,6 +190,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
         "kind": item.kind,
         "layout": item.layout,
         "cluster_id": identity.cluster_id,
+        "logged_cluster_id": identity.logged_cluster_id,
         "broker_id": identity.broker_id,
         "broker_id_source": identity.broker_id_source,
         "kafka_version": identity.kafka_version,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from pipelines.bronze.layout import Parser
+from pipelines.bronze.layout import Clock, Parser
 from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.wrapped import log_records
@@ -37,6 +38,7 @@ class FileSpan:
         cluster_id: cluster it belongs to.
         broker_id: broker that wrote it.
         bundle: the file that it is a member of, if it is one.
+        flips: as in `pipelines.bronze.profile.Profile`.
     """
 
     path: str
@@ -49,6 +51,7 @@ class FileSpan:
     cluster_id: str
     broker_id: int | None
     bundle: str | None = None
+    flips: tuple[int, ...] = ()
 
 
 class FileChangedError(Exception):
@@ -76,7 +79,8 @@ def rows(reading: FileSpan, zone: str, record_bytes_max: int) -> Iterator[pa.Rec
 def stream_rows(reading: FileSpan, file: Readable, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
     """`rows` of an open file."""
     layout = layout_named(reading.layout) if reading.layout else None
-    batch = _Batch(reading, layout.parser(ZoneInfo(zone)) if layout else None)
+    clock = Clock(ZoneInfo(zone))
+    batch = _Batch(reading, layout.make(clock) if layout else None, clock)
     source = Source(file)
     blocks = _from(source.blocks(reading.content_bytes), reading.start_offset)
     for record in log_records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
@@ -102,9 +106,11 @@ def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
 class _Batch:
     """Columns being filled."""
 
-    def __init__(self, reading: FileSpan, parse: Parser | None) -> None:
+    def __init__(self, reading: FileSpan, parse: Parser | None, clock: Clock) -> None:
         self._reading = reading
         self._parse = parse
+        self._clock = clock
+        self._flips = reading.flips
         self._clear()
 
     def _clear(self) -> None:
@@ -123,6 +129,8 @@ class _Batch:
         time_us: int | None = None
         level: str | None = None
         logger: str | None = None
+        if self._flips:
+            self._clock.set_pass(is_second=bisect_right(self._flips, offset) % 2 == 1)
         head = self._parse(text) if self._parse is not None and problem != CONTINUATION else None
         if head is not None:
             time_us, level, logger, text = head

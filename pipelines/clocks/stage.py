@@ -8,18 +8,27 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.batches import batches_of, small_rows
+from pipelines.arrow_rows import micros
+from pipelines.batches import small_rows
+from pipelines.blobs import shape
 from pipelines.clocks.bounds import Bounds, clock_bounds
 from pipelines.clocks.links import FirstFetch, Said, links
 from pipelines.lake import Lake
-from pipelines.report.cubes.fold import Fold
+from pipelines.readings import Reading, by_batch, few_rows
 from schemas import silver
 from schemas.clocks import CLOCK_BOUNDS
 from schemas.topics import METADATA_TOPIC
 
 #: Long enough for a leadership or two to move each way, short enough to see a clock drift.
 WINDOW_S: Final = 600
-_EPOCH_OF = ("cluster_id", "broker_id", "replica_id", "topic", "partition", "leader_epoch")
+_EPOCH: Final = {
+    "cluster_id": "string",
+    "broker_id": "int",
+    "replica_id": "int",
+    "topic": "string",
+    "partition": "int",
+    "leader_epoch": "int",
+}
 _SAID = ("time", *Said._fields[1:])
 
 
@@ -58,7 +67,6 @@ def _said(lake: Lake) -> dict[str, list[Said]]:
 
 
 def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
-    first = Fold(_EPOCH_OF, (), ("minus_arrival_us",))
     asked = (
         (pc.field("source") == "request")
         & (pc.field("topic") != METADATA_TOPIC)
@@ -66,17 +74,22 @@ def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
         & pc.field("leader_epoch").is_valid()
         & pc.field("arrival_time").is_valid()
     )
-    for batch in batches_of(lake, silver.REPLICA_FETCHES, (*_EPOCH_OF, "source", "arrival_time"), asked):
-        rows = pa.Table.from_batches([batch])
-        arrival = pc.negate(rows["arrival_time"].cast(pa.int64()))
-        first.add(rows.select(list(_EPOCH_OF)).append_column("minus_arrival_us", arrival))
-    found: dict[str, list[FirstFetch]] = defaultdict(list)
-    table = first.result()
-    for row in [] if table is None else table.to_pylist():
+    columns = (*_EPOCH, "arrival_time")
+    reading = Reading(silver.REPLICA_FETCHES, columns, by_batch(_earliest), asked, digest="first arrivals")
+    arrivals = few_rows(lake, reading, shape({**_EPOCH, "arrival_us": "long"}))
+    first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
+    fetches: dict[str, list[FirstFetch]] = defaultdict(list)
+    for row in first.to_pylist():
         place = {name: row[name] for name in ("topic", "partition", "leader_epoch")}
-        fetch = FirstFetch(row["broker_id"], row["replica_id"], **place, arrival_us=-row["minus_arrival_us"])
-        found[row["cluster_id"]].append(fetch)
-    return found
+        fetch = FirstFetch(row["broker_id"], row["replica_id"], **place, arrival_us=row["arrival_us_min"])
+        fetches[row["cluster_id"]].append(fetch)
+    return fetches
+
+
+def _earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
+    arrivals = pa.table({name: rows[name] for name in _EPOCH} | {"arrival_us": micros(rows["arrival_time"])})
+    first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
+    return first.rename_columns([*_EPOCH, "arrival_us"]).combine_chunks().to_batches()[0]
 
 
 def _reborn(lake: Lake) -> dict[str, set[str]]:

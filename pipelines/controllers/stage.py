@@ -8,7 +8,7 @@ failed, fences, registrations, the active controllers) is in the premises and to
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial, reduce
 from operator import and_, itemgetter
@@ -46,13 +46,13 @@ class Controllers(NamedTuple):
 
     Attributes:
         cases: rows of `pipelines.rules.cases`.
-        checked: facts judged, by rule.
-        errors: what failed, by rule.
+        checked: facts judged, by cluster and rule.
+        errors: what failed, by cluster and rule.
     """
 
     cases: list[dict[str, Any]]
-    checked: dict[str, int]
-    errors: dict[str, str]
+    checked: dict[tuple[str, str], int]
+    errors: dict[tuple[str, str], str]
 
 
 def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controllers:
@@ -69,24 +69,24 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controller
             blobs = fold(rows, w.KEY, (), ("kind", *d.ROW_TYPES), w.replayer(plan))
             files = folder.write(blobs, [*w.GOLD, *small])
         small_rows = {name: files.few_rows(name) for name in w.SMALL}
-    cases, checked = small_rows[w.CASES], dict.fromkeys(w.RULES, 0)
+    cases, checked = small_rows[w.CASES], Counter[tuple[str, str]]()
     for row in small_rows[w.COUNTS]:
-        checked[row["rule_id"]] += row["checked"]
+        checked[row["cluster_id"], row["rule_id"]] += row["checked"]
     of_driver: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for cluster_id in sorted(plan.events.keys() | plan.registrations.keys()):
         of_cluster = of_registrations(plan, cluster_id)
         of_driver[c.CONTROLLER_TRANSITIONS.name] += of_cluster.rows[c.CONTROLLER_TRANSITIONS.name]
         cases += of_cluster.cases
         for rule_id, count in of_cluster.checked.items():
-            checked[rule_id] += count
+            checked[cluster_id, rule_id] += count
     of_driver[c.CONTROLLER_PROCEDURES.name] += _procedures(small_rows[w.PROCEDURES], small_rows[w.ELECTIONS])
     for spec in c.TABLES:
         values = [tuple(map(row.get, spec.column_names)) for row in of_driver[spec.name]]
         written = lake.write_rows(spec, rows_table(spec, values)) if values else []
         lake.replace_files(spec, [*files.files(spec.name), *written], stamp)
-    errors: dict[str, str] = {}
+    errors: dict[tuple[str, str], str] = {}
     for error in sorted(small_rows[w.ERRORS], key=itemgetter("error")):
-        errors.setdefault(error["rule_id"], error["error"])
+        errors.setdefault((error["cluster_id"], error["rule_id"]), error["error"])
     return Controllers(cases, checked, errors)
 
 
@@ -155,12 +155,19 @@ def _readings(premises: Premises) -> list[Reading]:
             *("source", "record", "record_no", "applied", "leader_recovery_state", "controller_epoch"),
             where=about_partitions & whole,
         ),
-        Reading(silver.REPLICA_FETCHES, (*place, "source", "response_error_code"), e.served, fetched & answered),
+        Reading(
+            silver.REPLICA_FETCHES,
+            (*place, "source", "response_error_code"),
+            e.served,
+            fetched & answered,
+            digest="first answers",
+        ),
         Reading(
             gold.DELAYED_OPERATIONS,
             ("cluster_id", "broker_id", "operation", "completed_time", "partitions"),
             e.produced,
             pc.field("operation") == "produce",
+            digest="first produces",
         ),
     ]
     return [reading._replace(where=here if reading.where is None else here & reading.where) for reading in readings]

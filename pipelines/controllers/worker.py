@@ -51,8 +51,8 @@ SMALL: Final = {
     CASES: CASE,
     ELECTIONS: shape(_ELECTION_KEY).add("steps", structs(*[column(n, type_, "") for n, type_ in _STEP.items()])),
     PROCEDURES: shape({"cluster_id": "string"} | spark_types(ProcedureStep)),
-    COUNTS: shape({"rule_id": "string", "checked": "long"}),
-    ERRORS: shape({"rule_id": "string", "error": "string"}),
+    COUNTS: shape({"cluster_id": "string", "rule_id": "string", "checked": "long"}),
+    ERRORS: shape({"cluster_id": "string", "rule_id": "string", "error": "string"}),
 }
 
 
@@ -61,7 +61,7 @@ class _Output:
 
     def __init__(self) -> None:
         self.tables = Tables({spec.name: spec.schema for spec in GOLD} | SMALL)
-        self._checked: dict[str, int] = defaultdict(int)
+        self._checked: dict[tuple[str, str], int] = defaultdict(int)
         self._elections: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def take(self, cluster_id: str, partition: PartitionFound) -> None:
@@ -71,7 +71,7 @@ class _Output:
         for case in partition.cases:
             self.tables.add_named(CASES, case)
         for rule_id, checked in partition.checked.items():
-            self._checked[rule_id] += checked
+            self._checked[cluster_id, rule_id] += checked
         for failover in partition.failovers:
             self._election(cluster_id, failover)
 
@@ -88,8 +88,8 @@ class _Output:
         """All that is left."""
         for key, steps in self._elections.items():
             self.tables.add(ELECTIONS, (*key, steps))
-        for count in self._checked.items():
-            self.tables.add(COUNTS, count)
+        for key, checked in self._checked.items():
+            self.tables.add(COUNTS, (*key, checked))
         yield from self.tables.rest()
 
 
@@ -136,7 +136,7 @@ def replayer(plan: Plan) -> Callable[[Batches], Batches]:
                 # No rule goes without a verdict: what could not be judged makes it inconclusive.
                 text = f"{topic}-{partition}: {type(error).__name__}: {error}"
                 for rule_id in RULES:
-                    output.tables.add(ERRORS, (rule_id, text))
+                    output.tables.add(ERRORS, (cluster_id, rule_id, text))
             yield from output.tables.take()
         yield from output.rest()
 

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.blobs import BLOBS, unpack
+from pipelines.bronze.folders import NO_FOLDERS, Folders, Stored, require_one_name
 from pipelines.bronze.ingest import balance
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import DataFile, discover_data
@@ -73,19 +74,28 @@ class DataSummary:
 
 
 def ingest_data(
-    spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], run_id: str, cluster: str = ""
+    spark: SparkSession,
+    lake: Lake,
+    paths: Sequence[str | os.PathLike[str]],
+    run_id: str,
+    folders: Folders = NO_FOLDERS,
+    cluster: str = "",
 ) -> DataSummary:
     """Read the data directories in files and folders into the lake, after their logs: those tell whose they are.
 
     Args:
+        folders: clusters by folder.
         cluster: of directories that do not say theirs, and have no logs beside them that do.
+
+    Raises:
+        InputError: a directory is of another cluster than the logs of its folder's name.
     """
     files = discover_data(paths)
     if not files:
         return DataSummary()
     register = lake.read(DATA_FILES).select("file_id", "run_id").collect() if lake.has_rows(DATA_FILES) else []
     known = frozenset(row["file_id"] for row in register)
-    owners = _owners(lake, files, [str(absolute(place_of(path))) for path in paths])
+    owners = _owners(lake, files, [str(absolute(place_of(path))) for path in paths], folders)
     if cluster:
         owners = {data_dir: whose.in_cluster(cluster) for data_dir, whose in owners.items()}
     sized = [(unit, _size(unit)) for unit in units(Owned(file, owners[file.data_dir]) for file in files)]
@@ -116,16 +126,23 @@ def ingest_data(
     )
 
 
-def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str]) -> dict[str, Owner]:
-    """Owners of data directories. The register of logs is asked only if a directory does not say."""
+def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folders: Folders) -> dict[str, Owner]:
+    """Owners of data directories."""
     by_data_dir = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
-    logs: list[LogFile] = []
-    if any(broker is None or cluster is None for broker, cluster, _ in by_data_dir.values()) and lake.has_rows(
-        LOG_FILES
-    ):
-        registered = lake.read(LOG_FILES).select("path", "cluster_id", "broker_id").collect()
-        logs = [LogFile(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
-    return {data_dir: owner(data_dir, inputs, *meta, logs) for data_dir, meta in by_data_dir.items()}
+    registered = lake.rows(LOG_FILES, "path", "cluster_id", "broker_id", "logged_cluster_id").to_pylist()
+    logs = [LogFile(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
+    stored = [Stored(row["path"], row["cluster_id"], row["logged_cluster_id"]) for row in registered]
+    # A cluster whose logs have a name has it here, too.
+    names = {file.logged_cluster_id: file.cluster_id for file in stored if file.logged_cluster_id is not None}
+    owners = {}
+    for data_dir, (broker_id, logged_id, directory) in by_data_dir.items():
+        properties = f"{data_dir}/{META_PROPERTIES}"
+        name = folders.of(properties).cluster or (logged_id and names.get(logged_id, logged_id))
+        if name is not None:
+            stored.append(Stored(properties, name, logged_id))
+        owners[data_dir] = owner(data_dir, inputs, broker_id, name, directory, logs)
+    require_one_name(folders, stored)
+    return owners
 
 
 def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:

@@ -51,7 +51,7 @@ def owner(
         data_dir: its absolute path.
         inputs: absolute paths that were given; logs are looked for below them and beside them, nearest first.
         broker_id: from ``meta.properties``; None if it does not say.
-        cluster_id: likewise: 0.10.0 and before wrote none.
+        cluster_id: likewise, or its name; 0.10.0 and before wrote none.
         directory_id: likewise: none before 3.7.
         logs: logs that were read.
     """

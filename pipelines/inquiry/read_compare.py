@@ -7,24 +7,28 @@ from typing import Any
 
 from pipelines.inquiry.compare import Kind, Side
 from pipelines.inquiry.quantiles import rounded
+from pipelines.inquiry.read_clusters import named, require_one_between
 from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.lake_reader import LakeReader
 from pipelines.report.figures import PHASES
 
 
 def side(
-    reader: LakeReader, name: str, cluster_id: str | None, since_us: int | None, until_us: int | None, slow_ms: int
+    reader: LakeReader, name: str, cluster: str | None, since_us: int | None, until_us: int | None, slow_ms: int
 ) -> Side:
     """What a lake has of an interval.
 
     Args:
+        cluster: name or id of one; None: of the only one that has requests then.
         slow_ms: a wait beyond this counts.
+
+    Raises:
+        InputError: the lake has no such cluster, or requests of several.
     """
-    parameters = {
-        "since": instant(since_us or 0),
-        "until": instant(FAR_US if until_us is None else until_us),
-        "cluster": cluster_id,
-    }
+    since, until = instant(since_us or 0), instant(FAR_US if until_us is None else until_us)
+    cluster_id = None if cluster is None else named(reader, cluster)
+    require_one_between(reader, cluster_id, since, until)
+    parameters = {"since": since, "until": until, "cluster": cluster_id}
     of_cluster = "($cluster IS NULL OR cluster_id = $cluster)"
     arrived = f"arrival_time >= $since AND arrival_time < $until AND {of_cluster}"
     latency: dict[Kind, list[tuple[float, int]]] = defaultdict(list)
@@ -55,7 +59,12 @@ def side(
     return Side(
         name=name,
         seconds=_seconds(reader, parameters, arrived, since_us, until_us),
-        verdicts={row["rule_id"]: row["verdict"] for row in reader.rows("SELECT * FROM gold_rule_results")},
+        # A lake of an older version has one result for all clusters.
+        verdicts={
+            row["rule_id"]: row["verdict"]
+            for row in reader.rows("SELECT * FROM gold_rule_results")
+            if cluster_id in (None, row.get("cluster_id", cluster_id))
+        },
         findings={(row["severity"], row["rule_id"]): row["n"] for row in findings},
         latency=latency,
         phases={(row["api"], row["acks"]): {phase: row[phase] for phase in PHASES} for row in phases},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from pipelines.inquiry.quantiles import rounded
+from pipelines.inquiry.read_clusters import require_one_between
 from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.whatif import Counts, Variants
 from pipelines.lake_reader import LakeReader
@@ -25,12 +26,14 @@ _WITHOUT = """CASE WHEN closing_replica = {broker} AND without_ms IS NOT NULL
 
 
 def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, until_us: int | None) -> Variants:
-    """All variants of the produces that arrived between two times."""
-    parameters: dict[str, str | datetime | None] = {
-        "since": instant(since_us or 0),
-        "until": instant(FAR_US if until_us is None else until_us),
-        "cluster": cluster_id,
-    }
+    """All variants of the produces that arrived between two times.
+
+    Raises:
+        InputError: they are of several clusters.
+    """
+    since, until = instant(since_us or 0), instant(FAR_US if until_us is None else until_us)
+    require_one_between(reader, cluster_id, since, until)
+    parameters: dict[str, str | datetime | None] = {"since": since, "until": until, "cluster": cluster_id}
 
     def counts(where: str = "true", duration: str = "total_ms") -> Counts:
         rows = reader.rows(

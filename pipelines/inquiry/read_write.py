@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipelines.inquiry.read_clusters import require_one
 from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.write import ABOUT_RECORDS, WRITES_MAX, WriteRows
@@ -18,7 +19,11 @@ def write_rows(
     until_us: int | None,
     cluster_id: str | None,
 ) -> WriteRows:
-    """Writes that were under way between two times, by any of client, topic and partition."""
+    """Writes that were under way between two times, by any of client, topic and partition.
+
+    Raises:
+        InputError: they are of several clusters.
+    """
     parameters = {
         "client": client_id,
         "topic": topic,
@@ -32,6 +37,8 @@ def write_rows(
         FROM (SELECT *, unnest(partitions) AS p FROM silver_produce_requests
               WHERE {of_time} AND ($client IS NULL OR client_id = $client))
         WHERE ($topic IS NULL OR p.topic = $topic) AND ($partition IS NULL OR p.partition = $partition)"""
+    clusters = reader.rows(f"SELECT DISTINCT cluster_id {found}", **parameters)
+    require_one(reader, {row["cluster_id"] for row in clusters})
     writes = reader.rows(
         f"""SELECT cluster_id, broker_id, epoch_us(time) AS time, client_id, connection, correlation_id, acks,
                    p.topic AS topic, p.partition AS partition, p.error_code AS error_code, file_id, byte_offset, line_no

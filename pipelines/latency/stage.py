@@ -12,9 +12,6 @@ A replica is *singled out* in an interval if the waiting beyond ``slow_ms`` per 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -29,14 +26,9 @@ SINGLED_OUT_EXCESS = 0.2
 SINGLED_OUT_WAIT = 0.05
 
 
-def request_phases(lake: Lake, file_ids: Sequence[str] | None = None) -> list[Reading]:
-    """What makes the rows of ``gold.request_phases``, for every completed request in silver.
-
-    Args:
-        file_ids: only those of these files.
-    """
-    where = None if file_ids is None else pc.field("file_id").isin(list(file_ids))
-    return [Reading(spec, columns_of(spec), by_batch(phases), where) for spec in TABLES]
+def request_phases() -> list[Reading]:
+    """What makes the rows of ``gold.request_phases``, for every completed request in silver."""
+    return [Reading(spec, columns_of(spec), by_batch(phases)) for spec in TABLES]
 
 
 def once(rows: DataFrame) -> DataFrame:

@@ -30,12 +30,15 @@ FETCH_COLUMNS: Final = (*COLUMNS, "replica_id", "error_code", "responses")
 OTHER_COLUMNS: Final = (*COLUMNS, "error_codes", "verify_only")
 
 FETCH: Final = "Fetch"
+_FOLLOWERS: Final = "FetchFollower"
+_CONSUMERS: Final = "FetchConsumer"
 _VERIFIED = "AddPartitionsToTxnVerification"
 _NODE = ("cluster_id", "broker_id", "interval")
 _TIMED = (*_NODE, "metric", "request")
 _SUMS = ("requests", "sum_us", "hundredths", "sum_of_squares")
 _COUNTED = (*_NODE, "request", "version")
 _FAILED = (*_NODE, "request", "code")
+_FOLDS: Final = ("_times", "_requests", "_errors")
 #: By version since KIP-272.
 _BY_VERSION = (2, 0)
 
@@ -64,8 +67,7 @@ class RequestCounts:
     def fetches(self, rows: pa.Table) -> None:
         """Take in rows of ``silver.fetch_requests``: each counts as Fetch, and as its reader's."""
         followers = pc.fill_null(pc.greater_equal(rows["replica_id"], 0), False)
-        self._add(rows, pc.if_else(followers, "FetchFollower", "FetchConsumer"))
-        seen = self._add(rows, pa.array([FETCH] * rows.num_rows, pa.string()))
+        seen = _of(self._add(rows, pc.if_else(followers, _FOLLOWERS, _CONSUMERS)), FETCH)
         self._failed(seen, seen["error_code"])
         parents, parts = _items(seen["responses"])
         self._failed(seen.take(parents), parts.field("error_code"))
@@ -75,7 +77,7 @@ class RequestCounts:
         names = pc.if_else(pc.fill_null(rows["verify_only"], False), _VERIFIED, request_names(rows["api"]))
         seen = self._add(rows, names)
         # Errors are counted by API alone.
-        seen = seen.set_column(seen.schema.get_field_index("request"), "request", request_names(rows["api"]))
+        seen = _of(seen, request_names(rows["api"]))
         parents, codes = _items(seen["error_codes"])
         self._failed(seen.take(parents), codes)
 
@@ -104,6 +106,17 @@ class RequestCounts:
         if failed.num_rows:
             self._errors.add(failed)
 
+    def parts(self) -> Iterator[tuple[str, pa.Table]]:
+        """What was taken in, added up, by name: for another one to `join`."""
+        for name in _FOLDS:
+            table = getattr(self, name).result()
+            if table is not None:
+                yield name, table
+
+    def join(self, name: str, part: pa.Table) -> None:
+        """Take in what another one has taken in."""
+        getattr(self, name).add(part)
+
     def rows(self, versions: Mapping[tuple[str, int], tuple[int, ...]]) -> Iterator[Row]:
         """Rows of ``gold.broker_metrics`` without those columns that all have; null where a metric has no such value.
 
@@ -111,7 +124,7 @@ class RequestCounts:
             versions: Kafka version by (cluster, broker); one that is not known is taken for a recent one.
         """
         yield from self._of_times()
-        counts, _ = cells_of(self._requests.result(), _COUNTED, ("requests",), (), "requests")
+        counts, _ = cells_of(_with_fetch(self._requests.result()), _COUNTED, ("requests",), (), "requests")
         by_name: dict[tuple[Any, ...], int] = {}
         for row in counts:
             known = versions.get((row["cluster_id"], row["broker_id"]), _BY_VERSION)
@@ -134,7 +147,7 @@ class RequestCounts:
             )
 
     def _of_times(self) -> Iterator[Row]:
-        table = self._times.result()
+        table = _with_fetch(self._times.result())
         cells, histograms = cells_of(table, _TIMED, _SUMS, ("bucket",), "requests")
         extremes = Fold(_TIMED, (), ("longest_ms", "shortest_ms"))
         if table is not None:
@@ -153,6 +166,20 @@ class RequestCounts:
                 **{name: min(max(value, least), most) for name, value in _percentiles(histogram).items()},
             }
             yield _row(_place(row), metrics[row["metric"]], EXACT, None, request=row["request"], **values)
+
+
+def _of(rows: pa.Table, request: Any) -> pa.Table:
+    """The rows, as of another request or requests."""
+    names = pa.repeat(request, rows.num_rows) if isinstance(request, str) else request
+    return rows.set_column(rows.schema.get_field_index("request"), "request", names)
+
+
+def _with_fetch(cells: pa.Table | None) -> pa.Table | None:
+    """Cells, and those of all fetches, whoever sent them."""
+    if cells is None:
+        return None
+    fetches = cells.filter(pc.is_in(cells["request"], pa.array([_FOLLOWERS, _CONSUMERS])))
+    return pa.concat_tables([cells, _of(fetches, FETCH)])
 
 
 def request_names(apis: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,13 +1,14 @@
 """Writes ``gold.broker_metrics``. The driver reads tables by the batch; no query of Spark's is asked for it.
 
-What tells of partitions and controllers is as small as metadata is and read whole. Requests are read from where this
-run makes intervals anew, and added up batch by batch, as the report's page does it (`pipelines.report.cubes.fold`).
+What tells of partitions and controllers is as small as metadata is and read whole; requests are not
+(`pipelines.metrics.request_stage`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,44 +19,32 @@ from pipelines.config import Config
 from pipelines.controllers.plan import plan_from
 from pipelines.groups import Columns, groups
 from pipelines.lake import Lake
-from pipelines.metrics import requests as of_requests
 from pipelines.metrics.intervals import Interval, Steps, intervals_of
 from pipelines.metrics.partitions import PartitionCounts
-from pipelines.metrics.requests import RequestCounts
-from pipelines.metrics.rows import Broker, Node, Row, lag_row, purgatory_rows, rows_of, spans_of
+from pipelines.metrics.request_stage import request_rows
+from pipelines.metrics.rows import Broker, Node, Row, rows_of, spans_of
 from pipelines.premises import STARTING, Premises
 from pipelines.readings import RowsOf
 from pipelines.replay import broker_lines
 from pipelines.replay.broker_account import BrokerAccount
 from pipelines.replay.context import MIN_ISR
-from pipelines.replay.versions.version import parse_version
 from pipelines.report.cluster.lives import runs
-from pipelines.report.cubes.fold import Fold
-from schemas import gold, silver
+from schemas import silver
 from schemas.broker_lines import BrokerLine
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS
 from schemas.isr import ISR_TIMELINE
 from schemas.metrics import BROKER_METRICS
 from schemas.table import TableSpec
-from schemas.topics import METADATA_TOPIC
 
 #: Kind of the file that tells of partitions at the default level.
 _SERVER_FILE: Final = "server"
-#: Levels at which every request is logged; at INFO only those of deprecated versions are (KAFKA-18272).
-_ALL_REQUESTS: Final = ("DEBUG", "TRACE")
-#: An operation that arrived longer before an instant is not taken to wait still.
-_LONGEST_WAIT_US: Final = 3_600_000_000
 _SECOND_US: Final = 1_000_000
+#: Rows that the driver holds at a time.
+_FILE_ROWS: Final = 100_000
 _UNCLEAN: Final = ("unclean", "last_known_leader")
-_PURGATORIES: Final = {"produce": "Produce", "fetch": "Fetch"}
 
 _OF_LIVES = ("time", "cluster_id", "broker_id", "event")
 _OF_CONTROLLERS = (*_OF_LIVES, "subject_broker_id", "brokers")
-_OF_OPERATIONS = ("cluster_id", "broker_id", "operation", "arrival_time", "handled_time", "completed_time", "wait_ms")
-_OF_FETCHES = (
-    *("cluster_id", "replica_id", "topic", "source", "handled_time", "fetch_offset"),
-    *("response_high_watermark", "response_error_code"),
-)
 
 _LINES: Final[tuple[tuple[TableSpec, tuple[str, ...], RowsOf], ...]] = (
     (silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
@@ -73,18 +62,25 @@ def write_broker_metrics(lake: Lake, config: Config, premises: Premises, since_u
     """
     length_us = config.latency.metrics_interval_s * _SECOND_US
     since_us = since_us // length_us * length_us
-    rows = [
+    rows = (
         row | {"interval_s": config.latency.metrics_interval_s}
         for row in collect_rows(lake, premises, length_us, since_us)
         if row["interval_start"] >= since_us and row["broker_id"] >= 0
-    ]
-    rows.sort(key=lambda row: tuple(row[name] for name in BROKER_METRICS.keys))
-    table = pa.Table.from_pylist(rows, schema=BROKER_METRICS.arrow_schema)
+    )
+    tables = (pa.Table.from_pylist(part, BROKER_METRICS.arrow_schema) for part in iter(lambda: _next(rows), []))
     if since_us:
         where = f"interval_start >= timestamp_micros({since_us})"
-        lake.replace(BROKER_METRICS, lake.spark.createDataFrame(table), where=where, stamp=run_id)
+        table = pa.concat_tables([BROKER_METRICS.arrow_schema.empty_table(), *tables])
+        lake.replace(BROKER_METRICS, lake.spark.createDataFrame(table.combine_chunks()), where=where, stamp=run_id)
     else:
-        lake.replace(BROKER_METRICS, table, stamp=run_id)
+        files = [file for table in tables for file in lake.write_rows(BROKER_METRICS, table)]
+        lake.replace_files(BROKER_METRICS, files, run_id)
+
+
+def _next(rows: Iterator[Row]) -> list[Row]:
+    """The next rows of a file, in the order of their keys; none at the end."""
+    part = list(islice(rows, _FILE_ROWS))
+    return sorted(part, key=lambda row: tuple(row[name] for name in BROKER_METRICS.keys))
 
 
 def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) -> Iterator[Row]:
@@ -96,17 +92,7 @@ def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
     brokers = _brokers(lake, premises, length_us, since_us)
     for node, broker in brokers.items():
         yield from rows_of(node, broker, length_us)
-    logged = _request_loggers(lake)
-    counts = _requests(lake, premises, length_us, since_us)
-    versions = {node: version for node, text in premises.contexts.versions.items() if (version := parse_version(text))}
-    with_requests: dict[Node, set[int]] = defaultdict(set)
-    for row in counts.rows(versions):
-        node = (row["cluster_id"], row["broker_id"])
-        if node in logged:
-            with_requests[node].add(row["interval_start"])
-            yield row
-    yield from _purgatories(lake, length_us, since_us, with_requests)
-    yield from _lags(lake, length_us, since_us)
+    yield from request_rows(lake, premises, length_us, since_us)
 
 
 # ------------------------------------------------------- partitions and controllers
@@ -275,94 +261,3 @@ def _elections(lake: Lake) -> dict[Node, list[tuple[int, float]]]:
     for (cluster_id, controller, _), (begun, done) in spans.items():
         handled[cluster_id, controller].append((done, (done - begun) / 1000))
     return handled
-
-
-# ------------------------------------------------------------------------ requests
-
-
-def _request_loggers(lake: Lake) -> set[Node]:
-    """Brokers whose log has all requests."""
-    where = pc.field("level").isin(_ALL_REQUESTS)
-    rows = small_rows(lake, silver.LINE_COUNTS, "cluster_id", "broker_id", "template", "outcome", where=where)
-    typed = (row for row in rows if row["outcome"] == "typed" and row["template"].startswith("request."))
-    return {(row["cluster_id"], row["broker_id"]) for row in typed if row["broker_id"] is not None}
-
-
-def _requests(lake: Lake, premises: Premises, length_us: int, since_us: int) -> RequestCounts:
-    counts = RequestCounts(length_us)
-    written = pc.field("time") >= _instant(since_us)
-    for spec, columns, take in (
-        (silver.PRODUCE_REQUESTS, of_requests.PRODUCE_COLUMNS, counts.produces),
-        (silver.FETCH_REQUESTS, of_requests.FETCH_COLUMNS, counts.fetches),
-        (silver.REQUESTS, of_requests.OTHER_COLUMNS, counts.others),
-    ):
-        batches = batches_of(lake, spec, columns, written)
-        for batch in _each_once(batches) if premises.has_overlapping_request_logs else batches:
-            take(pa.Table.from_batches([batch]).filter(pc.is_valid(batch.column("broker_id"))))
-    return counts
-
-
-def _each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Requests whose line stands in two files, once."""
-    seen: set[tuple[Any, ...]] = set()
-    for batch in batches:
-        keys = list(zip(*(batch.column(name).to_pylist() for name in of_requests.IDENTITY), strict=True))
-        # Of those within the batch the first, too.
-        first = {key: number for number, key in reversed(list(enumerate(keys)))}
-        yield batch.take([number for key, number in sorted(first.items(), key=lambda item: item[1]) if key not in seen])
-        seen.update(keys)
-
-
-def _purgatories(
-    lake: Lake, length_us: int, since_us: int, with_requests: Mapping[Node, Iterable[int]]
-) -> Iterator[Row]:
-    ends = {
-        name: Fold(("cluster_id", "broker_id", "operation", "interval"), ("operations",)) for name in ("from", "to")
-    }
-    where = pc.field("arrival_time") >= _instant(max(0, since_us - _LONGEST_WAIT_US))
-    for batch in batches_of(lake, gold.DELAYED_OPERATIONS, _OF_OPERATIONS, where):
-        waited = pa.Table.from_batches([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
-        for fold, column in ((ends["from"], "handled_time"), (ends["to"], "completed_time")):
-            interval = pc.multiply(pc.divide(waited[column].cast(pa.int64()), length_us), length_us)
-            ones = pa.array([1] * waited.num_rows, pa.int64())
-            key = waited.select(["cluster_id", "broker_id", "operation"])
-            fold.add(key.append_column("interval", interval).append_column("operations", ones))
-    started, ended = (_by_interval(fold) for fold in ends.values())
-    for node, wanted in with_requests.items():
-        for operation, purgatory in _PURGATORIES.items():
-            key = (*node, operation)
-            yield from purgatory_rows(node, purgatory, started.get(key, {}), ended.get(key, {}), wanted)
-
-
-def _by_interval(fold: Fold) -> dict[tuple[Any, ...], dict[int, int]]:
-    found: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
-    table = fold.result()
-    for row in [] if table is None else table.to_pylist():
-        found[row["cluster_id"], row["broker_id"], row["operation"]][row["interval"]] = row["operations"]
-    return found
-
-
-def _lags(lake: Lake, length_us: int, since_us: int) -> Iterator[Row]:
-    """Followers' lags as their leaders' answers show them."""
-    largest = Fold(("cluster_id", "replica_id", "interval"), (), ("lag",))
-    answered = (
-        (pc.field("source") == "request")
-        & (pc.field("topic") != METADATA_TOPIC)
-        & (pc.field("response_error_code") == 0)
-        & (pc.field("fetch_offset") >= 0)
-        & (pc.field("response_high_watermark") >= 0)
-        & (pc.field("handled_time") >= _instant(since_us))
-    )
-    for batch in batches_of(lake, silver.REPLICA_FETCHES, _OF_FETCHES, answered):
-        rows = pa.Table.from_batches([batch])
-        behind = pc.subtract(rows["response_high_watermark"], rows["fetch_offset"])
-        interval = pc.multiply(pc.divide(rows["handled_time"].cast(pa.int64()), length_us), length_us)
-        lags = {"interval": interval, "lag": pc.max_element_wise(behind, pa.scalar(0, pa.int64()))}
-        largest.add(pa.table({**{name: rows[name] for name in ("cluster_id", "replica_id")}, **lags}))
-    table = largest.result()
-    for row in [] if table is None else table.to_pylist():
-        yield lag_row((row["cluster_id"], row["replica_id"]), row["interval"], row["lag"])
-
-
-def _instant(time_us: int) -> pa.Scalar:
-    return pa.scalar(time_us, pa.timestamp("us", "UTC"))

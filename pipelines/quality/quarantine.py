@@ -10,7 +10,7 @@ failed before is the user's decision.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.threads import concurrently
 from schemas import silver
+from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
 from schemas.quality import QUARANTINED_FILES
 from schemas.silver import data_dir
@@ -61,6 +62,17 @@ class Custody(NamedTuple):
 def custody(lake: Lake) -> Custody:
     """What ``quality.quarantined_files`` says; costs nothing as long as no file was ever quarantined."""
     return custody_of(lake.rows(QUARANTINED_FILES, *QUARANTINED_FILES.column_names).to_pylist())
+
+
+def batches_without(lake: Lake, file_ids: Set[str]) -> set[str]:
+    """Batches of log files that brought none of these."""
+    state = custody(lake)
+    register = lake.rows(LOG_FILES, "file_id", "run_id")
+    with_any: set[str] = set()
+    batches: set[str] = set()
+    for file_id, run_id in zip(*(column.to_pylist() for column in register.columns), strict=True):
+        (with_any if file_id in file_ids else batches).add(state.batch_of(file_id, run_id))
+    return batches - with_any
 
 
 def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:

@@ -8,7 +8,7 @@ something does, Great Expectations looks at it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
 from pipelines.rows import as_table, in_tasks
+from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
 #: Parquet files by table; None where only Delta can read them.
@@ -32,17 +33,19 @@ Unit = tuple[str, tuple[Stored, ...]]
 _MEASURED = shape({"measured": "string"})
 
 
-def files_of(lake: Lake, stamps: Mapping[str, str]) -> Files:
+def files_of(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
     """Files that hold a batch's rows, maybe among others, of the tables that it brought rows.
 
-    What the batch added is read from the files of its own commit, so that a long history costs nothing.
+    They are read off the newest commits, so that a long history costs nothing. Lines in bronze are those of an earlier
+    commit if a file was released from quarantine.
 
     Args:
-        stamps: of the commit that brought them, by table.
+        specs: tables that it may have brought rows.
+        done: batches that came before it.
     """
-    specs = [BY_TABLE[name] for name in stamps if lake.has_rows(BY_TABLE[name])]
-    there = [spec for spec in specs if spec.layer != "silver" or not lake.is_batch_absent(spec, stamps[spec.full_name])]
-    return {spec.full_name: lake.added(spec, stamps[spec.full_name]) or lake.files(spec) for spec in there}
+    added = [(spec, lake.added_until(spec, done.__contains__)) for spec in specs if lake.has_rows(spec)]
+    there = [(spec, files) for spec, files in added if files != () or spec.layer != "silver"]
+    return {spec.full_name: files or lake.files(spec) for spec, files in there}
 
 
 def prepared(rows: DataFrame, suite: Iterable[Expectation]) -> DataFrame:

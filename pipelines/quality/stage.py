@@ -13,9 +13,8 @@ finished by the next one, which ends as the killed one would have.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,11 +45,11 @@ from pipelines.quality.measure import Measured, shown_rows
 from pipelines.quality.quarantine import custody, put, remove_rows
 from pipelines.quality.screen import Chosen, files_of, prepared, screen
 from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
+from pipelines.silver.parse import without_lines
 from schemas import bronze, silver
 from schemas.data_files import DATA_FILES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
 from schemas.silver import data_dir
-from schemas.table import TableSpec
 
 MET, FAILED = "met", "failed"
 _FILES_MAX = 3
@@ -100,14 +99,18 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
     """
     _finish(lake)
     token = _token(lake)
-    if (lake.stamp(QUALITY_RESULTS) or "").split(" ")[-1] == token:
+    # Stamps of batches have a space within.
+    if (lake.stamp(QUALITY_RESULTS) or "").split(" ", 2)[-1] == token:
         return QualitySummary(0, 0, ())
-    batches, earlier = _pending(lake)
+    done = set(lake.rows(QUALITY_RESULTS, "batch_id")["batch_id"].to_pylist())
+    batches, earlier = _pending(lake, done)
     warnings: list[Finding] = []
     count = 0
     for number, batch in enumerate(batches, 1):
-        findings = _check_batch(lake, config, batch, [file for file in earlier if file.file_id not in batch.file_ids])
+        before = [file for file in earlier if file.file_id not in batch.file_ids]
+        findings = _check_batch(lake, config, batch, before, done)
         earlier += batch.logs
+        done.add(batch.batch_id)
         count += len(findings)
         critical = [item for item in findings if item.failed and item.severity == "critical"]
         warnings += [item for item in findings if item.failed and item.severity == "warning"]
@@ -148,10 +151,10 @@ def _is_critical(row: dict[str, Any]) -> bool:
     return bool(row["outcome"] == FAILED and row["severity"] == "critical")
 
 
-def _pending(lake: Lake) -> tuple[list[Batch], list[LogFile]]:
+def _pending(lake: Lake, done: Set[str]) -> tuple[list[Batch], list[LogFile]]:
     """Batches that were parsed and not checked, in their order, and the log files of those that were."""
     state = custody(lake)
-    done = set(lake.rows(QUALITY_RESULTS, "batch_id")["batch_id"].to_pylist())
+    dropped = set(without_lines(lake))
     logs: dict[str, list[LogFile]] = defaultdict(list)
     earlier = []
     names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
@@ -161,7 +164,7 @@ def _pending(lake: Lake) -> tuple[list[Batch], list[LogFile]]:
     for *values, run_id in zip(*(column.to_pylist() for column in columns), strict=True):
         file = LogFile(*values)
         batch_id = state.batch_of(file.file_id, run_id)
-        if batch_id in done:
+        if batch_id in done or file.file_id in dropped:
             earlier.append(file)
         elif file.file_id not in state.quarantined:
             logs[batch_id].append(file)
@@ -180,10 +183,11 @@ def _pending(lake: Lake) -> tuple[list[Batch], list[LogFile]]:
     return batches, earlier
 
 
-def _check_batch(lake: Lake, config: QualityConfig, batch: Batch, earlier: Sequence[LogFile]) -> list[Finding]:
+def _check_batch(
+    lake: Lake, config: QualityConfig, batch: Batch, earlier: Sequence[LogFile], done: Set[str]
+) -> list[Finding]:
     suites: Chosen = {name: chosen(suite, config.severity) for name, suite in (SUITES | LEDGERS).items()}
-    stamps = {spec.full_name: _stamp(spec, batch) for spec in (ASKED if batch.file_ids else ())}
-    files = files_of(lake, stamps)
+    files = files_of(lake, ASKED if batch.file_ids else (), done)
     measured = screen(lake, files, suites, batch.file_ids)
     ledgers = {
         LOGS: log_ledger(batch.logs, measured, config.time_slack_ms * 1000),
@@ -204,14 +208,6 @@ def _check_batch(lake: Lake, config: QualityConfig, batch: Batch, earlier: Seque
         return lake.read(BY_TABLE[name]).where(F.col("file_id").isin(batch.file_ids))
 
     return _detailed(findings, rows_of_table)
-
-
-def _stamp(spec: TableSpec, batch: Batch) -> str:
-    """Stamp of the commit that brought the batch's rows: bronze lines are known by their contents."""
-    if spec is not bronze.LOG_LINES:
-        return batch.batch_id
-    read = sorted(file.file_id for file in batch.logs if file.line_count)
-    return sha256("\n".join(read).encode()).hexdigest()
 
 
 def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,18 +30,20 @@ class Bounds:
     """An instant per broker, microseconds: rows at or after it are read; all rows of a broker without one."""
 
     instants: Mapping[Broker, int]
-    #: When the log of each broker of the lake ends. If all have an instant, files can be skipped by time.
+    #: When the log of each broker of the lake ends.
     last_us: Mapping[Broker, int] = field(default_factory=dict)
 
     def spans(self) -> list[tuple[int, int]]:
-        """Spans of time outside of which no broker has a row that is read; empty where not every broker has an instant.
+        """Spans of time outside of which no broker that has an instant has a row that is read.
 
         A broker whose log has ended is no reason to read all that the others have written since.
         """
-        if not self.instants or not self.last_us.keys() <= self.instants.keys():
-            return []
         spans: list[tuple[int, int]] = []
-        logs = ((self.instants[broker], last_us + _DISORDER_US) for broker, last_us in self.last_us.items())
+        logs = (
+            (since_us, self.last_us[broker] + _DISORDER_US)
+            for broker, since_us in self.instants.items()
+            if broker in self.last_us
+        )
         for since_us, until_us in sorted(logs):
             if spans and since_us <= spans[-1][1]:
                 since_us, before_us = spans.pop()
@@ -49,12 +52,21 @@ class Bounds:
         return spans
 
     def where(self, time: str) -> pc.Expression | None:
-        """Which rows can be read at all, by a timestamp column: for files and row groups to be skipped."""
+        """Which rows can be read at all, by a timestamp column: for files and row groups to be skipped.
+
+        Brokers without an instant, which are read whole, do not unbound the others: they are told by their ids.
+        """
         spans = self.spans()
         if not spans:
             return None
         at = pc.field(time)
         within = [(at >= instant(since_us)) & (at <= instant(until_us)) for since_us, until_us in spans[:-1]]
+        whole: dict[str, list[int]] = defaultdict(list)
+        for cluster_id, broker_id in self.last_us.keys() - self.instants.keys():
+            whole[cluster_id].append(broker_id)
+        for cluster_id, broker_ids in sorted(whole.items()):
+            brokers = pa.array(sorted(broker_ids), pa.int32())
+            within.append((pc.field("cluster_id") == cluster_id) & pc.field("broker_id").isin(brokers))
         return reduce(or_, within, at >= instant(spans[-1][0]))
 
     def of_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:

@@ -7,25 +7,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from hashlib import sha256
 from itertools import takewhile
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
+from pipelines.fingerprint import RULES, components_changed
 from pipelines.lake import Lake
 from pipelines.premises import REQUEST_FILE, Premises
-from pipelines.replay import partition_worker, session_worker
+from pipelines.replay import fetch_sessions, isr_evidence, partition_fold, partition_worker, session_worker
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
-from pipelines.replay.seals import CONFIGURATION, Broker, Seal, Stamp, Start, seal_us, starts
+from pipelines.replay.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
 from pipelines.replay.wakes import ROLL, STABLE
 from pipelines.replay.window import SparkBounds, Window
 from pipelines.table_files import rows_table
 from schemas import silver, state
-from schemas.state import CARRIED, REPLAYS
+from schemas.state import ANCHORS, CARRIED, EXPIRIES, REPLAYS, STAMP
+from schemas.table import TableSpec
 
 _BROKER = ("cluster_id", "broker_id")
+_DAY_US = 86_400_000_000
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -47,8 +53,8 @@ class Plan:
 
     @property
     def whole(self) -> bool:
-        """Nothing goes on: every table is made anew."""
-        return not self.window.seals
+        """Nothing goes on from an earlier run: every table is made anew, but for closed days."""
+        return all(start.carried_version in (None, OF_ANCHOR) for start in self.starts.values())
 
 
 def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
@@ -74,9 +80,11 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
     if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
         # An older state is asked for: only those that maintenance has left can be gone back to.
         stamps[1:] = takewhile(lambda stamp: lake.keeps(CARRIED, stamp.carried_version), stamps[1:])
-    begins = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us)
+    anchor = pinned(lake)
+    begins = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us, anchor.seals if anchor else None)
     for broker in _named_since(lake, premises, stamps, begins):
-        begins[broker] = Start(None, None, CONFIGURATION)
+        seal = anchor.seals.get(broker) if anchor else None
+        begins[broker] = Start(seal, None if seal is None else OF_ANCHOR, CONFIGURATION)
     seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}
     until = {}
     for broker, last_us in last.items():
@@ -97,8 +105,7 @@ def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]
 
 
 def _replayed_files(lake: Lake) -> set[str]:
-    rows = lake.read(REPLAYS).select(F.explode("file_ids").alias("file_id")).distinct().collect()
-    return {row["file_id"] for row in rows}
+    return set(pc.list_flatten(lake.rows(REPLAYS, "file_ids")["file_ids"]).unique().to_pylist())
 
 
 def _earliest(
@@ -112,16 +119,19 @@ def _earliest(
     Of requests, when they were taken up; of connections that go on after a silence, when that began.
     """
     new = {file_id for ids in new_files.values() for file_id in ids}
-    if not new:
-        return {}
     earliest: dict[Broker, int] = {}
     for file_id, broker, _, first_us, _ in files:
         if file_id in new:
             earliest[broker] = min(earliest.get(broker, first_us), first_us)
-    wanted = F.broadcast(lake.spark.createDataFrame([(file_id,) for file_id in sorted(new)], "file_id string"))
-    since = F.lit(_EPOCH + timedelta(microseconds=min(earliest.values())))
+    # A broker without a seal begins anew, whatever its files tell; they are no reason to look through the others'.
+    going_on = earliest.keys() & seals.keys()
+    if not going_on:
+        return earliest
+    looked_at = sorted(file_id for broker in going_on for file_id in new_files[broker])
+    wanted = F.broadcast(lake.spark.createDataFrame([(file_id,) for file_id in looked_at], "file_id string"))
+    since = _EPOCH + timedelta(microseconds=min(earliest[broker] for broker in going_on))
     parts = [
-        lake.read(spec).where(F.col("time") >= since).select("file_id", *_BROKER, "dequeued_time")
+        _written_since(lake, spec, since).select("file_id", *_BROKER, "dequeued_time")
         for spec in _REQUESTS
         if lake.has_rows(spec)
     ]
@@ -131,20 +141,25 @@ def _earliest(
         for row in rows.groupBy(*_BROKER).agg(taken_up).collect():
             broker = row["cluster_id"], row["broker_id"]
             earliest[broker] = min(earliest.get(broker, row["earliest_us"]), row["earliest_us"])
-    sealed = {broker: seals[broker].sealed_us for broker in earliest if broker in seals}
-    if sealed and lake.has_rows(silver.FETCH_REQUESTS):
+    sealed = {broker: seals[broker].sealed_us for broker in going_on}
+    if lake.has_rows(silver.FETCH_REQUESTS):
         for broker, silent_us in _silent_since(lake, wanted, SparkBounds(sealed)).items():
             earliest[broker] = min(earliest[broker], silent_us)
     return earliest
 
 
+def _written_since(lake: Lake, spec: TableSpec, since: datetime) -> DataFrame:
+    return lake.read(spec, needed=pc.field("time") >= since).where(F.col("time") >= F.lit(since))
+
+
 def _silent_since(lake: Lake, new: DataFrame, sealed: SparkBounds) -> dict[Broker, int]:
     """By broker, the beginning of the earliest silence that new files end, if it lies before the seal."""
-    since = F.lit(_EPOCH + timedelta(microseconds=min(sealed.instants.values()) - GONE_US))
-    fetches = lake.read(silver.FETCH_REQUESTS).where("broker_id IS NOT NULL AND connection IS NOT NULL")
+    since = _EPOCH + timedelta(microseconds=min(sealed.instants.values()) - GONE_US)
+    fetches = _written_since(lake, silver.FETCH_REQUESTS, since)
+    fetches = fetches.where("broker_id IS NOT NULL AND connection IS NOT NULL")
     is_new = F.coalesce("is_new", F.lit(False)).alias("is_new")
     arrival_us = F.unix_micros("arrival_time").alias("arrival_us")
-    fetches = fetches.where(F.col("time") >= since).join(new.withColumn("is_new", F.lit(True)), "file_id", "left")
+    fetches = fetches.join(new.withColumn("is_new", F.lit(True)), "file_id", "left")
     silent = silent_since(fetches.select(*_BROKER, "connection", arrival_us, is_new), sealed)
     rows = silent.groupBy(*_BROKER).agg(F.min("silent_us").alias("silent_us")).collect()
     return {(row["cluster_id"], row["broker_id"]): row["silent_us"] for row in rows}
@@ -188,13 +203,66 @@ def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> DataFrame | None:
     for broker, start in begins.items():
         if start.seal is not None and start.carried_version is not None:
             versions[start.carried_version].append(broker)
-    parts = [lake.read(CARRIED, version).where(_among(brokers)) for version, brokers in sorted(versions.items())]
+    parts = [
+        (_anchor_rows(lake) if version == OF_ANCHOR else lake.read(CARRIED, version)).where(_among(brokers))
+        for version, brokers in sorted(versions.items())
+    ]
     return reduce(DataFrame.unionByName, parts) if parts else None
 
 
 def _among(brokers: list[Broker]) -> Column:
     names = [f"{cluster_id}|{broker_id}" for cluster_id, broker_id in sorted(brokers)]
     return F.concat_ws("|", "cluster_id", F.col("broker_id").cast("string")).isin(names)
+
+
+def pinned(lake: Lake) -> Stamp | None:
+    """What the run left before which days were dropped.
+
+    None where none were, or where folds of this version hold other things than that run's: then the replay begins with
+    what is left.
+    """
+    run_id = _pinned_run(lake)
+    if run_id is None:
+        return None
+    of_run = (pc.field("run_id") == run_id) & (pc.field("kind") == STAMP)
+    row = lake.rows(ANCHORS, "row", "name", where=of_run).to_pylist()[0]
+    return Stamp.from_json(row["row"]) if row["name"] == folds_shape() else None
+
+
+def _pinned_run(lake: Lake) -> str | None:
+    rows = lake.rows(EXPIRIES, "expired_time", "run_id").sort_by("expired_time")
+    return None if rows.num_rows == 0 else str(rows["run_id"][-1].as_py())
+
+
+def _anchor_rows(lake: Lake) -> DataFrame:
+    rows = lake.read(ANCHORS).where((F.col("run_id") == _pinned_run(lake)) & (F.col("kind") != STAMP))
+    return rows.select(*CARRIED.column_names)
+
+
+def folds_shape() -> str:
+    """Hash of what frozen folds hold: 16 hex digits."""
+    freezers = (partition_fold.FREEZER, fetch_sessions.FREEZER, isr_evidence.FREEZER)
+    return sha256("\n".join(freezer.shape() for freezer in freezers).encode()).hexdigest()[:16]
+
+
+def keep_anchor(lake: Lake) -> None:
+    """Keep what the last run carried, if it is the first one to be final for some part of a day.
+
+    Killed before it is done, the next run keeps its own.
+    """
+    text = lake.stamp(REPLAYS)
+    stamp = None if text is None else Stamp.from_json(text)
+    if stamp is None or not stamp.seals:
+        return
+    day = max(seal.sealed_us for seal in stamp.seals.values()) // _DAY_US
+    if (lake.stamp(ANCHORS) or "").partition(" ")[0] == str(day):
+        return
+    # Its last version, since no run has begun since: as small as what is open, so the driver copies it.
+    carried = lake.rows(CARRIED, *CARRIED.column_names)
+    of_run = carried.add_column(0, "run_id", pa.array([stamp.run_id] * carried.num_rows, pa.string()))
+    of_stamp = rows_table(ANCHORS, [(stamp.run_id, STAMP, None, None, folds_shape(), 0, None, text, None)])
+    rows = pa.concat_tables([of_run.cast(ANCHORS.arrow_schema), of_stamp])
+    lake.append_once(ANCHORS, rows, f"{day} {stamp.run_id}")
 
 
 def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) -> int:
@@ -269,10 +337,20 @@ def _rows(rows: DataFrame, kind: str, name: Column) -> DataFrame:
 
 
 def note_replays(
-    lake: Lake, plan: Plan, seals: Mapping[Broker, Seal], carried_version: int, run_id: str, fingerprint: str
+    lake: Lake,
+    plan: Plan,
+    seals: Mapping[Broker, Seal],
+    carried_version: int,
+    run_id: str,
+    fingerprint: str,
+    inputs: str,
 ) -> None:
     """Add this run to the ledger: the last commit of a run, and the one that the next run goes on from."""
     now = datetime.now(UTC)
+    before = next((Stamp.from_json(text) for _, text in lake.stamps(REPLAYS)), None)
+    changes = None if before is None else components_changed(before.fingerprint, fingerprint)
+    if before is not None and inputs and before.inputs == inputs:
+        changes = [RULES]
     rows = []
     for broker, start in sorted(plan.starts.items()):
         seal = seals.get(broker)
@@ -287,9 +365,10 @@ def note_replays(
                 start.reason,
                 _time(start.late_us),
                 sorted(plan.new_files.get(broker, [])),
+                changes or None,
             )
         )
-    stamp = Stamp(run_id, fingerprint, carried_version, seals).to_json()
+    stamp = Stamp(run_id, fingerprint, carried_version, seals, inputs).to_json()
     lake.append_once(REPLAYS, rows_table(REPLAYS, rows), stamp)
 
 

@@ -122,12 +122,12 @@ class FetchSession:
 
     def freeze(self) -> bytes:
         """This session, to go on from with `thawed`."""
-        return _FREEZER.freeze(self, (self.rules,))
+        return FREEZER.freeze(self, (self.rules,))
 
     @classmethod
     def thawed(cls, frozen: bytes, rules: Rules) -> FetchSession:
         """The session of `freeze`, with the rules of the version that is known by now."""
-        session = _FREEZER.thaw(frozen, (rules,))
+        session = FREEZER.thaw(frozen, (rules,))
         assert isinstance(session, cls)
         return session
 
@@ -378,4 +378,4 @@ class FetchSession:
                 asked.entries.append((entry, key, position.max_bytes))
 
 
-_FREEZER: Final = Freezer(FetchSession, Position, Entry, Asked, SessionEvent, Origin)
+FREEZER: Final = Freezer(FetchSession, Position, Entry, Asked, SessionEvent, Origin)

@@ -51,7 +51,7 @@ def _readings(contexts: Contexts) -> list[Reading]:
         _reading(silver.TRUNCATIONS, e.truncations, "time", "source", *cuts),
         _reading(
             silver.HIGH_WATERMARKS, e.watermarks, "time", "source", *marks, where=_sources("loaded", "non_monotonic")
-        ),
+        )._replace(digest="loaded high watermarks"),
         _reading(silver.FETCHER_EVENTS, e.fetchers, "time", "action", *threads),
         _fetches(),
         Reading(
@@ -59,6 +59,7 @@ def _readings(contexts: Contexts) -> list[Reading]:
             ("cluster_id", "broker_id", "api", "client_id", "arrival_time", "partitions"),
             e.answers,
             pc.field("broker_id").is_valid() & (pc.field("api") == "OFFSET_FOR_LEADER_EPOCH"),
+            digest="asked epochs",
         ),
     ]
     old = _old(contexts)
@@ -81,7 +82,8 @@ def _fetches() -> Reading:
     asked = pc.field("fetch_offset").is_valid() & pc.field("leader_epoch").is_valid()
     names = ("fetch_offset", "last_fetched_epoch", "response_error_code", "diverging_epoch", "diverging_end_offset")
     request = ("source", "replica_id", "leader_epoch", "connection", "correlation_id", "arrival_time")
-    return _reading(silver.REPLICA_FETCHES, e.fetches, *request, *names, where=_sources("request") & asked)
+    fetches = _reading(silver.REPLICA_FETCHES, e.fetches, *request, *names, where=_sources("request") & asked)
+    return fetches._replace(digest="first fetches")
 
 
 def _sources(*sources: str) -> pc.Expression:

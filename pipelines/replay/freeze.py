@@ -11,9 +11,12 @@ wait for) is written once and referred to by its number, so that it is one thing
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
+from textwrap import dedent
 from typing import Any, Final
 
 import orjson
@@ -34,6 +37,10 @@ class Freezer:
 
     def __init__(self, *classes: type) -> None:
         self._classes = {_name(cls): cls for cls in classes}
+
+    def shape(self) -> str:
+        """What the classes hold, as text: what was frozen of other ones is not gone on from by another version."""
+        return repr(sorted((name, sorted(_held(cls))) for name, cls in self._classes.items()))
 
     def freeze(self, fold: object, outside: Sequence[object]) -> bytes:
         """A fold without the objects from outside.
@@ -65,6 +72,19 @@ class Freezer:
 
 def _name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _held(cls: type) -> set[str]:
+    """Names of what objects of a class may hold."""
+    if issubclass(cls, tuple):
+        return set(cls._fields)  # type: ignore[attr-defined]
+    names: set[str] = set()
+    for base in cls.__mro__[:-1]:
+        names |= {*getattr(base, "__slots__", ()), *getattr(base, "__annotations__", ())}
+        for node in ast.walk(ast.parse(dedent(inspect.getsource(base)))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names |= {node.attr} if isinstance(node.value, ast.Name) and node.value.id == "self" else set()
+    return names
 
 
 def _float(item: float) -> float | list[Any]:

@@ -100,12 +100,12 @@ class IsrEvidence:
 
     def freeze(self) -> bytes:
         """This evidence, for a later run to go on from with `thawed`."""
-        return _FREEZER.freeze(self, ())
+        return FREEZER.freeze(self, ())
 
     @classmethod
     def thawed(cls, frozen: bytes) -> IsrEvidence:
         """The evidence of `freeze`."""
-        evidence = _FREEZER.thaw(frozen, ())
+        evidence = FREEZER.thaw(frozen, ())
         assert isinstance(evidence, cls)
         return evidence
 
@@ -187,7 +187,7 @@ class IsrEvidence:
         return bisect_right(self.standing.get(replica_id, ()), (time_us + _STANDING_EARLY_US, "~"))
 
 
-_FREEZER: Final = Freezer(IsrEvidence, Gap)
+FREEZER: Final = Freezer(IsrEvidence, Gap)
 
 
 def _begins(span: Gap | Span) -> int:

@@ -63,12 +63,12 @@ class PartitionFold:
 
     def freeze(self) -> bytes:
         """This fold, to go on from with `thawed`."""
-        return _FREEZER.freeze(self, self._outside(self.state.context, self.watch.evidence))
+        return FREEZER.freeze(self, self._outside(self.state.context, self.watch.evidence))
 
     @classmethod
     def thawed(cls, frozen: bytes, context: Context, evidence: IsrEvidence) -> PartitionFold:
         """The fold of `freeze`, with what is known by now of the broker."""
-        fold = _FREEZER.thaw(frozen, cls._outside(context, evidence))
+        fold = FREEZER.thaw(frozen, cls._outside(context, evidence))
         assert isinstance(fold, cls)
         # How far a chain of fetches reaches is told by the fetches that came since.
         if fold.state.leadership is not None:
@@ -81,7 +81,7 @@ class PartitionFold:
         return context, context.rules, evidence
 
 
-_FREEZER: Final = Freezer(
+FREEZER: Final = Freezer(
     PartitionFold,
     *(
         State,

@@ -59,23 +59,30 @@ class Stamp:
         fingerprint: hash of code, rules and configuration that gave the rows.
         carried_version: Delta version of ``state.carried``.
         seals: by broker; one without a seal begins anew.
+        inputs: hash of the files, and of what replayed them (`pipelines.fingerprint.inputs_fingerprint`).
     """
 
     run_id: str
     fingerprint: str
     carried_version: int
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
+    inputs: str = ""
 
     def to_json(self) -> str:
         """The stamp as text."""
         seals = [[*broker, *seal] for broker, seal in sorted(self.seals.items())]
-        return json.dumps([self.run_id, self.fingerprint, self.carried_version, seals], separators=(",", ":"))
+        values = [self.run_id, self.fingerprint, self.carried_version, seals, self.inputs]
+        return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Stamp:
-        """The stamp of `to_json`."""
-        run_id, fingerprint, version, seals = json.loads(text)
-        return cls(run_id, fingerprint, version, {(row[0], row[1]): Seal(*row[2:]) for row in seals})
+        """The stamp of `to_json`; earlier versions of highwater did not name the inputs."""
+        run_id, fingerprint, version, seals, *inputs = json.loads(text)
+        return cls(run_id, fingerprint, version, {(row[0], row[1]): Seal(*row[2:]) for row in seals}, *inputs)
+
+
+#: In the place of a version of ``state.carried``.
+OF_ANCHOR: Final = -1
 
 
 class Start(NamedTuple):
@@ -83,7 +90,7 @@ class Start(NamedTuple):
 
     Attributes:
         seal: the seal that it goes on from; None: the beginning.
-        carried_version: of ``state.carried``, with the states of that seal.
+        carried_version: of ``state.carried``, with the states of that seal; `OF_ANCHOR`: they are the anchor's.
         reason: one of the constants above.
         late_us: the earliest instant of what came late.
     """
@@ -108,6 +115,7 @@ def starts(
     earliest_us: Mapping[Broker, int],
     premises: Callable[[Broker, int], str],
     lag_us: int,
+    anchor: Mapping[Broker, Seal] | None = None,
 ) -> dict[Broker, Start]:
     """Where each broker's replay begins.
 
@@ -118,6 +126,8 @@ def starts(
         earliest_us: by broker with new files, the earliest instant that they tell of.
         premises: hash of what lines tell by now of a broker and the time before an instant.
         lag_us: see `seal_us`.
+        anchor: seals of the run before which days were dropped. There is no beginning but these, and none of a seal
+            that lies before them.
     """
     by_broker: dict[Broker, Start] = {}
     last = stamps[0] if stamps else None
@@ -128,7 +138,13 @@ def starts(
             by_broker[broker] = Start(None, None, FINGERPRINT)
         else:
             by_broker[broker] = _start(broker, stamps, earliest_us.get(broker), premises, lag_us)
-    return by_broker
+    return {broker: _not_before(start, (anchor or {}).get(broker)) for broker, start in by_broker.items()}
+
+
+def _not_before(start: Start, seal: Seal | None) -> Start:
+    if seal is None or (start.seal is not None and start.seal.sealed_us >= seal.sealed_us):
+        return start
+    return start._replace(seal=seal, carried_version=OF_ANCHOR)
 
 
 def _start(

@@ -30,6 +30,9 @@ class SparkBounds(Bounds):
 
     def of_row(self) -> Column:
         """The instant of the row's broker; null without one."""
+        if not self.instants:
+            # An empty map has no type of keys.
+            return F.lit(None).cast("long")
         pairs = [
             F.lit(item)
             for (cluster_id, broker_id), time_us in sorted(self.instants.items())

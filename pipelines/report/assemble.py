@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.config import Config
 from pipelines.report.blame import blame
-from pipelines.report.correctness import correctness
+from pipelines.report.correctness import Correctness, correctness
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -22,9 +23,10 @@ from pipelines.report.figures import (
     share_of,
     to_ms,
 )
-from pipelines.report.measures import Latency, PhaseTimes, RequestLatency, TotalQuantiles
+from pipelines.report.measures import Latency, OperationsByKind, PhaseTimes, RequestLatency, TotalQuantiles
 from pipelines.report.model import (
     Broker,
+    ClusterVerdict,
     Coverage,
     InputFile,
     NotCheckable,
@@ -34,9 +36,12 @@ from pipelines.report.model import (
     Tier,
     Topic,
     UnparsedTemplate,
+    Verdict,
     Window,
 )
+from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
+from pipelines.report.small_tables import Bounds
 from pipelines.report.tiers import TIERS, Node, counting, not_checkable, tier_of
 from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
@@ -55,27 +60,25 @@ def assemble(
     rows: Collected, config: Config, run: RunInfo, *, since_us: int | None = None, until_us: int | None = None
 ) -> Report:
     """The report of collected rows."""
-    highest = config.replay.evidence_tier_max
-    tiers = _tiers(rows, highest)
-    brokers = _brokers(rows, tiers)
-    deciding = counting(tiers, _controllers(brokers))
-    found = correctness(
-        rows,
-        [broker for broker in brokers if (broker.cluster_id, broker.broker_id) in deciding],
-        highest,
-        in_window=since_us is not None or until_us is not None,
-    )
-    coverage = _coverage(rows, brokers, found.not_checkable)
-    operations = operations_by_kind(rows)
-    problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
-    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, found)
+    in_window = since_us is not None or until_us is not None
+    judged = _judge(rows, config, run, in_window)
+    clusters = clusters_in(rows, Bounds(since_us, until_us))
+    parts = dict.fromkeys(clusters, judged)
+    if len(clusters_in(rows, Bounds(None, None))) > 1:
+        parts = {name: _judge(of_cluster(rows, name), config, _run_of(run, rows, name), in_window) for name in clusters}
+        judged = _together(_judge(rows, config, run, in_window, several=True), parts)
+    found, coverage, operations = judged.found, judged.coverage, judged.operations
     return Report(
-        verdict=verdict,
-        inconclusive=reasons,
-        tier=min(deciding.values(), default="T0"),
-        tier_by_broker=_named(tiers),
+        verdict=judged.verdict,
+        inconclusive=judged.reasons,
+        tier=judged.tier,
+        tier_by_broker=_named(judged.tiers),
         window=Window(since=_instant(since_us), until=_instant(until_us)),
-        brokers=brokers,
+        clusters=tuple(
+            ClusterVerdict(cluster_id=name, verdict=part.verdict, tier=part.tier, inconclusive=part.reasons)
+            for name, part in parts.items()
+        ),
+        brokers=judged.brokers,
         coverage=coverage,
         rules=found.rules,
         violations=found.violations,
@@ -101,8 +104,61 @@ def assemble(
             run_before=rows.before.run_id if rows.before else None,
         ),
         notes=(*found.notes, *_NOTES, *_further_notes(rows, config)),
-        problems=tuple(f"{file}: {problem}" for file, problem in problems),
+        problems=tuple(f"{file}: {problem}" for file, problem in judged.problems),
     )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the report says of collected rows in a word, and why."""
+
+    tiers: dict[Node, Tier]
+    tier: Tier
+    brokers: tuple[Broker, ...]
+    found: Correctness
+    coverage: Coverage
+    operations: OperationsByKind
+    problems: tuple[tuple[str, str], ...]
+    verdict: Verdict
+    reasons: tuple[str, ...]
+
+
+def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, several: bool = False) -> _Judged:
+    """
+    Args:
+        several: the rows are of several clusters.
+    """
+    highest = config.replay.evidence_tier_max
+    tiers = _tiers(rows, highest)
+    brokers = _brokers(rows, tiers)
+    deciding = counting(tiers, _controllers(brokers))
+    among = [broker for broker in brokers if (broker.cluster_id, broker.broker_id) in deciding]
+    found = correctness(rows, among, highest, in_window=in_window, several=several)
+    coverage = _coverage(rows, brokers, found.not_checkable)
+    operations = operations_by_kind(rows)
+    problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
+    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, found)
+    tier: Tier = min(deciding.values(), default="T0")
+    return _Judged(tiers, tier, brokers, found, coverage, operations, tuple(problems), verdict, reasons)
+
+
+def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
+    """Several clusters, each judged by itself."""
+    gaps = {name: part.coverage.not_checkable for name, part in parts.items()}
+    return replace(
+        whole,
+        tier=min(part.tier for part in parts.values()),
+        found=told_together(whole.found, {name: part.found for name, part in parts.items()}),
+        coverage=whole.coverage.model_copy(update={"not_checkable": tuple(named_gaps(gaps))}),
+        verdict=worst(part.verdict for part in parts.values()),
+        reasons=tuple(f"cluster {name}: {reason}" for name, part in parts.items() for reason in part.reasons),
+    )
+
+
+def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
+    """The run without problems of other clusters' files; one of a file that could not be read may be of any."""
+    others = {row["path"] for row in rows.files if row["cluster_id"] != cluster_id}
+    return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in others))
 
 
 def _instant(time_us: int | None) -> str | None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.batches import batches_of
 from pipelines.errors import InputError
 from pipelines.lake import Lake
 from pipelines.parquet import columns_schema
 from pipelines.report import small_tables as small
+from pipelines.report.lake_reads import of_cluster
 from pipelines.report.model import Report
 from pipelines.report.write import render_files
 from pipelines.storage.place import Place
@@ -31,11 +33,9 @@ from schemas.table import TableSpec
 MANIFEST_NAME = "manifest.json"
 #: What the report is made of; lines as such are in ``gold.evidence``, as far as they are evidence.
 BUNDLED = (LOG_FILES, DATA_FILES, *(spec for spec in TABLES if spec.layer == "gold"))
-_BATCH_ROWS = 200_000
 _PIECE_BYTES = 1 << 20
 #: Equal bundles are equal files.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
-_ARRIVAL = "arrival_time"
 
 
 def write_bundle(
@@ -45,6 +45,7 @@ def write_bundle(
     since: datetime | None,
     until: datetime | None,
     redact: Callable[[pa.Table], pa.Table] | None = None,
+    cluster_id: str | None = None,
 ) -> None:
     """Write the archive, whole or not at all.
 
@@ -52,6 +53,7 @@ def write_bundle(
         report: as it is to be shown: redacted if the tables are.
         since, until: of tables of requests only those that arrived in the window.
         redact: what takes the names out of a table.
+        cluster_id: only rows of this cluster; None: of all.
 
     Raises:
         InputError: it cannot be written there.
@@ -63,7 +65,7 @@ def write_bundle(
         raise InputError(path, problem, "choose another place with --out") from None
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-            _fill(archive, report, lake, small.bounds(since, until), redact)
+            _fill(archive, report, lake, small.bounds(since, until), redact, cluster_id)
         store_of(path).take(Path(name), path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -76,6 +78,7 @@ def _fill(
     lake: Lake,
     bounds: small.Bounds,
     redact: Callable[[pa.Table], pa.Table] | None,
+    cluster_id: str | None,
 ) -> None:
     members: list[dict[str, Any]] = []
     for name, content in render_files(report).items():
@@ -87,7 +90,7 @@ def _fill(
         with tempfile.TemporaryDirectory() as folder:
             # Of the machine's own scratch space: the archive's folder may be slow, or somebody else's.
             written = Path(folder) / "rows.parquet"
-            rows = _write_rows(lake, spec, written, bounds, redact)
+            rows = _write_rows(lake, spec, written, _wanted(spec, bounds, cluster_id), redact)
             member = _copy(archive, f"tables/{spec.full_name}.parquet", written)
         members.append(member | {"rows": rows, "comment": spec.comment})
     manifest = {
@@ -118,7 +121,11 @@ def _copy(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
 
 
 def _write_rows(
-    lake: Lake, spec: TableSpec, path: Path, bounds: small.Bounds, redact: Callable[[pa.Table], pa.Table] | None
+    lake: Lake,
+    spec: TableSpec,
+    path: Path,
+    where: pc.Expression | None,
+    redact: Callable[[pa.Table], pa.Table] | None,
 ) -> int:
     # Importing it takes a quarter of a second.
     import pyarrow.parquet as pq
@@ -126,35 +133,14 @@ def _write_rows(
     schema = columns_schema(spec, spec.column_names)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in _batches(lake, spec, bounds):
+        for batch in batches_of(lake, spec, spec.column_names, where):
+            table = pa.Table.from_batches([batch])
             plain = table if redact is None else redact(table).cast(schema)
             writer.write_table(plain)
             count += plain.num_rows
     return count
 
 
-def _batches(lake: Lake, spec: TableSpec, bounds: small.Bounds) -> Iterator[pa.Table]:
-    import pyarrow.parquet as pq
-
-    where = _arrived(bounds) if _ARRIVAL in spec.column_names else None
-    files = lake.files(spec)
-    if files is None:
-        # Only Delta can read them.
-        yield lake.rows(spec, *spec.column_names, where=where)
-        return
-    schema = columns_schema(spec, spec.column_names)
-    for file in files:
-        source = store_of(file.place).arrow_source(file.place)
-        with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
-            for batch in opened.iter_batches(_BATCH_ROWS, columns=list(spec.column_names)):
-                table = pa.Table.from_batches([batch]).select(spec.column_names).cast(schema)
-                yield table if where is None else table.filter(where)
-
-
-def _arrived(bounds: small.Bounds) -> pc.Expression | None:
-    arrival = pc.field(_ARRIVAL).cast(pa.int64())
-    since = None if bounds.since_us is None else arrival >= bounds.since_us
-    until = None if bounds.until_us is None else arrival < bounds.until_us
-    if since is None or until is None:
-        return until if since is None else since
-    return since & until
+def _wanted(spec: TableSpec, bounds: small.Bounds, cluster_id: str | None) -> pc.Expression | None:
+    where = bounds.arrived() if small.ARRIVAL in spec.column_names else None
+    return of_cluster(cluster_id, where) if "cluster_id" in spec.column_names else where

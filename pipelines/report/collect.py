@@ -1,14 +1,13 @@
-"""Reads the lake for the report: five queries that give aggregates only, and tables that the driver can hold."""
+"""Reads the lake for the report: five questions that give aggregates only, and tables that the driver can hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config import Config
 from pipelines.errors import InputError
@@ -18,12 +17,11 @@ from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
 from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
-from pipelines.report.lake_reads import is_searchable, rows_at
+from pipelines.report.lake_reads import is_searchable, of_cluster, reader_of, rows_at
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.recurrence import RunBefore, run_before
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
-from pipelines.spark_jobs import described
 from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
@@ -48,73 +46,81 @@ TIMELINE_MAX = 2000
 
 
 def collect_report(
-    spark: SparkSession, lake: Lake, config: Config, *, run: RunInfo, since: datetime | None, until: datetime | None
+    lake: Lake,
+    config: Config,
+    *,
+    run: RunInfo,
+    since: datetime | None,
+    until: datetime | None,
+    cluster_id: str | None = None,
 ) -> Report:
     """Work out the report of what the lake holds.
 
     Args:
-        spark: the lake's session.
         lake: holds the tables named in the imports above.
         config: thresholds and intervals.
         run: what the lake does not say.
         since: operations, requests, blame and timeline from this arrival on, findings from this time on; without a
             zone it is UTC.
         until: and before this one.
+        cluster_id: only of this cluster, as if the lake had no other; None: of all.
 
     Raises:
         InputError: nothing was ingested into the lake. Other tables may be missing: they count as empty.
     """
 
-    def table(spec: TableSpec) -> DataFrame:
-        return lake.read(spec) if lake.has_rows(spec) else spark.createDataFrame([], spec.schema)
-
     if not lake.exists(LOG_FILES):
         raise InputError(lake.root, f"holds no table {LOG_FILES.full_name}", "ingest and parse logs into it first")
     bounds = small.bounds(since, until)
-    operations = queries.arrived(queries.operations(table(DELAYED_OPERATIONS), config.latency.slow_ms), bounds)
-    latency = queries.latency(queries.arrived(table(REQUEST_PHASES), bounds))
-    groups, latencies, held = concurrently(
-        [
-            _query(spark, "groups", queries.groups(operations)),
-            _query(spark, "latency", latency),
-            lambda: _held(lake, bounds),
-        ]
+    asked, held = concurrently(
+        [lambda: _asked(lake, config, bounds, cluster_id), lambda: _held(lake, bounds, cluster_id)]
     )
-
-    blamed = _most_blamed(groups)
-    produces = [row for row in groups if row["kind"] == PRODUCE]
-    interval_s = _interval_s(produces, config.report.timeline_interval_s)
-    second: dict[str, DataFrame] = {}
-    if groups:
-        second |= {"quantiles": queries.quantiles(operations, blamed), "worst": queries.worst(operations)}
-    if produces:
-        second["timeline"] = queries.timeline(operations, interval_s)
-    results = concurrently([_query(spark, name, query) for name, query in second.items()])
-    rows = dict(zip(second, results, strict=True))
     return assemble(
         Collected(
-            groups=groups,
-            quantiles={row["kind"]: row for row in rows.get("quantiles", [])},
-            blamed=tuple(blamed),
-            timeline=rows.get("timeline", []),
-            interval_s=interval_s,
-            worst=sorted(rows.get("worst", []), key=lambda row: int(row["place"])),
-            latency={row["kind"]: row for row in latencies},
             delta_versions=lake.versions(),
+            **asked,
             **held,
         ),
         config,
-        run,
+        run if cluster_id is None else _run_of(lake, run, cluster_id),
         since_us=bounds.since_us,
         until_us=bounds.until_us,
     )
 
 
-def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
+def _asked(lake: Lake, config: Config, bounds: small.Bounds, cluster_id: str | None) -> dict[str, Any]:
+    """What tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
+    needed = of_cluster(cluster_id, bounds.arrived())
+    reader = reader_of(lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
+    where = queries.of_window(bounds, cluster_id)
+    operations = queries.operations(where, config.latency.slow_ms)
+    groups = reader.rows(queries.groups(operations))
+    produces = [row for row in groups if row["kind"] == PRODUCE]
+    blamed = _most_blamed(groups)
+    interval_s = _interval_s(produces, config.report.timeline_interval_s)
+    worst = reader.rows(queries.worst(operations)) if groups else []
+    return {
+        "groups": groups,
+        "quantiles": {row["kind"]: row for row in reader.rows(queries.quantiles(operations, blamed))} if groups else {},
+        "blamed": tuple(blamed),
+        "timeline": reader.rows(queries.timeline(operations, interval_s)) if produces else [],
+        "interval_s": interval_s,
+        "worst": sorted(worst, key=lambda row: int(row["place"])),
+        "latency": {row["kind"]: row for row in reader.rows(queries.latency(where))},
+    }
+
+
+def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:
+    """The run without problems of other clusters' files."""
+    others = lake.rows(LOG_FILES, "path", where=pc.field("cluster_id") != cluster_id)["path"].to_pylist()
+    return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in set(others)))
+
+
+def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str, Any]:
     """What tables that the driver can hold say: fields of `Collected`. No query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
-        return small.plain_rows(lake.rows(spec, *columns, where=where))
+        return small.plain_rows(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
 
     files = rows(LOG_FILES, *_OF_FILES)
     for row in files:
@@ -138,8 +144,8 @@ def _held(lake: Lake, bounds: small.Bounds) -> dict[str, Any]:
         "evidence": evidence,
         "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_both_of(evidence)),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
-        "before": _before(lake),
-        "topics": _topics(lake),
+        "before": _before(lake, cluster_id),
+        "topics": _topics(lake, cluster_id),
     }
 
 
@@ -149,8 +155,10 @@ def _both_of(evidence: Rows) -> pc.Expression:
     return pc.field("broker_a").isin(brokers) & pc.field("broker_b").isin(brokers)
 
 
-def _topics(lake: Lake) -> Rows:
-    names = pa.concat_tables([lake.rows(spec, "cluster_id", "topic") for spec in (LEADER_AND_ISR, ISR_TIMELINE)])
+def _topics(lake: Lake, cluster_id: str | None) -> Rows:
+    where = of_cluster(cluster_id)
+    tables = [lake.rows(spec, "cluster_id", "topic", where=where) for spec in (LEADER_AND_ISR, ISR_TIMELINE)]
+    names = pa.concat_tables(tables)
     distinct = (
         names.group_by(["cluster_id", "topic"])
         .aggregate([])
@@ -167,7 +175,7 @@ def _records(lake: Lake, file_ids: set[str]) -> pa.Table:
     return lake.rows(LOG_LINES, *_OF_RECORDS, where=where)
 
 
-def _before(lake: Lake) -> RunBefore | None:
+def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
     """The audit before the last one; None where there is none, or its files have been removed since."""
     last = lake.stamp(VIOLATIONS)
     versions = [{stamp: version for version, stamp in reversed([*lake.stamps(spec)])} for spec in _JUDGED]
@@ -175,18 +183,10 @@ def _before(lake: Lake) -> RunBefore | None:
     if earlier is None or any(earlier not in those for those in versions):
         return None
     tables = [rows_at(lake, spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
-    rows = [small.plain_rows(table) for table in tables if table is not None]
+    where = of_cluster(cluster_id)
+    judged = [table if where is None else table.filter(where) for table in tables if table is not None]
+    rows = [small.plain_rows(table) for table in judged]
     return run_before(earlier, *rows) if len(rows) == len(_JUDGED) else None
-
-
-def _query(spark: SparkSession, name: str, query: DataFrame) -> Callable[[], Rows]:
-    """A query to be run beside others: a small one leaves a core idle most of its time."""
-
-    def collect() -> Rows:
-        with described(spark, name):
-            return [row.asDict(recursive=True) for row in query.collect()]
-
-    return collect
 
 
 def _most_blamed(groups: Rows) -> list[Node]:

@@ -72,6 +72,7 @@ def correctness(
     highest: str,
     *,
     in_window: bool = False,
+    several: bool = False,
     known: Mapping[str, Rule] = BY_ID,
 ) -> Correctness:
     """What the rules say of collected rows.
@@ -80,6 +81,7 @@ def correctness(
         brokers: those whose evidence decides what can be checked.
         highest: evidence above this tier is not used.
         in_window: the findings are those of a window; then a verdict of a rule is not one of the window.
+        several: the findings are of several clusters: each says which.
         known: rules by id, in the order in which they are reported.
     """
     numbers = {rule_id: number for number, rule_id in enumerate(known)}
@@ -94,7 +96,7 @@ def correctness(
         gap = rule_not_checkable(rule, brokers, highest) if rule else None
         if gap:
             gaps[gap.rule_id] = gap
-    found = _findings(rows, order)
+    found = _findings(rows, order, several)
     violated = any(row["severity"] == VIOLATION for row in rows.findings)
     return Correctness(
         rules=tuple(_result(row, gaps.get(row["rule_id"]), rows.before) for row in results),
@@ -109,8 +111,11 @@ def correctness(
 
 
 def place_of(finding: Finding) -> str:
-    """Where it is: ``orders-3, offsets 12 to 14, leader epoch 5``; empty if nothing says it."""
-    parts = []
+    """Where it is: ``orders-3, offsets 12 to 14, leader epoch 5``; empty if nothing says it.
+
+    Of several clusters: ``cluster east, orders-3, ...``.
+    """
+    parts = [] if finding.cluster_id is None else [f"cluster {finding.cluster_id}"]
     if finding.topic is not None:
         parts.append(finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}")
     if finding.offset_start is not None:
@@ -166,7 +171,7 @@ def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
 # --------------------------------------------------------------------- findings
 
 
-def _findings(rows: Collected, order: _Order) -> dict[str, tuple[Finding, ...]]:
+def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[Finding, ...]]:
     """Findings of their own, by severity, each with those that follow from it."""
     lines: dict[str, Rows] = defaultdict(list)
     for row in rows.evidence:
@@ -198,6 +203,7 @@ def _findings(rows: Collected, order: _Order) -> dict[str, tuple[Finding, ...]]:
             implied=tuple(finding(other) for other in following[row["finding_id"]]),
             fingerprint=mark,
             is_new=None if rows.before is None else mark not in rows.before.fingerprints,
+            cluster_id=row["cluster_id"] if several else None,
         )
 
     return {severity: tuple(finding(row) for row in found) for severity, found in own.items()}
@@ -230,9 +236,12 @@ def _notes(rows: Collected, in_window: bool) -> Iterable[str]:
         return
     if in_window:
         yield _WINDOW
+    only_counted: Counter[str] = Counter()
     for row in rows.rule_results:
-        if row["left_out"]:
-            yield f"{row['rule_id']}: {row['left_out']:,} more findings are counted in its result and shown nowhere."
+        only_counted[row["rule_id"]] += row["left_out"]
+    for rule_id, number in only_counted.items():
+        if number:
+            yield f"{rule_id}: {number:,} more findings are counted in its result and shown nowhere."
     shown = Counter(row["severity"] for row in rows.findings)
     totals = {row["severity"]: row["of_severity"] for row in rows.findings}
     for severity, plural in _PLURALS.items():

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.delta_log import read_log
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from pipelines.lake_reader import LakeReader
 from pipelines.parquet import read_files
 from schemas.table import TableSpec
 
 #: Larger tables, bytes as stored, are not searched for single rows.
 SEARCHED_MAX = 512 * 1024 * 1024
+
+
+def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc.Expression | None:
+    """Rows of a cluster that satisfy a condition; of all for None."""
+    if cluster_id is None:
+        return where
+    of_it = pc.field("cluster_id") == cluster_id
+    return of_it if where is None else of_it & where
+
+
+def reader_of(lake: Lake, needed: Iterable[tuple[TableSpec, pc.Expression | None]]) -> LakeReader:
+    """DuckDB over tables of a lake.
+
+    Args:
+        needed: rows that are asked for, by table; files without any are left out.
+    """
+    tables = list(needed)
+    reader = LakeReader(lake.root, {spec.full_name: lake.path(spec) for spec, _ in tables})
+    for spec, where in tables:
+        files = lake.files(spec, where) if lake.has_rows(spec) else None
+        if files is None:
+            # There are none, or only Delta can read them.
+            reader.show(spec.full_name, lake.rows(spec, *spec.column_names, where=where))
+        else:
+            reader.show(spec.full_name, [file.place for file in files])
+    return reader
 
 
 def is_searchable(lake: Lake, spec: TableSpec) -> bool:

@@ -145,6 +145,22 @@ class RuleResult(Part):
     is_new: bool | None = None
 
 
+class ClusterVerdict(Part):
+    """What the report comes to for one cluster.
+
+    Attributes:
+        cluster_id: its name, or the id that lines tell; ``unknown`` where nothing says it.
+        verdict: of it alone.
+        tier: the lowest of its brokers.
+        inconclusive: why nothing firm can be said of it.
+    """
+
+    cluster_id: Text
+    verdict: Verdict
+    tier: Tier
+    inconclusive: tuple[Text, ...]
+
+
 class Evidence(Part):
     """One raw log line.
 
@@ -185,6 +201,7 @@ class Finding(Part):
         implied: *(extra)* findings that follow from this one; they stand nowhere else.
         fingerprint: *(extra)* the same in every run that has this finding, however its end or message change.
         is_new: *(extra)* the run before did not have it; null: there is no run before.
+        cluster_id: *(extra)* its cluster, where the report is of several; else null.
         evidence_order: *(extra)* how far the clocks were apart that the order of evidence rests on; null where one
             broker wrote all of it.
     """
@@ -207,6 +224,7 @@ class Finding(Part):
     fingerprint: Text = ""
     is_new: bool | None = None
     evidence_order: Text | None = None
+    cluster_id: Text | None = None
 
 
 class Topic(Part):
@@ -273,10 +291,10 @@ class Report(Part):
     Attributes:
         schema_version: of these names; it changes where one goes or means something else.
         verdict: violated: a guarantee was broken, proven by lines; inconclusive: something points to it, or the logs
-            lack too much; clean.
+            lack too much; clean. Of several clusters the worst.
         brokers: all of them.
         coverage: how much of the logs was understood.
-        rules: what became of each rule.
+        rules: what became of each rule; of several clusters the worst, counts added up.
         violations: roots only; what follows from them stands in ``implied``.
         observations: legal, but good to know.
         operations: how they were answered, against Kafka's rules.
@@ -296,6 +314,7 @@ class Report(Part):
         slow_ms: *(extra)* what counts as slow in ``blame`` and ``timeline``.
         notes: *(extra)* what is left out, and how figures are meant.
         problems: *(extra)* input problems, one message each.
+        clusters: *(extra)* the verdict of each cluster that the report is of: in a window, of those with logs of it.
         detail: what only the page shows; not in ``report.json``.
     """
 
@@ -321,4 +340,5 @@ class Report(Part):
     provenance: Provenance
     notes: tuple[Text, ...]
     problems: tuple[Text, ...]
+    clusters: tuple[ClusterVerdict, ...] = ()
     detail: Detail | None = Field(default=None, exclude=True, repr=False)

@@ -1,19 +1,14 @@
-"""The report's queries: from tables of operations and requests to aggregates. Nothing here starts a job.
+"""The report's questions in DuckDB's SQL: from tables of operations and requests to aggregates. Pure texts.
 
-Quantiles are exact (Spark's ``percentile``, which interpolates linearly) of values rounded to 0.01 ms: that bounds the
-distinct values that a quantile has to keep, and, unlike an approximate quantile, the answer does not depend on how the
-rows are spread over tasks.
+Quantiles are exact (``quantile_cont`` interpolates linearly) of values rounded to 0.01 ms: that bounds the distinct
+values that a quantile has to keep, and, unlike an approximate quantile, the answer does not depend on how the rows are
+spread over files. Sums and means of fractions are Kahan's, for the same reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
-
-from pipelines.latency.stage import blamed_replica, role
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -24,7 +19,7 @@ from pipelines.report.figures import (
     TICKS_PER_MS,
     WITHIN_MS,
 )
-from pipelines.report.small_tables import Bounds
+from pipelines.report.small_tables import ARRIVAL, Bounds
 from pipelines.report.tiers import Node
 from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import CLASSES
@@ -32,173 +27,183 @@ from schemas.gold import CLASSES
 WORST_MAX = 10
 #: Classes of a fetch that are worth a look.
 _WORTH_A_LOOK = ("contradicted", "late", "jitter")
-#: Columns of an operation that the report's queries see changed.
-_REMADE = ("min_bytes",)
 #: Quantiles of a total: its median, then its tail.
 TOTAL_QUANTILES = (0.5, 0.95, 0.99, 0.999)
+_KEYS = (
+    *("kind", "api", "cluster_id", "blamed", "role", "class", "class_reason", "known_bug", "cause", "succeeded"),
+    *("by_follower", "min_bytes", "read_committed", "parked"),
+)
+_WORST = (
+    *("kind", "place", "broker_id", "client_id", "correlation_id", "arrival_us", "wait_ms", "residual_ms", "cause"),
+    *("closing_topic", "closing_partition", "closing_replica", "closing_role", "class", "class_reason", "api"),
+)
 
 
-def arrived(rows: DataFrame, bounds: Bounds) -> DataFrame:
-    """The rows that arrived within the window."""
+def of_window(bounds: Bounds, cluster_id: str | None) -> str:
+    """Which rows of a table of requests are reported: those of a cluster that arrived within the window."""
+    conditions = ["true"]
     if bounds.since_us is not None:
-        rows = rows.where(F.col("arrival_time") >= F.timestamp_micros(F.lit(bounds.since_us)))
+        conditions.append(f"{ARRIVAL} >= make_timestamptz({bounds.since_us})")
     if bounds.until_us is not None:
-        rows = rows.where(F.col("arrival_time") < F.timestamp_micros(F.lit(bounds.until_us)))
-    return rows
+        conditions.append(f"{ARRIVAL} < make_timestamptz({bounds.until_us})")
+    if cluster_id is not None:
+        conditions.append(f"cluster_id = {_text(cluster_id)}")
+    return " AND ".join(conditions)
 
 
 # ---------------------------------------------------------------- operations
 
 
-def operations(table: DataFrame, slow_ms: int) -> DataFrame:
-    """Operations with what several queries need of them.
+def operations(where: str, slow_ms: int) -> str:
+    """Operations with what several questions need of them.
 
     Of a follower's fetch neither min.bytes nor isolation level are told apart: followers are one kind of reader.
+
+    Args:
+        where: of `of_window`.
     """
-    arrival_us = F.unix_micros("arrival_time")
-    total = (F.unix_micros("completed_time") - arrival_us) / 1000
-    parts = [F.col(name) for name in SPLIT.values()]
-    wait = F.col("wait_ms")
-    is_fetch = F.col("operation") == "fetch"
-    by_client = is_fetch & (F.col("replica_id") < 0)
-    kind = F.when(is_fetch, FETCH).when(F.col("api") == "PRODUCE", PRODUCE).otherwise(COORDINATOR)
-    return table.select(
-        *[name for name in table.columns if name not in _REMADE],
-        kind.alias("kind"),
-        F.when(is_fetch, ~by_client).alias("by_follower"),
-        F.when(by_client, F.col("min_bytes")).alias("min_bytes"),
-        F.when(by_client, F.coalesce("isolation_level", F.lit(0)) == 1).alias("read_committed"),
-        # Of all fetches, but only of those produces that were answered without error, it is asked how close they are.
-        (is_fetch | F.col("succeeded")).alias("measured"),
-        blamed_replica().alias("blamed"),
-        role().alias("role"),
-        arrival_us.alias("arrival_us"),
-        total.alias("total_ms"),
-        # Never longer than it was: nobody is slower for one replica less.
-        F.least(total, total - wait + F.col("wait_without_closing_ms")).alias("total_without_ms"),
-        F.abs("residual_ms").alias("distance_ms"),
-        (F.col("class") != "unobservable").alias("replayed"),
-        (wait > slow_ms).alias("slow"),
-        F.greatest(wait - slow_ms, F.lit(0.0)).alias("slow_wait_ms"),
-        reduce(lambda left, right: left | right, [part.isNotNull() for part in parts]).alias("is_split"),
-    )
+    is_fetch, by_client = "operation = 'fetch'", "operation = 'fetch' AND replica_id < 0"
+    is_split = " OR ".join(f"{name} IS NOT NULL" for name in SPLIT.values())
+    total = "(epoch_us(completed_time) - epoch_us(arrival_time)) / 1000"
+    return f"""
+        SELECT
+            cluster_id, broker_id, api, client_id, correlation_id, operation_id, class, class_reason, known_bug, cause,
+            succeeded, parked, closing_topic, closing_partition, closing_replica, closing_role, wait_ms, residual_ms,
+            interval_width_ms, {", ".join(SPLIT.values())},
+            CASE WHEN {is_fetch} THEN '{FETCH}' WHEN api = 'PRODUCE' THEN '{PRODUCE}' ELSE '{COORDINATOR}' END AS kind,
+            CASE WHEN {is_fetch} THEN NOT ({by_client}) END AS by_follower,
+            CASE WHEN {by_client} THEN min_bytes END AS min_bytes,
+            CASE WHEN {by_client} THEN coalesce(isolation_level, 0) = 1 END AS read_committed,
+            -- How close it is, is asked of all fetches, but only of those produces that were answered without error.
+            {is_fetch} OR succeeded AS measured,
+            coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, {UNKNOWN_BROKER}) AS blamed,
+            coalesce(closing_role, 'unknown') AS role,
+            epoch_us(arrival_time) AS arrival_us,
+            {total} AS total_ms,
+            -- Never longer than it was: nobody is slower for one replica less.
+            least({total}, {total} - wait_ms + wait_without_closing_ms) AS total_without_ms,
+            abs(residual_ms) AS distance_ms,
+            class <> 'unobservable' AS replayed,
+            wait_ms > {slow_ms} AS slow,
+            greatest(wait_ms - {slow_ms}, 0.0) AS slow_wait_ms,
+            {is_split} AS is_split
+        FROM gold_delayed_operations
+        WHERE {where}
+    """
 
 
-def groups(operations: DataFrame) -> DataFrame:
+def groups(operations: str) -> str:
     """Counts and sums per combination of the columns that have few values, none of which grows with the input."""
-    within = [
-        F.count_if(F.col("measured") & F.col("replayed") & (F.col("distance_ms") <= n)).alias(f"within_{n}")
-        for n in WITHIN_MS
-    ]
-    return operations.groupBy(
-        *("kind", "api", "cluster_id", "blamed", "role", "class", "class_reason", "known_bug", "cause", "succeeded"),
-        *("by_follower", "min_bytes", "read_committed", "parked"),
-    ).agg(
-        F.count("*").alias("operations"),
-        F.count_if("slow").alias("slow"),
-        F.sum("wait_ms").alias("wait_ms"),
-        F.sum("slow_wait_ms").alias("slow_wait_ms"),
-        F.min("arrival_us").alias("first_us"),
-        F.max("arrival_us").alias("last_us"),
-        *within,
-    )
+    within = [f"count(*) FILTER (measured AND replayed AND distance_ms <= {n}) AS within_{n}" for n in WITHIN_MS]
+    return f"""
+        SELECT
+            {", ".join(_KEYS)}, count(*) AS operations, count(*) FILTER (slow) AS slow, fsum(wait_ms) AS wait_ms,
+            fsum(slow_wait_ms) AS slow_wait_ms, min(arrival_us) AS first_us, max(arrival_us) AS last_us,
+            {", ".join(within)}
+        FROM ({operations}) GROUP BY {", ".join(_KEYS)}
+    """
 
 
-def _quantile(value: Column, *shares: float) -> Column:
+def _quantile(value: str, *shares: float, among: str = "true") -> str:
     """Exact quantiles, in ticks of 0.01 ms: see the module. `pipelines.report.figures.from_ticks` undoes the unit."""
-    return F.percentile(F.rint(value * TICKS_PER_MS), list(shares))
+    ticks = f"round_even(({value}) * {TICKS_PER_MS}, 0)"
+    return f"quantile_cont({ticks}, [{', '.join(map(str, shares))}]) FILTER ({among})"
 
 
-def quantiles(operations: DataFrame, blamed: Sequence[Node]) -> DataFrame:
+def quantiles(operations: str, blamed: Sequence[Node]) -> str:
     """All quantiles of operations, in one row per kind; ``parked_*`` are of fetches that waited."""
-    answered = (F.col("kind") != FETCH) & F.col("succeeded")
-    columns = [
-        _quantile(F.when(answered, F.col("total_ms")), 0.99).alias("actual"),
-        F.count_if("is_split").alias("split"),
-    ]
-    width, distance = F.col("interval_width_ms"), F.when(F.col("replayed"), F.col("distance_ms"))
-    for prefix, among in (("", F.lit(True)), ("parked_", F.col("parked"))):
-        columns += [
-            _quantile(F.when(among, width), 0.5, 0.99).alias(f"{prefix}width"),
-            _quantile(F.when(among, distance), 0.5, 0.95, 0.99, 0.999).alias(f"{prefix}distance"),
-            F.max(F.when(among, distance)).alias(f"{prefix}distance_max"),
-        ]
+    answered = f"kind <> '{FETCH}' AND succeeded"
+    columns = {"actual": _quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
+    for prefix, among in (("", "true"), ("parked_", "parked")):
+        replayed = f"{among} AND replayed"
+        columns |= {
+            f"{prefix}width": _quantile("interval_width_ms", 0.5, 0.99, among=among),
+            f"{prefix}distance": _quantile("distance_ms", 0.5, 0.95, 0.99, 0.999, among=replayed),
+            f"{prefix}distance_max": f"max(distance_ms) FILTER ({replayed})",
+        }
     for name, column in SPLIT.items():
-        part = F.when(F.col("is_split"), F.coalesce(column, F.lit(0.0)))
-        columns += [F.mean(part).alias(f"mean_{name}"), _quantile(part, 0.99).alias(f"p99_{name}")]
+        part = f"coalesce({column}, 0.0)"
+        columns[f"mean_{name}"] = f"favg({part}) FILTER (is_split)"
+        columns[f"p99_{name}"] = _quantile(part, 0.99, among="is_split")
     for number, (cluster_id, broker_id) in enumerate(blamed):
-        closed = answered & (F.col("cluster_id") == cluster_id) & (F.col("blamed") == broker_id)
-        without = F.when(closed & F.col("total_without_ms").isNotNull(), F.col("total_without_ms"))
-        without = without.otherwise(F.col("total_ms"))
-        columns += [
-            _quantile(F.when(closed, F.col("wait_ms")), 0.99).alias(f"wait_{number}"),
-            _quantile(F.when(answered, without), 0.99).alias(f"without_{number}"),
-        ]
-    nobody = answered & (F.col("blamed") == UNKNOWN_BROKER)
-    columns.append(_quantile(F.when(nobody, F.col("wait_ms")), 0.99).alias("wait_unknown"))
-    return operations.groupBy("kind").agg(*columns)
+        closed = f"{answered} AND cluster_id = {_text(cluster_id)} AND blamed = {broker_id}"
+        without = f"CASE WHEN {closed} THEN coalesce(total_without_ms, total_ms) ELSE total_ms END"
+        columns[f"wait_{number}"] = _quantile("wait_ms", 0.99, among=closed)
+        columns[f"without_{number}"] = _quantile(without, 0.99, among=answered)
+    nobody = f"{answered} AND blamed = {UNKNOWN_BROKER}"
+    columns["wait_unknown"] = _quantile("wait_ms", 0.99, among=nobody)
+    return f"SELECT kind, {_named(columns)} FROM ({operations}) GROUP BY kind"
 
 
-def timeline(operations: DataFrame, interval_s: int) -> DataFrame:
+def timeline(operations: str, interval_s: int) -> str:
     """Acks=all produces, counted per interval."""
-    number = F.floor(F.col("arrival_us") / (interval_s * 1_000_000))
-    return (
-        operations.where(F.col("kind") == PRODUCE)
-        .groupBy((number * interval_s).alias("start_s"))
-        .agg(
-            F.count("*").alias("observed"),
-            *[F.count_if(F.col("class") == name).alias(name) for name in CLASSES],
-            F.count_if(~F.col("succeeded")).alias("with_error"),
-            F.count_if("slow").alias("slow"),
-            _quantile(F.col("total_ms"), 0.99).alias("total_p99"),
-        )
-    )
+    columns = {"observed": "count(*)"} | {name: f"count(*) FILTER (class = '{name}')" for name in CLASSES}
+    columns |= {"with_error": "count(*) FILTER (NOT succeeded)", "slow": "count(*) FILTER (slow)"}
+    columns["total_p99"] = _quantile("total_ms", 0.99)
+    start_s = f"arrival_us // {interval_s * 1_000_000} * {interval_s}"
+    return f"SELECT {start_s} AS start_s, {_named(columns)} FROM ({operations}) WHERE kind = '{PRODUCE}' GROUP BY 1"
 
 
-def worst(operations: DataFrame) -> DataFrame:
+def worst(operations: str) -> str:
     """Of each kind the operations most worth looking at; a fetch that was answered in time is not, however long."""
-    rank = F.when(F.col("class") == "contradicted", 0).when(F.col("class") == "late", 1).otherwise(2)
-    size = F.when(rank < 2, F.coalesce("distance_ms", F.lit(0.0))).otherwise(F.col("wait_ms"))
-    place = F.row_number().over(Window.partitionBy("kind").orderBy(rank, size.desc(), "operation_id"))
-    return (
-        operations.where((F.col("kind") != FETCH) | F.col("class").isin(*_WORTH_A_LOOK))
-        .withColumn("place", place)
-        .where(F.col("place") <= WORST_MAX)
-        .select(
-            *("kind", "place", "broker_id", "client_id", "correlation_id", "arrival_us", "wait_ms", "residual_ms"),
-            *("cause", "closing_topic", "closing_partition", "closing_replica", "closing_role", "class"),
-            *("class_reason", "api"),
+    return f"""
+        WITH ranked AS (
+            SELECT *, CASE class WHEN 'contradicted' THEN 0 WHEN 'late' THEN 1 ELSE 2 END AS rank
+            FROM ({operations}) WHERE kind <> '{FETCH}' OR class IN ({_texts(_WORTH_A_LOOK)})
+        ), placed AS (
+            SELECT *, row_number() OVER (
+                PARTITION BY kind
+                ORDER BY rank, CASE WHEN rank < 2 THEN coalesce(distance_ms, 0.0) ELSE wait_ms END DESC, operation_id
+            ) AS place
+            FROM ranked
         )
-    )
+        SELECT {", ".join(_WORST)} FROM placed WHERE place <= {WORST_MAX}
+    """
 
 
 # ------------------------------------------------------------------ requests
 
 
-def latency(phases: DataFrame) -> DataFrame:
-    """One row per kind of request; kind is null for the other APIs."""
-    produce, fetch = F.col("api") == "PRODUCE", F.col("api") == "FETCH"
-    kind = (
-        F.when(produce & (F.col("acks") == -1), "produce_acks_all")
-        .when(produce, "produce_acks_1")
-        .when(fetch & (F.col("replica_id") >= 0), "fetch_follower")
-        .when(fetch, "fetch_consumer")
-        .when(F.col("api").isin(*COORDINATOR_APIS), F.lower("api"))
-    )
-    measured = []
+def latency(where: str) -> str:
+    """One row per kind of request; kind is null for the other APIs.
+
+    Args:
+        where: of `of_window`.
+    """
+    columns = {
+        "requests": "count(*)",
+        # A thousandth for figures that are decimal fractions: 1.0000000001 is 1.
+        "within_1": "count(*) FILTER (abs(unaccounted_ms) <= 1.0005)",
+    }
+    # The other APIs are only counted: their phases would be quantiles of a mixture.
+    known = "kind IS NOT NULL"
+    columns["total"] = _quantile("total_time_ms", *TOTAL_QUANTILES, among=known)
     for name, column in PHASES.items():
-        # The other APIs are only counted: their phases would be quantiles of a mixture.
-        value = F.when(F.col("kind").isNotNull(), F.col(column))
-        measured += [F.mean(value).alias(f"mean_{name}"), _quantile(value, 0.99).alias(f"p99_{name}")]
-    total = F.when(F.col("kind").isNotNull(), F.col("total_time_ms"))
-    return (
-        phases.withColumn("kind", kind)
-        .groupBy("kind")
-        .agg(
-            F.count("*").alias("requests"),
-            # A thousandth for figures that are decimal fractions: 1.0000000001 is 1.
-            F.count_if(F.abs("unaccounted_ms") <= 1.0005).alias("within_1"),
-            _quantile(total, *TOTAL_QUANTILES).alias("total"),
-            *measured,
+        columns[f"mean_{name}"] = f"favg({column}) FILTER ({known})"
+        columns[f"p99_{name}"] = _quantile(column, 0.99, among=known)
+    return f"""
+        SELECT kind, {_named(columns)}
+        FROM (
+            SELECT *, CASE
+                WHEN api = 'PRODUCE' AND acks = -1 THEN 'produce_acks_all'
+                WHEN api = 'PRODUCE' THEN 'produce_acks_1'
+                WHEN api = 'FETCH' AND replica_id >= 0 THEN 'fetch_follower'
+                WHEN api = 'FETCH' THEN 'fetch_consumer'
+                WHEN api IN ({_texts(COORDINATOR_APIS)}) THEN lower(api)
+            END AS kind
+            FROM gold_request_phases WHERE {where}
         )
-    )
+        GROUP BY kind
+    """
+
+
+def _named(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{text} AS {name}" for name, text in columns.items())
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _texts(values: Iterable[str]) -> str:
+    return ", ".join(map(_text, values))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+#: Verdicts, the worst last.
+BY_WEIGHT = ("clean", "inconclusive", "violated")
+
 
 @dataclass(frozen=True)
 class RunBefore:
@@ -15,7 +18,7 @@ class RunBefore:
     Attributes:
         run_id: of that audit.
         fingerprints: of its findings.
-        verdicts: of its rules, by rule id.
+        verdicts: of its rules, by rule id; of several clusters' the worst.
     """
 
     run_id: str
@@ -38,10 +41,20 @@ def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
     return sha256(repr((row["rule_id"], row["severity"], *place, begins)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
+def worst_by_rule(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The worst verdict of each rule over clusters, of rows of ``gold.rule_results``."""
+    verdicts: dict[str, str] = {}
+    for row in results:
+        verdicts[row["rule_id"]] = max(
+            verdicts.get(row["rule_id"], row["verdict"]), row["verdict"], key=BY_WEIGHT.index
+        )
+    return verdicts
+
+
 def run_before(run_id: str, findings: Iterable[Mapping[str, Any]], results: Iterable[Mapping[str, Any]]) -> RunBefore:
     """What an audit came to, of its rows of ``gold.violations`` (times in microseconds) and ``gold.rule_results``."""
     return RunBefore(
         run_id,
         frozenset(fingerprint(row, row["time"]) for row in findings),
-        {row["rule_id"]: row["verdict"] for row in results},
+        worst_by_rule(results),
     )

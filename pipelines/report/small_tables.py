@@ -9,11 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from itertools import count
+from operator import and_
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.report.figures import Rows
 from pipelines.report.tiers import Node
@@ -48,6 +51,8 @@ CONFIG_KEYS = (
     "transaction.state.log.min.isr",
     "offsets.topic.replication.factor",
 )
+#: Column by which requests and operations are of a window.
+ARRIVAL = "arrival_time"
 UNPARSED_MAX = 20
 #: Findings of one severity that are shown.
 FINDINGS_MAX = 1000
@@ -61,6 +66,15 @@ class Bounds:
 
     since_us: int | None
     until_us: int | None
+
+    def arrived(self) -> pc.Expression | None:
+        """Which requests arrived in the window; None: all."""
+        conditions = []
+        if self.since_us is not None:
+            conditions.append(pc.field(ARRIVAL) >= _instant(self.since_us))
+        if self.until_us is not None:
+            conditions.append(pc.field(ARRIVAL) < _instant(self.until_us))
+        return reduce(and_, conditions) if conditions else None
 
     def overlap(self, start_us: int, end_us: int) -> bool:
         """Whether an interval, its end exclusive, has at least an instant in the window."""
@@ -211,3 +225,7 @@ def lifecycle(rows: Rows) -> Rows:
 
 def _said(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["time"], row["file_id"], row["byte_offset"], row["fact_no"]
+
+
+def _instant(time_us: int) -> pa.Scalar:
+    return pa.scalar(time_us, pa.timestamp("us", "UTC"))

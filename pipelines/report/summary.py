@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from pipelines.report.correctness import place_of
-from pipelines.report.measures import CoordinatorOperations, FetchOperations, Judged, Operations
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Coverage, Finding, Report
+from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Broker, Coverage, Finding, Report
+from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import TEXT_MAX, count, ms, plain, share
 from pipelines.report.tiers import DELAYED_OPERATIONS
 from pipelines.report.values import UNKNOWN_BROKER
@@ -29,13 +30,18 @@ def summary_text(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     yield f"verdict: {report.verdict}   evidence: {report.tier}"
+    if _has_several(report):
+        for part in report.clusters:
+            yield plain(f"  cluster {part.cluster_id}: {part.verdict}   evidence: {part.tier}", WIDTH)
+        for name in sorted(silent_clusters(report)):
+            yield plain(f"  cluster {name}: no logs of that time", WIDTH)
     yield from _list("", report.inconclusive)
     yield ""
     yield from _table(
         ("broker", "kafka", "mode", "tier", "files", "lines", "from", "to"),
         [
             (
-                _broker(broker.broker_id),
+                _broker(report, broker),
                 broker.kafka_version or "-",
                 broker.mode or "-",
                 broker.tier,
@@ -198,7 +204,7 @@ def _blame(report: Report) -> Iterator[str]:
         ("broker", "operations", "slow", "share", "waited s", "wait p99 ms", "p99 ms", "p99 without", ""),
         [
             (
-                _broker(row.broker_id),
+                _broker(report, row),
                 count(row.operations),
                 count(row.operations_slow),
                 share(row.share),
@@ -214,8 +220,14 @@ def _blame(report: Report) -> Iterator[str]:
     )
 
 
-def _broker(broker_id: int) -> str:
-    return "?" if broker_id == UNKNOWN_BROKER else str(broker_id)
+def _has_several(report: Report) -> bool:
+    return len(report.clusters) + len(silent_clusters(report)) > 1
+
+
+def _broker(report: Report, node: Broker | Blame) -> str:
+    """Its id, with its cluster where there are several."""
+    broker = "?" if node.broker_id == UNKNOWN_BROKER else str(node.broker_id)
+    return f"{node.cluster_id}/{broker}" if _has_several(report) else broker
 
 
 def _list(prefix: str, texts: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 #: Names of files, or reasons, that one sentence lists.
 NAMED_MAX = 5
@@ -20,6 +20,10 @@ HOUR_US = 3_600_000_000
 _ROTATED = re.compile(
     r"(?P<series>.+?\.(?:log|out))\.(?:(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?|(?P<number>\d{1,4}))(?:\.gz)?"
 )
+
+
+#: A row that begins with its cluster.
+One = TypeVar("One", bound=tuple[Any, ...])
 
 
 class File(NamedTuple):
@@ -34,29 +38,39 @@ class File(NamedTuple):
 
 
 def doubts(
+    clusters: Iterable[str],
     files: Iterable[File],
     named: Mapping[str, Iterable[int]],
     versions: Mapping[tuple[str, int], str],
     clock_steps: Iterable[tuple[str, int, float]],
-    quarantined: Iterable[str] = (),
-) -> list[str]:
-    """Why nothing firm can be said, one sentence each; empty where every assumption holds.
+    quarantined: Iterable[tuple[str, str]] = (),
+) -> dict[str, tuple[str, ...]]:
+    """Why nothing firm can be said of each cluster, one sentence each; none where every assumption holds.
 
     Args:
+        clusters: those that are judged. A file that nothing places is of the only one there is, or of none.
         files: every log file that was read.
         named: brokers that the logs name as leader, replica or member of an ISR, by cluster.
         versions: Kafka version by (cluster, broker).
         clock_steps: cluster, broker and by how many seconds its clock was set back.
-        quarantined: paths of files that were not read as declared, and are left out.
+        quarantined: cluster and path of files that were not read as declared, and are left out.
     """
-    read = list(files)
-    return [
-        *_missing_brokers(read, named),
-        *_unknown_versions(read, versions),
-        *_missing_files(read),
-        *_steps(clock_steps),
-        *_left_out_files(quarantined),
-    ]
+    judged = sorted(clusters)
+    read, steps, left_out = list(files), list(clock_steps), list(quarantined)
+
+    def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
+        return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
+
+    return {
+        cluster_id: (
+            *_missing_brokers(of(cluster_id, read), dict(of(cluster_id, named.items()))),
+            *_unknown_versions(of(cluster_id, read), versions),
+            *_missing_files(of(cluster_id, read)),
+            *_steps(of(cluster_id, steps)),
+            *_left_out_files(path for _, path in of(cluster_id, left_out)),
+        )
+        for cluster_id in judged
+    }
 
 
 def _missing_brokers(files: Iterable[File], named: Mapping[str, Iterable[int]]) -> Iterator[str]:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pipelines.batches import small_rows
+from pipelines.clusters import ClusterFile, clusters_of
 from pipelines.config import AuditConfig
 from pipelines.controllers.stage import replay_controllers
 from pipelines.lake import Lake
-from pipelines.premises import CLOCK_SET_BACK, Premises
+from pipelines.premises import CLOCK_SET_BACK, UNKNOWN_CLUSTER, Premises
 from pipelines.quality.quarantine import quarantined
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
+from pipelines.rules.known_findings import Known, known_of, told_now
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
 from pipelines.table_files import rows_table
 from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.audit_facts import NO_TIME_US
+from schemas.bronze import LOG_FILES
+from schemas.data_files import DATA_FILES
+from schemas.state import EXPIRIES
 from schemas.table import TableSpec
 
 
@@ -31,12 +37,17 @@ def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> No
     )
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
-    findings = findings_of([*of_partitions.cases, *of_controllers], config.severity, rules)
+    known = _known(lake)
+    stay, new = told_now(known, findings_of([*of_partitions.cases, *of_controllers], config.severity, rules))
+    findings = [*stay, *new]
     checked = of_partitions.checked | controllers.checked
     errors = of_partitions.errors | controllers.errors
     left_out = counted(of_partitions.left_out, config.severity)
-    results = results_of(rules, findings, checked, errors, _doubts(lake, premises, of_partitions.named), left_out)
-    lines = lines_of(lake, findings)
+    seen = {cluster_id for cluster_id, _ in checked} | {finding.cluster_id for finding in findings}
+    results = results_of(rules, findings, checked, errors, _doubts(lake, premises, of_partitions.named, seen), left_out)
+    lines = lines_of(lake, new)
+    ids = {finding.finding_id for finding in stay}
+    shown = [_shown(row) for row in known.evidence if row["finding_id"] in ids]
 
     def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
         lake.replace(spec, rows_table(spec, rows), stamp=stamp)
@@ -44,14 +55,34 @@ def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> No
     concurrently(
         [
             lambda: write(VIOLATIONS, [_violation(finding) for finding in findings]),
-            lambda: write(EVIDENCE, _evidence(findings, lines)),
+            lambda: write(EVIDENCE, [*shown, *_evidence(new, lines)]),
             lambda: write(RULE_RESULTS, [_result(result) for result in results]),
         ]
     )
 
 
-def _doubts(lake: Lake, premises: Premises, named: Mapping[str, set[int]]) -> list[str]:
-    """What the audit takes for granted and does not hold."""
+def _known(lake: Lake) -> Known:
+    """What was known when days were dropped the last time."""
+    if not lake.closed_us:
+        return Known(0)
+    known_us = max(row["known_time"] for row in small_rows(lake, EXPIRIES, "known_time"))
+    findings, evidence = (small_rows(lake, spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
+    return known_of(lake.closed_us, known_us, findings, evidence)
+
+
+def _shown(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    values = {**row, "time": _time(row["time"])}
+    return tuple(values[name] for name in EVIDENCE.column_names)
+
+
+def _doubts(
+    lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str]
+) -> dict[str, tuple[str, ...]]:
+    """What the audit takes for granted and does not hold, by cluster.
+
+    Args:
+        seen: clusters that facts are of.
+    """
     files = [
         File(file.cluster_id, file.broker_id, file.path, file.kind, file.first_us, file.last_us)
         for file in premises.files
@@ -61,7 +92,16 @@ def _doubts(lake: Lake, premises: Premises, named: Mapping[str, set[int]]) -> li
         for life in premises.lives
         if life.event == CLOCK_SET_BACK
     ]
-    return doubts(files, named, premises.contexts.versions, steps, [file.path for file in quarantined(lake)])
+    held = quarantined(lake)
+    of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
+    left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
+    clusters = seen.union(clusters_of([ClusterFile(file.cluster_id, file.broker_id) for file in premises.files]))
+    return doubts(clusters, files, named, premises.contexts.versions, steps, left_out)
+
+
+def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:
+    for spec in (LOG_FILES, DATA_FILES):
+        yield from lake.rows(spec, "file_id", "cluster_id").to_pylist()
 
 
 def _time(time_us: int | None) -> datetime | None:

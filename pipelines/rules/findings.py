@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import md5
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -65,8 +66,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one rule; the fields are those of ``gold.rule_results``."""
+    """What became of one rule in a cluster; the fields are those of ``gold.rule_results``."""
 
+    cluster_id: str
     rule_id: str
     verdict: str
     checked: int
@@ -142,50 +144,53 @@ def _overlap(finding: Found, other: Found) -> bool:
     return finding.offset_start < end and other.offset_start < finding.offset_end
 
 
-def counted(left_out: Mapping[tuple[str, str], int], severities: Mapping[str, str]) -> dict[tuple[str, str], int]:
-    """Cases that were cut, by rule and by the severity that the configuration gives its rule's violations."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for (rule_id, severity), count in left_out.items():
-        counts[rule_id, severities.get(rule_id, VIOLATION) if severity == VIOLATION else severity] += count
+def counted(
+    left_out: Mapping[tuple[str, str, str], int], severities: Mapping[str, str]
+) -> dict[tuple[str, str, str], int]:
+    """Cases that were cut, by cluster, rule and the severity that the configuration gives its rule's violations."""
+    counts: dict[tuple[str, str, str], int] = defaultdict(int)
+    for (cluster_id, rule_id, severity), count in left_out.items():
+        weight = severities.get(rule_id, VIOLATION) if severity == VIOLATION else severity
+        counts[cluster_id, rule_id, weight] += count
     return counts
 
 
 def results_of(
     rules: Sequence[Rule],
     findings: Iterable[Found],
-    checked: Mapping[str, int],
-    errors: Mapping[str, str],
-    doubts: Sequence[str],
-    left_out: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    checked: Mapping[tuple[str, str], int],
+    errors: Mapping[tuple[str, str], str],
+    doubts: Mapping[str, Sequence[str]],
+    left_out: Mapping[tuple[str, str, str], int] = MappingProxyType({}),
 ) -> list[Result]:
-    """One result per rule.
+    """One result per cluster and rule: what one cluster lacks says nothing of another.
 
     Args:
-        checked: facts judged, by rule.
-        errors: what a rule raised, by rule: it is inconclusive then, whatever it found elsewhere that is no violation.
-        doubts: assumptions that do not hold: no rule is clean then.
-        left_out: cases that were only counted, by rule and severity.
+        checked: facts judged, by cluster and rule.
+        errors: what a rule raised: it is inconclusive then, whatever it found elsewhere that is no violation.
+        doubts: by cluster, all there are, assumptions that do not hold: no rule is clean then.
+        left_out: cases that were only counted, by cluster, rule and severity.
     """
-    counts: dict[tuple[str, str], int] = defaultdict(int)
+    counts: dict[tuple[str, str, str], int] = defaultdict(int)
     for finding in findings:
-        counts[finding.rule_id, finding.severity] += 1
+        counts[finding.cluster_id, finding.rule_id, finding.severity] += 1
     for place, count in left_out.items():
         counts[place] += count
     results = []
-    for rule in rules:
-        name = rule.rule_id
-        violations, open_cases = counts[name, VIOLATION], counts[name, OPEN]
+    for cluster_id, rule in product(sorted(doubts), rules):
+        name = cluster_id, rule.rule_id
+        violations, open_cases = counts[*name, VIOLATION], counts[*name, OPEN]
         reasons = []
         if name in errors:
             reasons.append(f"the rule failed: {errors[name]}")
         if open_cases:
             reasons.append(f"{open_cases} case{'s' if open_cases > 1 else ''} cannot be decided from these logs")
-        reasons += doubts
+        reasons += doubts[cluster_id]
         # Without its evidence a rule has nothing to go by; that says nothing against the audit as a whole.
         blind = rule.tier != "T0" and not rule.suspects_only and not checked.get(name, 0)
         verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
         reason = "; ".join(reasons) or None
-        cut = sum(count for (rule_id, _), count in left_out.items() if rule_id == name)
-        numbers = (checked.get(name, 0), violations, counts[name, OBSERVATION], open_cases, cut)
-        results.append(Result(name, verdict, *numbers, reason, errors.get(name), tuple(doubts)))
+        cut = sum(count for (*place, _), count in left_out.items() if tuple(place) == name)
+        numbers = (checked.get(name, 0), violations, counts[*name, OBSERVATION], open_cases, cut)
+        results.append(Result(*name, verdict, *numbers, reason, errors.get(name), tuple(doubts[cluster_id])))
     return results

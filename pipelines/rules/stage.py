@@ -22,16 +22,16 @@ class Found(NamedTuple):
 
     Attributes:
         cases: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts.
-        checked: facts judged, by rule.
-        errors: what a rule raised, by rule.
-        left_out: cases beyond `CASES_MAX`, by rule and severity.
+        checked: facts judged, by cluster and rule.
+        errors: what a rule raised, by cluster and rule.
+        left_out: cases beyond `CASES_MAX`, by cluster, rule and severity.
         named: brokers that the facts name, by cluster.
     """
 
     cases: list[Case]
-    checked: dict[str, int]
-    errors: dict[str, str]
-    left_out: Mapping[tuple[str, str], int]
+    checked: dict[tuple[str, str], int]
+    errors: dict[tuple[str, str], str]
+    left_out: Mapping[tuple[str, str, str], int]
     named: dict[str, set[int]]
 
 
@@ -49,13 +49,14 @@ def _found(tables: Mapping[str, list[dict[str, Any]]]) -> Found:
     for case in tables[CASES]:
         worst.add(case)
     for row in tables[LEFT_OUT]:
-        worst.left_out[row["rule_id"], row["severity"]] += row["count"]
-    checked: Counter[str] = Counter()
-    errors: dict[str, str] = {}
+        worst.left_out[row["cluster_id"], row["rule_id"], row["severity"]] += row["count"]
+    checked: Counter[tuple[str, str]] = Counter()
+    errors: dict[tuple[str, str], str] = {}
     for row in tables[RESULTS]:
-        checked[row["rule_id"]] += row["checked"]
+        key = row["cluster_id"], row["rule_id"]
+        checked[key] += row["checked"]
         if row["error"] is not None:
-            errors.setdefault(row["rule_id"], row["error"])
+            errors.setdefault(key, row["error"])
     named: dict[str, set[int]] = defaultdict(set)
     for row in tables[NAMED]:
         named[row["cluster_id"]].add(row["broker_id"])

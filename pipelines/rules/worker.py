@@ -26,9 +26,9 @@ CASES = "cases"
 LEFT_OUT = "left_out"
 NAMED = "named"
 SHAPES = {
-    RESULTS: shape({"rule_id": "string", "checked": "long", "error": "string"}),
+    RESULTS: shape({"cluster_id": "string", "rule_id": "string", "checked": "long", "error": "string"}),
     CASES: CASE,
-    LEFT_OUT: shape({"rule_id": "string", "severity": "string", "count": "long"}),
+    LEFT_OUT: shape({"cluster_id": "string", "rule_id": "string", "severity": "string", "count": "long"}),
     NAMED: shape({"cluster_id": "string", "broker_id": "int"}),
 }
 #: Columns before those of a fact: the key.
@@ -44,8 +44,8 @@ def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Call
     def audit(batches: Batches) -> Batches:
         tables = Tables(SHAPES)
         worst = WorstCases()
-        checked: Counter[str] = Counter()
-        errors: dict[str, str] = {}
+        checked: Counter[tuple[str, str]] = Counter()
+        errors: dict[tuple[str, str], str] = {}
         named: set[tuple[str, int]] = set()
         for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _facts):
             partition_audit = PartitionAudit(settings_of(contexts, cluster_id, topic, skew_max_us), rules)
@@ -53,19 +53,20 @@ def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Call
                 partition_audit.add(fact)
             named |= {(cluster_id, broker_id) for broker_id in partition_audit.history.brokers}
             for outcome in partition_audit.finish():
-                checked[outcome.rule_id] += outcome.checked
+                key = cluster_id, outcome.rule_id
+                checked[key] += outcome.checked
                 if outcome.error is not None:
-                    errors.setdefault(outcome.rule_id, f"{topic}-{partition}: {outcome.error}")
+                    errors.setdefault(key, f"{topic}-{partition}: {outcome.error}")
                 for severity, count in outcome.left_out.items():
-                    worst.left_out[outcome.rule_id, severity] += count
+                    worst.left_out[*key, severity] += count
                 for case in outcome.cases:
                     worst.add(case_row(case, cluster_id, topic, partition))
         for case_values in worst.ordered():
             tables.add_named(CASES, case_values)
-        for (rule_id, severity), count in worst.left_out.items():
-            tables.add(LEFT_OUT, (rule_id, severity, count))
-        for rule_id, count in checked.items():
-            tables.add(RESULTS, (rule_id, count, errors.get(rule_id)))
+        for kind, count in worst.left_out.items():
+            tables.add(LEFT_OUT, (*kind, count))
+        for key, count in checked.items():
+            tables.add(RESULTS, (*key, count, errors.get(key)))
         for place in sorted(named):
             tables.add(NAMED, place)
         yield from tables.rest()

@@ -1,4 +1,4 @@
-"""The worst cases of each rule, as many as are shown; the others are counted. Pure.
+"""The worst cases of each rule in a cluster, as many as are shown; the others are counted. Pure.
 
 A rule that finds more has found one thing. Tasks cut what they find before it is collected, and the driver once more.
 """
@@ -30,32 +30,32 @@ def cut(cases: list[One], place: Callable[[One], tuple[str, tuple[Any, ...]]]) -
 
 
 class WorstCases:
-    """Cases as they come, at most twice `CASES_MAX` of a rule in memory.
+    """Cases as they come, at most twice `CASES_MAX` of a rule and cluster in memory.
 
     Attributes:
-        left_out: cases that are only counted, by rule and severity.
+        left_out: cases that are only counted, by cluster, rule and severity.
     """
 
     def __init__(self) -> None:
-        self.left_out: Counter[tuple[str, str]] = Counter()
-        self._cases: dict[str, list[Case]] = defaultdict(list)
+        self.left_out: Counter[tuple[str, str, str]] = Counter()
+        self._cases: dict[tuple[str, str], list[Case]] = defaultdict(list)
 
     def add(self, case: Case) -> None:
         """Take a case, with its cluster, topic and partition."""
-        cases = self._cases[case["rule_id"]]
-        cases.append(case)
-        if len(cases) >= 2 * CASES_MAX:
-            self._cut(case["rule_id"])
+        key = case["cluster_id"], case["rule_id"]
+        self._cases[key].append(case)
+        if len(self._cases[key]) >= 2 * CASES_MAX:
+            self._cut(key)
 
     def ordered(self) -> Iterator[Case]:
         """What is left, the worst first of each rule; the same in whatever order they came."""
-        for rule_id in sorted(self._cases):
-            self._cut(rule_id)
-            yield from self._cases[rule_id]
+        for key in sorted(self._cases):
+            self._cut(key)
+            yield from self._cases[key]
 
-    def _cut(self, rule_id: str) -> None:
-        for severity, count in cut(self._cases[rule_id], _place).items():
-            self.left_out[rule_id, severity] += count
+    def _cut(self, key: tuple[str, str]) -> None:
+        for severity, count in cut(self._cases[key], _place).items():
+            self.left_out[*key, severity] += count
 
 
 def _place(case: Case) -> tuple[str, tuple[Any, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,25 +13,40 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.blobs import BLOBS, pack, shape, unpack
+from pipelines.dated import part_of
+from pipelines.delta_log import read_log
+from pipelines.fingerprint import grammar_fingerprint
 from pipelines.lake import Lake, RowsOf
 from pipelines.local_tasks import LocalTasks, of_batches
+from pipelines.parquet import Stored
 from pipelines.quality.quarantine import custody
 from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
 from pipelines.rows import Rows
 from pipelines.silver.facts import LINE_COLUMNS, named, parse_lines
 from schemas import bronze, silver
+from schemas.quality import QUALITY_RESULTS
+from schemas.silver import LINE_COUNTS
+from schemas.table import TableSpec
 
 #: Name of a topic by cluster and id.
 Names = Mapping[tuple[str, str], str]
+#: In the place of a batch, in the stamp of a table whose rows were taken out.
+EMPTIED = "emptied"
 #: Rows of one file of a table.
 _FILE_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
 class ParseSummary:
-    """Rows added by one call, by silver table."""
+    """What one call did.
+
+    Attributes:
+        rows: added, by silver table.
+        again: lines that other grammars had parsed were parsed again.
+    """
 
     rows: dict[str, int]
+    again: bool = False
 
     @property
     def total(self) -> int:
@@ -38,50 +54,118 @@ class ParseSummary:
 
 
 def parse(lake: Lake) -> ParseSummary:
-    """Parse every bronze file that has not been parsed.
+    """Parse every bronze file that has not been parsed by these grammars.
 
     A batch is what one ingest brought in; its set of files never changes, so its rows are the same however often it is
     parsed, and each table takes them once (`Lake.append_once`). Batches come in the order of their run ids.
     ``line_counts`` is written last and marks the batch as done. Files in quarantine are left out; those that are
-    released together are a batch.
+    released together are a batch. A commit's stamp names batch and grammars; rows of other grammars go first.
     """
+    grammar = grammar_fingerprint()
+    again = _empty_outdated(lake, grammar)
     rows: dict[str, int] = {}
-    for batch_id, file_ids in sorted(_pending(lake).items()):
-        for name, count in _parse_batch(lake, batch_id, file_ids).items():
+    pending, done = _pending(lake)
+    for batch_id, file_ids in sorted(pending.items()):
+        # Lines of a file that was released from quarantine came with an earlier batch.
+        files = None if done is None else lake.added_until(bronze.LOG_LINES, done.__contains__)
+        for name, count in _parse_batch(lake, file_ids, files, batch_stamp(batch_id, grammar)).items():
             rows[name] = rows.get(name, 0) + count
-    return ParseSummary(rows)
+    return ParseSummary(rows, again)
 
 
-def _pending(lake: Lake) -> dict[str, list[str]]:
-    """Files with records that are not in ``line_counts``, by batch."""
-    files = lake.read(bronze.LOG_FILES).where("record_count > 0").select("run_id", "file_id")
-    if lake.has_rows(silver.LINE_COUNTS):
-        files = files.join(lake.read(silver.LINE_COUNTS).select("file_id").distinct(), "file_id", "left_anti")
+def batch_stamp(batch_id: str, grammar: str) -> str:
+    """Stamp of the commits of a batch."""
+    return f"{batch_id} {grammar}"
+
+
+def parsed_by(lake: Lake) -> str:
+    """Fingerprint of the grammars that silver's rows are of; empty where no line was parsed, or nobody noted it."""
+    return _grammar_of(lake.stamp(silver.LINE_COUNTS) or "")
+
+
+def _grammar_of(stamp: str) -> str:
+    return stamp.partition(" ")[2]
+
+
+def _empty_outdated(lake: Lake, grammar: str) -> bool:
+    """Take all rows out of silver if a table has rows of other grammars, or lost them in an upgrade; whether one had.
+
+    A table is of the grammars that its last stamp names. All are emptied before any is filled again, those that show
+    that it has to be done come last, and of them the one that says what was parsed: a run that was cut off is gone on
+    with. What was checked of the rows is forgotten first, since others come.
+    """
+    stamps = [(spec, stamp) for spec in silver.TABLES if (stamp := lake.stamp(spec)) is not None]
+    if all(_grammar_of(stamp) == grammar for _, stamp in stamps):
+        return False
+    emptied = batch_stamp(EMPTIED, grammar)
+    if lake.has_rows(QUALITY_RESULTS):
+        lake.empty(QUALITY_RESULTS, emptied)
+    stay = without_lines(lake)
+    # Tables of these grammars first, since the others show that it has to be done.
+    for spec, stamp in sorted(stamps, key=lambda each: (_grammar_of(each[1]) != grammar, each[0] is LINE_COUNTS)):
+        if stamp != emptied:
+            _empty_but_for(lake, spec, stay, emptied)
+    return True
+
+
+def _empty_but_for(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
+    """Take all rows out of a table but those of some files."""
+    paths = [file.path for file in read_log(lake.path(spec)).files] if file_ids else []
+    part = part_of(lake.path(spec), spec, paths, partial(_is_of, file_ids=file_ids), ("file_id",))
+    lake.replace_files(spec, part.written, stamp, part.whole)
+
+
+def _is_of(rows: pa.RecordBatch, file_ids: list[str]) -> pa.Array:
+    return pc.is_in(rows.column("file_id"), pa.array(file_ids, pa.string()))
+
+
+def without_lines(lake: Lake) -> list[str]:
+    """Files whose lines were dropped: what they gave can be made again from nothing."""
+    if not lake.closed_us:
+        return []
+    there = few_rows(lake, Reading(bronze.LOG_LINES, ("file_id",), by_batch(_distinct)), shape({"file_id": "string"}))
+    with_lines = set(there["file_id"].to_pylist())
+    rows = lake.rows(bronze.LOG_FILES, "file_id", where=pc.field("record_count") > 0)
+    return [file_id for file_id in rows["file_id"].to_pylist() if file_id not in with_lines]
+
+
+def _pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
+    """Files with records that are not in ``line_counts``, by batch, and the ingests of which no file is.
+
+    The second is None where a file is of another batch than its ingest.
+    """
+    register = lake.rows(bronze.LOG_FILES, "run_id", "file_id", where=pc.field("record_count") > 0)
+    parsed = set(lake.rows(silver.LINE_COUNTS, "file_id")["file_id"].unique().to_pylist())
     state = custody(lake)
     pending: dict[str, list[str]] = {}
-    for row in files.collect():
-        if row["file_id"] not in state.quarantined:
-            pending.setdefault(state.batch_of(row["file_id"], row["run_id"]), []).append(row["file_id"])
-    return pending
+    done: set[str] = set()
+    waiting: set[str] = set()
+    for run_id, file_id in zip(*(column.to_pylist() for column in register.columns), strict=True):
+        if file_id in parsed or file_id in state.quarantined:
+            done.add(run_id)
+        else:
+            pending.setdefault(state.batch_of(file_id, run_id), []).append(file_id)
+            waiting.add(run_id)
+    return pending, (done - waiting if waiting == pending.keys() else None)
 
 
-def _parse_batch(lake: Lake, batch_id: str, file_ids: list[str]) -> dict[str, int]:
-    reading = Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, pc.field("file_id").isin(file_ids))
+def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | None, stamp: str) -> dict[str, int]:
+    reading = Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, pc.field("file_id").isin(file_ids), files)
     blobs = read_in_tasks(lake, [reading], BLOBS, parse_lines)
     assert blobs is not None
     if isinstance(blobs, LocalTasks):
-        return _append_here(lake, blobs, batch_id)
+        return _append_here(lake, blobs, stamp)
     blobs.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
         rows = {row["table"]: int(row["rows"]) for row in counted}
-        _append(lake, rows, batch_id, blobs.coalesce(1), _by_table(blobs, rows))
+        _append(lake, rows, stamp, blobs.coalesce(1), _by_table(blobs, rows))
     finally:
         blobs.unpersist()
     return rows
 
 
-def _append_here(lake: Lake, parsed: LocalTasks, batch_id: str) -> dict[str, int]:
+def _append_here(lake: Lake, parsed: LocalTasks, stamp: str) -> dict[str, int]:
     """As the rest of `_parse_batch`, of blobs that the driver can hold."""
     parts: dict[str, list[pa.RecordBatch]] = {}
     for blob in parsed.batches():
@@ -89,17 +173,17 @@ def _append_here(lake: Lake, parsed: LocalTasks, batch_id: str) -> dict[str, int
     rows = {name: sum(blob.column("row_count")[0].as_py() for blob in blobs) for name, blobs in parts.items()}
     topics = of_batches(parsed.processes, [parts.pop(silver.TOPICS.name, [])])
     ordered = sorted(parts, key=lambda name: -rows[name])
-    _append(lake, rows, batch_id, topics, of_batches(parsed.processes, [parts[name] for name in ordered]))
+    _append(lake, rows, stamp, topics, of_batches(parsed.processes, [parts[name] for name in ordered]))
     return rows
 
 
-def _append(lake: Lake, rows: Mapping[str, int], batch_id: str, topics: Rows, blobs: Rows) -> None:
+def _append(lake: Lake, rows: Mapping[str, int], stamp: str, topics: Rows, blobs: Rows) -> None:
     """Add rows to the tables: names first, since other tables take them from there, and ``line_counts`` last."""
     if silver.TOPICS.name in rows:
-        lake.append_blobs(topics, [silver.TOPICS], batch_id)
+        lake.append_blobs(topics, [silver.TOPICS], stamp)
     specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
     specs.sort(key=lambda spec: spec is silver.LINE_COUNTS)
-    lake.append_blobs(blobs, specs, batch_id, name_topics(_held_by_tasks(lake, blobs)))
+    lake.append_blobs(blobs, specs, stamp, name_topics(_held_by_tasks(lake, blobs)))
 
 
 def _held_by_tasks(lake: Lake, blobs: Rows) -> Callable[[], Names]:

@@ -31,4 +31,5 @@ UNPARSED_LINES = silver_table(
     ),
     column("problem", STRING, "What the grammar choked on"),
     column("message", STRING, "The record; cut at 4,000 characters"),
+    is_traffic=True,
 )

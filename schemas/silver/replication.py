@@ -99,6 +99,7 @@ REPLICA_FETCHES = silver_table(
     column("response_bytes", LONG, "Records in the response, in bytes"),
     column("diverging_epoch", INT, "divergingEpoch.epoch of the response"),
     column("diverging_end_offset", LONG, "divergingEpoch.endOffset of the response"),
+    is_traffic=True,
 )
 
 HIGH_WATERMARKS = silver_table(
@@ -118,6 +119,7 @@ HIGH_WATERMARKS = silver_table(
     column("log_end_offset", LONG, "Log end offset that the line shows"),
     column("leader_high_watermark", LONG, "Leader's high watermark in a follower's line"),
     column("replica_end_offsets", _END_OFFSETS, "Log end offsets of the replicas, where the line lists them"),
+    is_traffic=True,
 )
 
 APPENDS = silver_table(
@@ -129,6 +131,7 @@ APPENDS = silver_table(
     column("first_offset", LONG, "First offset"),
     column("last_offset", LONG, "Last offset"),
     column("size_bytes", LONG, "Size of the records"),
+    is_traffic=True,
 )
 
 DELAYED_OPERATION_CHECKS = silver_table(
@@ -152,6 +155,7 @@ DELAYED_OPERATION_CHECKS = silver_table(
     column("awaiting", _END_OFFSETS, "Replicas that have not"),
     column("unblocked", INT, "Operations unblocked"),
     column("detail", STRING, "Reason, as logged"),
+    is_traffic=True,
 )
 
 TRUNCATIONS = silver_table(

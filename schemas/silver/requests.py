@@ -52,6 +52,7 @@ PRODUCE_REQUESTS = silver_table(
         ),
         "Partitions of the request with what was answered",
     ),
+    is_traffic=True,
 )
 
 FETCH_REQUESTS = silver_table(
@@ -103,6 +104,7 @@ FETCH_REQUESTS = silver_table(
         ),
         "Partitions that the response lists",
     ),
+    is_traffic=True,
 )
 
 REQUESTS = silver_table(
@@ -147,4 +149,5 @@ REQUESTS = silver_table(
     column(
         "body", STRING, "Request and response as logged, for APIs whose body no column holds; cut at 4,000 characters"
     ),
+    is_traffic=True,
 )

@@ -26,7 +26,13 @@ TOPIC = required("topic", STRING, "Topic")
 PARTITION = required("partition", INT, "Partition index")
 
 
-def silver_table(name: str, comment: str, *columns: StructField) -> TableSpec:
-    """A table of facts: the columns of `SOURCE`, then its own."""
+def silver_table(name: str, comment: str, *columns: StructField, is_traffic: bool = False) -> TableSpec:
+    """A table of facts: the columns of `SOURCE`, then its own.
+
+    Args:
+        is_traffic: it grows with what clients and followers send, and its old days can be dropped.
+    """
     bounded_by = tuple(field.name for field in columns if field.name in _BOUNDED_BY)
-    return TableSpec("silver", name, comment, (*SOURCE, *columns), KEYS, CLUSTER_BY, bounded_by=bounded_by)
+    dated_by = ("time",) if is_traffic else ()
+    columns = (*SOURCE, *columns)
+    return TableSpec("silver", name, comment, columns, KEYS, CLUSTER_BY, bounded_by=bounded_by, dated_by=dated_by)

@@ -61,6 +61,15 @@ def test_the_verbs_get_the_interval(recorded: Recorded) -> None:
     ]
 
 
+def test_report_and_gate_may_be_of_one_cluster(recorded: Recorded) -> None:
+    odd = 'east $(touch pwned) "; touch pwned'
+    run = recorded.deployment.run("highwater_audit", AT_16, cluster=odd)
+    assert str(run.state) == "success"
+    assert [call[0] for call in recorded.arguments if "--cluster" in call] == ["report", "gate"]
+    assert all(call[-2:] == ["--cluster", odd] for call in recorded.arguments[-2:])
+    assert list(recorded.folder.rglob("pwned")) == []
+
+
 def test_parameters_are_data_whatever_they_look_like(recorded: Recorded) -> None:
     odd = str(recorded.folder / "it's $(touch pwned) `touch pwned` \"; touch pwned; {{ 1 + 1 }}")
     run = recorded.deployment.run("highwater_audit", AT_16, logs=odd, fail_on="inconclusive", lookback_hours=0)
@@ -118,6 +127,13 @@ def test_maintenance_keeps_what_is_young(recorded: Recorded) -> None:
     lake = str(recorded.deployment.lake)
     assert recorded.arguments == [["maintain", "--lake", lake, "--retention-hours", "200"]]
     assert sorted(path.name for path in reports.iterdir()) == ["20261120T1500", "not-ours"]
+
+
+def test_maintenance_drops_old_days_if_it_is_told_to(recorded: Recorded) -> None:
+    run = recorded.deployment.run("highwater_maintenance", AT_16, keep="90d")
+    assert str(run.state) == "success"
+    assert recorded.arguments[0] == ["expire", "--lake", str(recorded.deployment.lake), "--keep", "90d"]
+    assert recorded.arguments[1][0] == "maintain"
 
 
 def test_a_cluster_by_configuration(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:

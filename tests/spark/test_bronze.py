@@ -23,7 +23,9 @@ from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
 
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
-CONFIG = IngestConfig(timezone="UTC", cluster="", record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"])
+CONFIG = IngestConfig(
+    timezone="UTC", cluster="", clusters={}, record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"]
+)
 
 
 def server(broker: int, cluster: str = A, extra: str = "") -> bytes:

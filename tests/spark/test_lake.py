@@ -200,20 +200,49 @@ def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows) -
     assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        dataclasses.replace(SPEC, columns=(*SPEC.columns, column("leader", INT, "Leader"))),
-        dataclasses.replace(SPEC, columns=(SPEC.columns[0], required("offset", STRING, ""), *SPEC.columns[2:])),
-        dataclasses.replace(SPEC, columns=(*SPEC.columns[:2], required("broker_id", INT, ""), SPEC.columns[3])),
-        dataclasses.replace(SPEC, checks={"offset_not_negative": "offset >= 1"}),
-    ],
-)
-def test_a_lake_of_other_declarations_is_refused(lake: Lake, other: TableSpec) -> None:
-    lake.create([SPEC])
+OTHERS = {
+    "another type": dataclasses.replace(
+        SPEC, columns=(SPEC.columns[0], required("offset", STRING, ""), *SPEC.columns[2:])
+    ),
+    "a column that is gone": dataclasses.replace(SPEC, columns=SPEC.columns[:-1]),
+    "a column that has to be filled": dataclasses.replace(
+        SPEC, columns=(*SPEC.columns, required("leader", INT, "Leader"))
+    ),
+    "NOT NULL where a row has none": dataclasses.replace(
+        SPEC, columns=(*SPEC.columns[:2], required("broker_id", INT, ""), SPEC.columns[3])
+    ),
+    "a constraint that a row breaks": dataclasses.replace(SPEC, checks={"offset_not_negative": "offset >= 1"}),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_table_whose_rows_would_have_to_change_is_refused(lake: Lake, rows: Rows, other: str) -> None:
+    lake.replace(SPEC, rows([0]).withColumn("broker_id", lit(None).cast("int")))
     with pytest.raises(SchemaMismatch, match=r"silver\.samples.*--lake"):
-        lake.create([other])
-    assert lake.versions() == {"silver.samples": 0}
+        lake.create([OTHERS[other]])
+    assert lake.versions() == {"silver.samples": 1}
+
+
+def test_a_table_becomes_what_another_declaration_says_of_its_rows(lake: Lake, rows: Rows, spark: SparkSession) -> None:
+    lake.replace(SPEC, rows([1]), stamp="run-1")
+    first, *rest = SPEC.columns
+    other = dataclasses.replace(
+        SPEC,
+        columns=(first, column("leader", INT, "Leader"), *rest[:1], required("broker_id", INT, "Broker"), *rest[2:]),
+        checks={"offset_positive": "offset >= 1"},
+    )
+    assert lake.create([other]) == []
+    path = str(lake.path(SPEC))
+    assert spark.read.format("delta").load(path).schema == stored_schema(other)
+    for read in (lake.read(other), spark.read.format("delta").load(path)):
+        assert [(row.leader, row.offset, row.broker_id) for row in read.collect()] == [(None, 1, 1)]
+    assert lake.stamp(other) == "run-1"
+    spark.sql(f"INSERT INTO delta.`{path}` (topic, offset, broker_id) VALUES ('t', 5, 1)")
+    for values in ("('t', 0, 1)", "('t', 6, NULL)"):
+        with pytest.raises(Exception, match=r"offset_positive|NOT NULL"):
+            spark.sql(f"INSERT INTO delta.`{path}` (topic, offset, broker_id) VALUES {values}")
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(path)
+    assert [row.offset for row in feed.collect()] == [5]
 
 
 def test_words_may_change(lake: Lake) -> None:
@@ -285,7 +314,8 @@ def test_what_is_read_is_what_delta_reads(spark: SparkSession, rows: Rows, tmp_p
 
 
 def _delta_is_asked(lake: Lake) -> bool:
-    return lake._few_files(SPEC) == []
+    leaf = lake.read(SPEC)._jdf.queryExecution().analyzed().collectLeaves().head()
+    return str(leaf.relation().location().getClass().getSimpleName()) != "InMemoryFileIndex"
 
 
 def _offsets_by_delta(lake: Lake) -> list[int]:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pipelines.bronze.ingest import ingest
 from pipelines.config import QualityConfig, load_config
 from pipelines.errors import InputError, QualityError
+from pipelines.fingerprint import grammar_fingerprint
 from pipelines.lake import Lake
 from pipelines.lake_tables import sql_name
 from pipelines.quality import stage
@@ -24,7 +25,7 @@ from pipelines.quality.quarantine import custody, put, quarantined, release, rem
 from pipelines.quality.screen import prepared, screen
 from pipelines.quality.stage import check, write_docs
 from pipelines.quality.suites import SUITES, chosen
-from pipelines.silver.parse import parse
+from pipelines.silver.parse import batch_stamp, parse
 from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
@@ -62,7 +63,7 @@ def file_id(lake: Lake, broker_id: int) -> str:
 
 
 def hurt(lake: Lake, spec: TableSpec, damage: Damage) -> None:
-    lake.replace(spec, damage(lake.read(spec)), stamp=FIRST)
+    lake.replace(spec, damage(lake.read(spec)), stamp=batch_stamp(FIRST, grammar_fingerprint()))
 
 
 def results(lake: Lake, outcome: str) -> dict[str, str]:
@@ -286,7 +287,7 @@ def test_fetches_of_one_connection_that_go_back(spark: SparkSession) -> None:
 
 def test_a_row_that_stands_in_two_files_of_a_table(lake: Lake) -> None:
     again = lake.read(LEADERS).where("broker_id = 1").limit(1)
-    lake.append_once(LEADERS, again, "another commit")
+    lake.append_once(LEADERS, again, batch_stamp("another", grammar_fingerprint()))
     assert len(lake.files(LEADERS) or ()) > 1
     with pytest.raises(QualityError, match="fact_no:unique"):
         check(lake, CONFIG)

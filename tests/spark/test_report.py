@@ -70,7 +70,7 @@ def minimal(lake: Lake) -> None:
 
 
 def collect(lake: Lake, config: Config, since: datetime | None = None, until: datetime | None = None) -> Report:
-    return collect_report(lake.spark, lake, config, run=RUN, since=since, until=until)
+    return collect_report(lake, config, run=RUN, since=since, until=until)
 
 
 PRODUCES = random_operations(seed=7, size=600)
@@ -265,7 +265,7 @@ def test_the_verdict_is_about_produces(lake: Lake, config: Config) -> None:
     ]
 
     def verdict() -> str:
-        return collect_report(lake.spark, lake, config, run=info, since=None, until=None).verdict
+        return collect_report(lake, config, run=info, since=None, until=None).verdict
 
     fill(lake, DELAYED_OPERATIONS, others)
     assert verdict() == "inconclusive"  # no produce was seen

@@ -31,15 +31,18 @@ class Fold:
     rows_max: int | None = None
     _parts: list[pa.Table] = field(default_factory=list)
     _rows: int = 0
+    _together: int = field(default_factory=lambda: _TOGETHER)
 
     def add(self, rows: pa.Table) -> None:
         """Take in some rows."""
         part = self._grouped(rows)
         self._parts.append(part)
         self._rows += part.num_rows
-        if self._rows > _TOGETHER:
+        if self._rows > self._together:
             self._parts = [self._trimmed(self._grouped(pa.concat_tables(self._parts)))]
             self._rows = self._parts[0].num_rows
+            # Where there are more keys than that, each row is still added up a few times only.
+            self._together = max(_TOGETHER, 2 * self._rows)
 
     def result(self) -> pa.Table | None:
         """A row per key; None where nothing was taken in."""

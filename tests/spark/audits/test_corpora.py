@@ -50,7 +50,7 @@ def windows(spark: SparkSession, corpora: tuple[Path, Ended]) -> dict[str, dict[
     reports = {}
     for name, window in bounds.items():
         since, until = map(datetime.fromisoformat, window)
-        report = collect_report(spark, lake, load_config(), run=info, since=since, until=until)
+        report = collect_report(lake, load_config(), run=info, since=since, until=until)
         reports[name] = report.model_dump(mode="json")
     return reports
 

@@ -10,6 +10,7 @@ import lzma
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,13 @@ def test_foreign_logs_end_with_2_and_say_what_is_expected(verb: Verb, tmp_path: 
     assert "hardly anything is Kafka's, 0 of 500 records" in said
     assert 'it begins with "Nov 20 15:29:54 host sshd[1]: Accepted \\x1b[31m publickey"; expected lines such as' in said
     assert ended.report == {}
+
+
+def test_a_request_log_of_which_nothing_tells_the_broker_is_audited(verb: Verb, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "kafka-request.log"
+    log.parent.mkdir()
+    with gzip.open(SLICE / "broker-1" / "logs" / "kafka-request.log.gz") as lines:
+        log.write_bytes(b"".join(islice(lines, 300)))
+    ended = verb(tmp_path, "audit", log.parent)
+    assert ended.code == 3, ended.err
+    assert "no line tells which broker wrote it" in ended.err

@@ -22,6 +22,7 @@ LAKE = Path(__file__).parents[2] / "data" / "lake"
 #: First lines that tell of the epochs in which broker 2 (unclean28) and broker 3 (kip101) led.
 UNCLEAN = "2026-11-20T15:54:47.783"
 KIP_101 = "2026-11-20T15:40:30.047"
+OF_UNCLEAN = ("--cluster", "ASBFCKqYSOSQqJfr97Jyhg")
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
@@ -252,7 +253,7 @@ def test_the_side_on_which_a_replica_left_is_explained(capsys: pytest.CaptureFix
     assert any("What happened to broker 2 in B" in text and "left an ISR" in text for text in answer["sentences"])
     _, backwards = ask(capsys, "compare", *reversed(spans))
     assert any("What happened to broker 2 in A" in text for text in backwards["sentences"])
-    _, same = ask(capsys, "compare", str(LAKE), f"{LAKE}@2026-11-20T15:00..")
+    _, same = ask(capsys, "compare", str(LAKE), f"{LAKE}@2026-11-20T15:00..", *OF_UNCLEAN)
     assert not any("took longer" in text for text in same["sentences"])
 
 
@@ -299,12 +300,12 @@ def lake_of_two_runs(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_compared_with_one_before(lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["compare", "run:aaa", "run:bbb", "--lake", str(lake_of_two_runs), "--format", "json"]
+    arguments = ["compare", "run:aaa", "run:bbb", *OF_UNCLEAN, "--lake", str(lake_of_two_runs), "--format", "json"]
     assert cli.run(arguments) == ExitCode.CLEAN
     answer = json.loads(capsys.readouterr().out)
     assert answer["title"].startswith("A: run:aaa (")
-    assert "2 in A, 0 violations in B." in answer["sentences"]
-    elsewhere = ["compare", f"{lake_of_two_runs}@run:bbb", str(lake_of_two_runs), "--format", "json"]
+    assert "1 in A, 0 violations in B." in answer["sentences"]
+    elsewhere = ["compare", f"{lake_of_two_runs}@run:bbb", str(lake_of_two_runs), *OF_UNCLEAN, "--format", "json"]
     assert cli.run(elsewhere) == ExitCode.CLEAN
     assert not any("violation" in sentence for sentence in json.loads(capsys.readouterr().out)["sentences"])
 
@@ -319,7 +320,7 @@ def test_a_run_that_is_not_there_is_named_with_those_that_are(
 def test_a_run_whose_files_were_removed_says_so(lake_of_two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in (lake_of_two_runs / "gold" / "rule_results").glob("*.parquet"):
         file.unlink()
-    assert cli.run(["compare", "run:aaa", "run:bbb", "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
+    assert cli.run(["compare", "run:aaa", "run:bbb", *OF_UNCLEAN, "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
     assert "has no longer all files of its version 0" in capsys.readouterr().err
 
 
@@ -328,7 +329,11 @@ def test_a_run_whose_files_were_removed_says_so(lake_of_two_runs: Path, capsys: 
     [
         (("survivors", "sessions"), "sessions: is no partition; name one like orders-0"),
         (("survivors", "absent-0"), "tells nothing of absent-0; look at `highwater tables`"),
-        (("trace", "partition", "sessions-1", "--cluster", "x"), "tells nothing of sessions-1 in cluster x"),
+        (("trace", "partition", "ledger-0", *OF_UNCLEAN), f"tells nothing of ledger-0 in cluster {OF_UNCLEAN[1]}"),
+        (("trace", "partition", "sessions-1", "--cluster", "x"), "has no cluster x; give --cluster with one of ASBF"),
+        (("whatif", "--cluster", "x"), "has no cluster x; give --cluster with one of ASBF"),
+        (("whatif",), "tells of 2 clusters then; give --cluster with one of ASBF"),
+        (("compare", str(LAKE), str(LAKE)), "tells of 2 clusters then; give --cluster with one of ASBF"),
         (("compare", "2026-11-21..2026-11-20", str(LAKE)), "the end must come after the beginning"),
         (("compare", "soon..later", str(LAKE)), "'soon' is no time"),
         (("trace", "write"), "give a topic, a partition, or --client"),

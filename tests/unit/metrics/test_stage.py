@@ -18,6 +18,7 @@ from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
 from pipelines.metrics.stage import collect_rows
 from pipelines.premises import STARTING, Life, LogFile, Premises
 from schemas import silver
+from schemas.gold import DELAYED_OPERATIONS
 from schemas.isr import ISR_TIMELINE
 from schemas.metrics import BROKER_METRICS
 from schemas.table import TableSpec
@@ -98,26 +99,54 @@ def test_requests_of_deprecated_versions_alone_are_no_metrics(
     lake: Lake, premises: Premises, level: str, is_told: bool
 ) -> None:
     """KAFKA-18272: at INFO a broker logs only those."""
-    times = dict.fromkeys(REQUEST_TIMES, 1.0) | {name: _at(20) for name in ("arrival_time", "dequeued_time")}
-    request = {
-        "time": _at(20),
-        "api": "PRODUCE",
-        "acks": -1,
-        "handled_time": _at(20),
-        "completed_time": _at(20),
-        **times,
-    }
-    parts = [{"topic": "t", "partition": 0, "error_code": 0}]
-    _put(lake, silver.PRODUCE_REQUESTS, [{**request, "partitions": parts}])
-    count = {
-        "kind": "kafka-request",
-        "level": level,
-        "template": "request.produce",
-        "outcome": "typed",
-        "line_count": 1,
-    }
-    _put(lake, silver.LINE_COUNTS, [count])
+    _put(lake, silver.PRODUCE_REQUESTS, [_produce(20)])
+    _put_level(lake, level)
     assert (("TotalTimeMs", 0) in _told(lake, premises)) is is_told
+
+
+def test_a_long_log_is_told_range_by_range(lake: Lake, premises: Premises, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = (1, 20, 59, 61, 125, 200)
+    _put(lake, silver.PRODUCE_REQUESTS, [_produce(second) for second in seconds])
+    _put_level(lake, "DEBUG")
+    waits = [(10, 20), (50, 70), (60, 130)]
+    fields = [field for field in DELAYED_OPERATIONS.arrow_schema if not field.nullable]
+    required = {
+        field.name: pa.scalar(0).cast(field.type).as_py() for field in fields if pa.types.is_primitive(field.type)
+    }
+    required |= {
+        field.name: "" if pa.types.is_string(field.type) else [] for field in fields if field.name not in required
+    }
+    operation = {**required, "cluster_id": "c", "broker_id": 1, "operation": "produce", "api": "PRODUCE"}
+    operation |= {"class": "explained", "wait_ms": 1.0}
+    _put(
+        lake,
+        DELAYED_OPERATIONS,
+        [
+            {**operation, "arrival_time": _at(begun), "handled_time": _at(begun), "completed_time": _at(ended)}
+            for begun, ended in waits
+        ],
+    )
+    whole = _rows(lake, premises)
+    assert {row["interval_start"] for row in whole if row["name"] == "NumDelayedOperations"} == {
+        BEGIN_US + minute * MINUTE_US for minute in (0, 1, 2, 3)
+    }
+    monkeypatch.setattr("pipelines.metrics.request_stage._RANGE_INTERVALS", 1)
+    assert _rows(lake, premises) == whole
+
+
+def _rows(lake: Lake, premises: Premises) -> list[dict[str, Any]]:
+    return sorted(collect_rows(lake, premises, MINUTE_US, 0), key=repr)
+
+
+def _produce(second: float) -> dict[str, Any]:
+    at = dict.fromkeys(("time", "arrival_time", "dequeued_time", "handled_time", "completed_time"), _at(second))
+    parts = [{"topic": "t", "partition": 0, "error_code": 0}]
+    return {"api": "PRODUCE", "acks": -1, "partitions": parts, **dict.fromkeys(REQUEST_TIMES, 1.0), **at}
+
+
+def _put_level(lake: Lake, level: str) -> None:
+    count = {"kind": "kafka-request", "level": level, "template": "request.produce", "outcome": "typed"}
+    _put(lake, silver.LINE_COUNTS, [{**count, "line_count": 1}])
 
 
 def _verb(*arguments: str) -> int:

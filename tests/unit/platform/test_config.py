@@ -55,6 +55,9 @@ def test_spark_settings_may_be_quoted_or_not(tmp_path: Path) -> None:
         ("[replay]\ntolerance_ms = -1", "replay.tolerance_ms", ["greater than or equal to 0", "-1"]),
         ("[ingest]\ntimezone = 'Mars/Olympus'", "ingest.timezone", ["Mars/Olympus", "IANA"]),
         ("[ingest]\ntimezone = '../../etc'", "ingest.timezone", ["IANA"]),
+        ("[ingest.clusters]\n'/l' = { timezone = 'Mars' }", "ingest.clusters./l.timezone", ["'Mars'", "IANA"]),
+        ("[ingest.clusters]\n'/l' = { name = 'east' }", "ingest.clusters./l.name", ["unknown key"]),
+        ("[ingest.clusters]\n'/l' = 5", "ingest.clusters./l", ["5"]),
         ("[ingest]\nrecord_bytes_max = 10", "ingest.record_bytes_max", ["4096"]),
         (
             "[session.spark]\nspark.sql.session.timeZone = 'Asia/Tokyo'",
@@ -89,6 +92,21 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load_config(tmp_path / "absent.toml")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path)
+
+
+def test_clusters_are_names_by_folder_with_or_without_a_zone(tmp_path: Path) -> None:
+    text = "[ingest.clusters]\n'/e' = 'east'\n'/w' = { cluster = 'west', timezone = 'Asia/Tokyo' }\n"
+    clusters = load_config(_file(tmp_path, text)).ingest.clusters
+    said = {folder: (one.cluster, one.timezone) for folder, one in clusters.items()}
+    assert said == {"/e": ("east", None), "/w": ("west", "Asia/Tokyo")}
+
+
+def test_naming_one_more_cluster_changes_no_result(tmp_path: Path) -> None:
+    plain, named = (
+        load_config(),
+        load_config(_file(tmp_path, "[ingest.clusters]\n'/e' = 'east'\n"), {"ingest.cluster": "c"}),
+    )
+    assert (named.config_hash, named.replay_hash) == (plain.config_hash, plain.replay_hash)
 
 
 def test_the_hash_follows_what_can_change_a_result() -> None:

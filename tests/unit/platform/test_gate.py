@@ -6,7 +6,7 @@ import pytest
 
 from jobs.exit_codes import ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
-from pipelines.report.model import Finding, Report, Window
+from pipelines.report.model import ClusterVerdict, Finding, Report, Window
 from pipelines.report.small_tables import FINDINGS_MAX
 from tests.unit.report import sample
 
@@ -104,3 +104,29 @@ def test_old_gold_tables_are_never_clean(verdict: str, then: str) -> None:
     assert report.verdict == then
     assert len(report.inconclusive) == 2
     assert "highwater replay" in report.inconclusive[0]
+
+
+EAST, WEST = (
+    ClusterVerdict(cluster_id=name, verdict=verdict, tier="T1", inconclusive=())
+    for name, verdict in (("east", "clean"), ("west", "violated"))
+)
+
+
+def test_each_of_several_clusters_has_a_line() -> None:
+    report = sample.report(verdict="violated", clusters=(EAST, WEST))
+    assert list(gate_lines(report, "violated"))[1:3] == ["cluster east: clean", "cluster west: violated"]
+    # One that has no logs of the window is named, and judged by nobody.
+    window = Window(since=sample.TIME, until=None)
+    elsewhere = sample.report(clusters=(EAST,), brokers=(sample.broker(cluster_id="north"),), window=window)
+    assert list(gate_lines(elsewhere, "violated"))[1:3] == [
+        "cluster east: clean",
+        "cluster north: no logs of that time",
+    ]
+    alone = sample.report(clusters=(EAST,), brokers=(sample.broker(cluster_id="east"),))
+    assert "cluster east" not in "".join(gate_lines(alone, "violated"))
+    assert "cluster east, from" in next(gate_lines(alone, "violated", cluster_id="east"))
+
+
+def test_no_cluster_of_an_outdated_audit_is_clean() -> None:
+    made = outdated(sample.report(verdict="violated", clusters=(EAST, WEST)))
+    assert [part.verdict for part in made.clusters] == ["inconclusive", "violated"]

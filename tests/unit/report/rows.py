@@ -279,7 +279,8 @@ def proof(finding_id: str, position: int) -> Row:
 def result(rule_id: str = "committed-data-lost", verdict: str = "clean", **changes: Any) -> Row:
     """A row of gold.rule_results."""
     counts = dict.fromkeys(("checked", "cases", "observations", "open_cases", "left_out"), 0)
-    return {"rule_id": rule_id, "verdict": verdict, "reason": None, "error": None, "doubts": []} | counts | changes
+    told = {"cluster_id": "c", "rule_id": rule_id, "verdict": verdict, "reason": None, "error": None, "doubts": []}
+    return told | counts | changes
 
 
 def collected(*groups: Row, quantiles: dict[str, Row] | None = None, **changes: Any) -> Collected:

@@ -23,6 +23,7 @@ from pipelines.report.measures import (
 )
 from pipelines.report.model import (
     Broker,
+    ClusterVerdict,
     Coverage,
     Evidence,
     Finding,
@@ -283,9 +284,10 @@ def report(**changes: Any) -> Report:
 def hostile(text: str) -> Report:
     """A report with one text wherever a text can come from logs, names of files or the configuration."""
     evidence = (Evidence(file=text, line_no=1, byte_offset=0, text=text),)
-    found = finding(text, topic=text, message=text, cause=text, known_bug=text, evidence=evidence)
+    found = finding(text, cluster_id=text, topic=text, message=text, cause=text, known_bug=text, evidence=evidence)
     found = found.model_copy(update={"implied": (found,)})
     return report(
+        clusters=(ClusterVerdict(cluster_id=text, verdict="clean", tier="T1", inconclusive=(text,)),) * 2,
         rules=(rule(text, reason=text),),
         violations=(found,),
         observations=(found,),

@@ -18,6 +18,8 @@ from tests.unit.report import sample
 from tests.unit.report.rows import Row, collected, covered, found, log_file, proof, result
 
 LOST, SECOND = (rule.rule_id for rule in RULES[:2])
+#: Facts judged, by cluster and rule.
+CHECKED = {("c", LOST): 5, ("c", SECOND): 5}
 
 
 def microseconds(row: Row) -> Row:
@@ -147,7 +149,8 @@ def test_rules_outweigh_the_replay() -> None:
 
 def test_open_cases_and_reasons_leave_it_inconclusive() -> None:
     def results(*findings: Found, errors: dict[str, str], doubts: list[str]) -> list[Row]:
-        return [vars(row) for row in results_of(RULES[:2], findings, {LOST: 5, SECOND: 5}, errors, doubts)]
+        failed = {("c", rule_id): error for rule_id, error in errors.items()}
+        return [vars(row) for row in results_of(RULES[:2], findings, CHECKED, failed, {"c": doubts})]
 
     failed = {SECOND: "ZeroDivisionError"}
     assert verdict_of(judge(results=results(errors=failed, doubts=[])))[1] == (
@@ -272,3 +275,65 @@ def test_the_report_holds_it() -> None:
     assert [one.finding_id for one in report.violations] == ["v1"]
     assert any("unclean-election" in note and "not looked at" in note for note in report.notes)
     assert not any("not run" in note for note in report.notes)
+
+
+def test_each_of_several_clusters_is_judged_by_itself() -> None:
+    info = RunInfo("r", "0", "c", "f", problems=(("2/server.log", "truncated: copy it again"),))
+    of_all: dict[str, list[Row]] = {"files": [], "coverage": [], "rule_results": []}
+    marks = {"request_log": True, "partition_debug": True, "completion_trace": True}
+    for number, cluster in enumerate(("c", "d"), 1):
+        file = log_file(f"{number}/server.log", 1, first_us=0, last_us=1, kafka_version=None, mode=None, problem=None)
+        of_all["files"].append(file | {"cluster_id": cluster})
+        counts = covered(1, "-", 9) | {"lines": 9, "unparsed": 0} | marks
+        of_all["coverage"].append(counts | {"cluster_id": cluster})
+        doubts = ["a broker is missing"] if cluster == "d" else []
+        of_all["rule_results"] += [
+            result(
+                one.rule_id, "inconclusive" if doubts else "clean", checked=number, doubts=doubts, cluster_id=cluster
+            )
+            for one in RULES
+        ]
+    lost = microseconds(found(1)) | {"cluster_id": "c"}
+    together = assemble(collected(findings=[lost], **of_all), load_config(), info)
+    assert [(part.cluster_id, part.verdict) for part in together.clusters] == [("c", "violated"), ("d", "inconclusive")]
+    assert together.verdict == "violated"
+    first, second = (part.inconclusive for part in together.clusters)
+    # What is missing of one, and a file of it that was cut, says nothing of the other.
+    assert [any(word in reason for reason in second) for word in ("a broker is missing", "truncated")] == [True, True]
+    assert not any("missing" in reason or "truncated" in reason for reason in first)
+    assert together.inconclusive == (*(f"cluster c: {it}" for it in first), *(f"cluster d: {it}" for it in second))
+    assert {(one.verdict, one.checked) for one in together.rules} == {("inconclusive", 3)}
+    assert [place_of(finding).partition(",")[0] for finding in together.violations] == ["cluster c"]
+    # As if the lake had no other.
+    for part in together.clusters:
+        own = {name: [row for row in rows if row["cluster_id"] == part.cluster_id] for name, rows in of_all.items()}
+        findings = [lost] if part.cluster_id == "c" else []
+        problems = info.problems if part.cluster_id == "d" else ()
+        alone = assemble(collected(findings=findings, **own), load_config(), replace(info, problems=problems))
+        assert alone.clusters == (part,)
+        assert (alone.verdict, alone.inconclusive, alone.tier) == (part.verdict, part.inconclusive, part.tier)
+        assert all(finding.cluster_id is None for finding in alone.violations)
+
+
+def test_a_cluster_without_logs_of_a_window_is_not_judged_in_it() -> None:
+    info = RunInfo("r", "0", "c", "f")
+    files = [
+        log_file(
+            f"{name}/server.log", 1, first_us=first, last_us=first + 9, kafka_version=None, mode=None, problem=None
+        )
+        | {"cluster_id": name}
+        for name, first in (("early", 0), ("late", 100))
+    ]
+    rows = collected(files=files, rule_results=[result(cluster_id=name) for name in ("early", "late")])
+    findings = [microseconds(found(1)) | {"cluster_id": "early", "time_us": None}]
+
+    def judged(rows: Any, since_us: int | None, until_us: int | None) -> list[str]:
+        report = assemble(rows, load_config(), info, since_us=since_us, until_us=until_us)
+        return [part.cluster_id for part in report.clusters]
+
+    assert judged(rows, None, None) == ["early", "late"]
+    assert judged(rows, 50, None) == judged(rows, 105, 200) == ["late"]
+    assert judged(rows, None, 100) == ["early"]
+    # Where nobody has any, nothing is left out; what has no time may well be of the window.
+    assert judged(rows, 50, 60) == ["early", "late"]
+    assert judged(replace(rows, findings=findings), 105, 200) == ["early", "late"]

@@ -36,7 +36,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
     assert keys(document) == [
         *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
         *("rules", "violations", "observations", "open_cases", "topics", "operations", "latency", "slow_ms", "blame"),
-        *("blame_coordinator", "timeline", "provenance", "notes", "problems"),
+        *("blame_coordinator", "timeline", "provenance", "notes", "problems", "clusters"),
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
     assert keys(document["brokers"][0]) == [
@@ -69,7 +69,7 @@ def test_json_of_rules_and_findings() -> None:
     shape_of_a_finding = [
         *("rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time", "brokers", "message"),
         *("evidence", "finding_id", "known_bug", "cause", "records", "implied", "fingerprint", "is_new"),
-        "evidence_order",
+        *("evidence_order", "cluster_id"),
     ]
     violation = document["violations"][0]
     findings = (violation, violation["implied"][0], document["observations"][0], document["open_cases"][0])

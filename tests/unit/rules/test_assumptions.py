@@ -20,7 +20,8 @@ def told(
     quarantined: tuple[str, ...] = (),
 ) -> list[str]:
     known = {("c", 1): "3.9.1", ("c", 2): "3.9.1"} if versions else {}
-    return doubts(files, {"c": named}, known, steps, quarantined)
+    left_out = [("c", path) for path in quarantined]
+    return list(doubts({"c"}, files, {"c": named}, known, steps, left_out)["c"])
 
 
 def test_nothing_is_missing() -> None:
@@ -59,3 +60,25 @@ def test_a_clock_that_was_set_back() -> None:
 def test_files_that_are_left_out() -> None:
     (reason,) = told([file("server.log")], quarantined=("/logs/b", "/logs/a"))
     assert "/logs/a, /logs/b" in reason
+
+
+def test_what_one_cluster_lacks_says_nothing_of_another() -> None:
+    others = [file("server.log")._replace(cluster_id="d"), file("server.log.3")._replace(cluster_id="d")]
+    unplaced = file("server.log.2")._replace(cluster_id="unknown", broker_id=None, path="/else/server.log.2")
+    told_of = doubts(
+        {"c", "d"},
+        [file("server.log"), *others, unplaced],
+        {"c": (1,), "d": (1, 2)},
+        {("c", 1): "3.9.1"},
+        [("d", 1, 5.0)],
+        [("d", "/logs/x")],
+    )
+    assert told_of["c"] == ()
+    assert [sum(word in reason for reason in told_of["d"]) for word in ("broker 2", "version", "missing", "clock")] == [
+        1,
+        1,
+        1,
+        1,
+    ]
+    # What nothing places is of the only cluster there is.
+    assert doubts({"c"}, [unplaced], {}, {}, []) == {"c": ("rotated files are missing: /else/server.log.1",)}

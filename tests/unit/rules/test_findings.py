@@ -59,8 +59,12 @@ def test_verdicts() -> None:
     rules = [BY_ID[LOST], BY_ID["late-completion"]]
 
     def verdicts(cases: list[dict[str, Any]], errors: dict[str, str], doubts: list[str], checked: int = 5) -> list[str]:
-        counts = {rule.rule_id: checked for rule in rules}
-        return [one.verdict for one in results_of(rules, findings_of(cases, {}), counts, errors, doubts)]
+        counts = {("c", rule.rule_id): checked for rule in rules}
+        failed = {("c", rule_id): error for rule_id, error in errors.items()}
+        judged = results_of(rules, findings_of(cases, {}), counts, failed, {"c": doubts, "d": []})
+        # Another cluster, of which nothing is known, changes nothing.
+        assert [one.verdict for one in judged if one.cluster_id == "d"] == ["clean", "inconclusive"]
+        return [one.verdict for one in judged if one.cluster_id == "c"]
 
     assert verdicts([], {}, []) == ["clean", "clean"]
     assert verdicts([case()], {}, ["a broker is missing"]) == ["violated", "inconclusive"]

@@ -63,9 +63,9 @@ def test_tasks_cut_before_anything_is_collected() -> None:
     tables = rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
     cases = tables[CASES]
     assert (len(cases), {case["severity"] for case in cases}) == (CASES_MAX, {VIOLATION})
-    assert tables[RESULTS] == [{"rule_id": rule.rule_id, "checked": MANY, "error": None}]
+    assert tables[RESULTS] == [{"cluster_id": "c", "rule_id": rule.rule_id, "checked": MANY, "error": None}]
     count = MANY - CASES_MAX
-    assert tables[LEFT_OUT] == [{"rule_id": rule.rule_id, "severity": OBSERVATION, "count": count}]
+    assert tables[LEFT_OUT] == [{"cluster_id": "c", "rule_id": rule.rule_id, "severity": OBSERVATION, "count": count}]
 
 
 def _case(at: int, severity: str) -> dict[str, Any]:
@@ -85,11 +85,14 @@ def test_the_worst_stay_in_whatever_order_they_come() -> None:
         second.add(case)
     assert list(first.ordered()) == list(second.ordered())
     assert Counter(case["severity"] for case in first.ordered()) == {VIOLATION: 300, OPEN: 700}
-    assert dict(first.left_out) == {("late-completion", OPEN): 200, ("late-completion", OBSERVATION): 3000}
+    assert dict(first.left_out) == {
+        ("c", "late-completion", OPEN): 200,
+        ("c", "late-completion", OBSERVATION): 3000,
+    }
 
 
 def test_what_was_cut_is_in_the_result() -> None:
-    left_out = {("late-completion", VIOLATION): 7, ("late-completion", OBSERVATION): 12}
-    (result,) = results_of([BY_ID["late-completion"]], [], {"late-completion": 50}, {}, [], left_out)
+    left_out = {("c", "late-completion", VIOLATION): 7, ("c", "late-completion", OBSERVATION): 12}
+    (result,) = results_of([BY_ID["late-completion"]], [], {("c", "late-completion"): 50}, {}, {"c": []}, left_out)
     assert (result.verdict, result.cases, result.observations, result.left_out) == ("violated", 7, 12, 19)
-    assert counted(left_out, {"late-completion": "observation"}) == {("late-completion", OBSERVATION): 19}
+    assert counted(left_out, {"late-completion": "observation"}) == {("c", "late-completion", OBSERVATION): 19}

@@ -32,6 +32,7 @@ OF_THIS_MACHINE = {
     "pipelines/fingerprint.py": "the source of the package",
     "pipelines/config.py": "the file of --conf",
     "pipelines/redact/vocabulary.py": "the source of the package",
+    "pipelines/lake_reader.py": "where DuckDB puts what does not fit into memory",
     "pipelines/report/bundle.py": "scratch files, which a store then takes",
     "pipelines/report/page/render.py": "files of the package",
     "pipelines/rules/explain.py": "files of the package",

@@ -1,0 +1,60 @@
+"""``highwater expire``: drop old days; what is told of those that stay does not change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from jobs.exit_codes import ExitCode
+from jobs.lakes import tables_in
+from pipelines.config import Config
+from pipelines.console import Console
+from pipelines.expiry import Plan, counted, keep_of, plan_expiry
+from pipelines.expiry import expire as drop_days
+from pipelines.lake_writer import writer_of
+from pipelines.machine_faults import machine_faults
+from pipelines.replay.bounds import instant
+from pipelines.storage.place import Place
+from pipelines.upgrade import require_up_to_date, upgrade
+
+_COLUMNS = ("table", "rows")
+
+
+def expire(config: Config, console: Console, root: Place, keep: str | None, dry_run: bool) -> ExitCode:
+    """Drop the days that are older than each layer is kept. Starts no Spark.
+
+    Args:
+        keep: ``90d``, for layers that ``[retention]`` does not name.
+
+    Raises:
+        ConfigError: nothing says how long, or a layer is kept for less than the one that it is made of.
+        InputError: there is no lake; or days cannot be dropped without changing what is told of later ones.
+    """
+    days, now = keep_of(keep, _by_layer(config)), datetime.now(UTC)
+    tables_in(root)
+    if dry_run:
+        require_up_to_date(root)
+        plan = plan_expiry(root, days, now)
+        _tell(console, plan, [] if plan is None else counted(root, plan), "would be")
+        return ExitCode.CLEAN
+    with writer_of(root, "expire", config.session, console.note) as writer, machine_faults(root, []):
+        for what in upgrade(root, writer.fence):
+            console.note(f"  {what}")
+        plan = plan_expiry(root, days, now)
+        _tell(console, plan, [] if plan is None else drop_days(root, plan, now, writer.fence), "are")
+    return ExitCode.CLEAN
+
+
+def _by_layer(config: Config) -> dict[str, str | None]:
+    retention = config.retention
+    return {"bronze": retention.bronze_keep, "silver": retention.silver_keep, "gold": retention.gold_keep}
+
+
+def _tell(console: Console, plan: Plan | None, counts: list[tuple[str, int]], verb: str) -> None:
+    if plan is None:
+        console.note("  nothing to do: nothing is so old")
+        return
+    console.note(f"  days before {instant(plan.cuts.closed_us):%Y-%m-%d} {verb} closed: their answers stay as they are")
+    if counts:
+        console.table(_COLUMNS, counts)
+    else:
+        console.note("  no row is so old")

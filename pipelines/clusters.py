@@ -1,0 +1,45 @@
+"""Which clusters a lake has, and which one is meant. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pipelines.errors import InputError
+from pipelines.storage.place import Place
+
+UNKNOWN = "unknown"
+
+
+class ClusterFile(NamedTuple):
+    """A row of ``bronze.log_files``, as far as it tells clusters."""
+
+    cluster_id: str | None
+    broker_id: int | None
+    logged_cluster_id: str | None = None
+
+
+def clusters_of(files: Iterable[ClusterFile]) -> list[str]:
+    """The clusters that files of brokers are of, in order; where no file has a broker, those of all files.
+
+    A file that nothing places is of no cluster by itself.
+    """
+    there = list(files)
+    with_brokers = {file.cluster_id or UNKNOWN for file in there if file.broker_id is not None}
+    return sorted(with_brokers or {file.cluster_id or UNKNOWN for file in there})
+
+
+def cluster_named(lake: Place, files: Iterable[ClusterFile], name: str) -> str:
+    """The cluster that is called so in a lake; of one whose folders have a name, its id does as well.
+
+    Raises:
+        InputError: there is no such cluster; names those that there are.
+    """
+    there = list(files)
+    clusters = clusters_of(there)
+    if name in clusters:
+        return name
+    logged = sorted({file.cluster_id for file in there if file.cluster_id and file.logged_cluster_id == name})
+    if len(logged) == 1:
+        return logged[0]
+    raise InputError(lake, f"has no cluster {name}", f"give --cluster with one of {', '.join(clusters) or 'none'}")

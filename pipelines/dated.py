@@ -1,0 +1,111 @@
+"""Rows of a table by their date: parts of its files, read and written by Arrow, without a query.
+
+A row's date is the greatest instant in the columns that its table is dated by (`schemas.table.TableSpec.dated_by`). One
+without any, such as a window that lasts still, has none, and is younger than any instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.delta_log import read_log
+from pipelines.parquet import Piece, read_pieces
+from pipelines.storage.place import Place
+from pipelines.table_files import AddedFile, TableWriter, declared
+from schemas.table import TableSpec
+
+#: Which rows of a batch are wanted, as booleans.
+Wanted = Callable[[pa.RecordBatch], pa.Array]
+
+
+class Part(NamedTuple):
+    """The wanted rows of some files.
+
+    Attributes:
+        whole: files that have no other rows, by their paths in the table's folder.
+        written: files that were written of the others' wanted rows; no version of the table has them yet.
+        rows_left_out: rows of the files that are not wanted.
+    """
+
+    whole: tuple[str, ...]
+    written: tuple[AddedFile, ...]
+    rows_left_out: int
+
+
+def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> Part:
+    """The wanted rows of files of a table. Only files of which some rows are wanted and some are not are written anew.
+
+    Args:
+        paths: of the files, in the table's folder.
+        columns: what `wanted` looks at.
+    """
+    whole, written, left_out = [], [], 0
+    for path in paths:
+        masks = [wanted(batch) for batch in read_pieces(spec, Piece(folder / path, 0), columns)]
+        row_count, chosen = sum(map(len, masks)), sum(pc.sum(mask).as_py() or 0 for mask in masks)
+        left_out += row_count - chosen
+        if chosen == row_count:
+            whole.append(path)
+        elif chosen:
+            written.append(_written(folder, spec, path, wanted))
+    return Part(tuple(whole), tuple(written), left_out)
+
+
+def rows_left_out(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> int:
+    """How many rows `part_of` would leave out; nothing is written."""
+    masks = (wanted(batch) for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), columns))
+    return sum(len(mask) - (pc.sum(mask).as_py() or 0) for mask in masks)
+
+
+def _written(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> AddedFile:
+    writer = TableWriter(folder, spec)
+    rows = (batch.filter(wanted(batch)) for batch in read_pieces(spec, Piece(folder / path, 0), spec.column_names))
+    for batch in declared(spec)(rows):
+        writer.write(batch)
+    return writer.close()
+
+
+def before(spec: TableSpec, instant_us: int) -> Wanted:
+    """Rows that are older than an instant."""
+    return partial(_is_before, names=spec.dated_by, instant_us=instant_us)
+
+
+def from_on(spec: TableSpec, instant_us: int) -> Wanted:
+    """Rows that are not older than an instant."""
+    return partial(_is_from_on, names=spec.dated_by, instant_us=instant_us)
+
+
+def _is_before(rows: pa.RecordBatch, names: Sequence[str], instant_us: int) -> pa.Array:
+    instants = [rows.column(name).cast(pa.int64()) for name in names]
+    return pc.fill_null(pc.less(pc.max_element_wise(*instants), instant_us), False)
+
+
+def _is_from_on(rows: pa.RecordBatch, names: Sequence[str], instant_us: int) -> pa.Array:
+    return pc.invert(_is_before(rows, names, instant_us))
+
+
+def but_for_closed(
+    folder: Place, spec: TableSpec, files: Sequence[AddedFile], closed_us: int
+) -> tuple[list[AddedFile], tuple[str, ...]]:
+    """What makes a table consist of files but for closed days, whose rows stay: files to be added, and those that stay.
+
+    Args:
+        files: with the new rows, of whatever day.
+        closed_us: days before are closed.
+    """
+    given, there = {file.path: file for file in files}, [file.path for file in read_log(folder).files]
+    new = part_of(folder, spec, list(given), from_on(spec, closed_us), spec.dated_by)
+    old = part_of(folder, spec, there, before(spec, closed_us), spec.dated_by)
+    return [*(given[path] for path in new.whole), *new.written, *old.written], old.whole
+
+
+def sql_from_on(spec: TableSpec, instant_us: int) -> str:
+    """`from_on` as a condition of Spark's SQL."""
+    names = ", ".join(spec.dated_by)
+    date = f"greatest({names})" if len(spec.dated_by) > 1 else names
+    return f"coalesce({date} >= timestamp_micros({instant_us}), true)"

@@ -1,0 +1,54 @@
+"""Which version of highwater wrote a lake last: ``_highwater/program.json`` in it. Versions before 0.5 left none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from pipelines.errors import InputError
+from pipelines.fingerprint import code_version
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
+
+_PLACE: Final = ("_highwater", "program.json")
+
+
+def require_no_newer(root: Place) -> None:
+    """Refuse a lake that a newer version wrote: what that one changed is not known here.
+
+    Raises:
+        InputError: it did.
+    """
+    wrote, runs = _told(root).get("version", ""), code_version()
+    if _numbers(wrote) > _numbers(runs) > ():
+        problem = f"was written by highwater {wrote}, and this is {runs}"
+        raise InputError(root, problem, f"use version {wrote} or a later one, or another --lake")
+
+
+def declared_by(root: Place) -> str | None:
+    """Hash of the tables' declarations, of the version that wrote the lake last; None where it left none."""
+    return _told(root).get("tables")
+
+
+def note_program(root: Place, declarations: str) -> None:
+    """Have the lake say that this version wrote it.
+
+    Args:
+        declarations: hash of the tables' declarations.
+    """
+    now, folder = {"version": code_version(), "tables": declarations}, root / _PLACE[0]
+    if _told(root) != now:
+        store_of(root).make_folder(folder)
+        store_of(root).replace(folder / _PLACE[1], orjson.dumps(now))
+
+
+def _told(root: Place) -> dict[str, str]:
+    file, store = root / _PLACE[0] / _PLACE[1], store_of(root)
+    return orjson.loads(store.read(file)) if store.is_file(file) else {}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """A version as it is compared; empty where it is not known."""
+    parts = version.split(".")
+    return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else ()

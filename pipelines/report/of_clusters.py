@@ -1,0 +1,103 @@
+"""What the report says of each of several clusters, and what that comes to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipelines.clusters import UNKNOWN, ClusterFile, clusters_of
+from pipelines.report.correctness import Correctness
+from pipelines.report.figures import Collected, Rows
+from pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
+from pipelines.report.recurrence import BY_WEIGHT
+from pipelines.report.small_tables import Bounds
+from pipelines.report.values import UNKNOWN_BROKER
+
+
+def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:
+    """The clusters that rules were asked of, and those that brokers' logs are of.
+
+    Args:
+        bounds: the window. A cluster without logs of that time, and without findings, is not judged in it: one that
+            was retired would leave each window inconclusive. All are if none has any.
+    """
+    # A lake of an older version has one result for all clusters.
+    judged = {row["cluster_id"] for row in rows.rule_results if row["cluster_id"] is not None}
+    clusters = judged.union(clusters_of(ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows.files))
+    present = {row["cluster_id"] for row in rows.findings} | {
+        row["cluster_id"] or UNKNOWN
+        for row in rows.files
+        if row["first_us"] is not None and bounds.overlap(row["first_us"], row["last_us"] + 1)
+    }
+    is_whole = bounds.since_us is None and bounds.until_us is None
+    return sorted(clusters if is_whole else clusters & present or clusters)
+
+
+def silent_clusters(report: Report) -> set[str]:
+    """Clusters of the lake's brokers that have no verdict, since they have no logs of the window."""
+    if report.window.since is None and report.window.until is None:
+        return set()
+    there = {broker.cluster_id for broker in report.brokers if broker.broker_id != UNKNOWN_BROKER}
+    return there - {part.cluster_id for part in report.clusters}
+
+
+def of_cluster(rows: Collected, cluster_id: str) -> Collected:
+    """What was collected of one cluster, as far as rows of it can be told apart: no quantiles, and no timeline."""
+
+    def of(table: Rows) -> Rows:
+        return [row for row in table if (row["cluster_id"] or UNKNOWN) == cluster_id]
+
+    return replace(
+        rows,
+        groups=of(rows.groups),
+        files=of(rows.files),
+        coverage=of(rows.coverage),
+        configs=of(rows.configs),
+        lifecycle=of(rows.lifecycle),
+        findings=of(rows.findings),
+        evidence=of(rows.evidence),
+        clocks=of(rows.clocks),
+        rule_results=[row for row in rows.rule_results if row["cluster_id"] in (None, cluster_id)],
+        topics=of(rows.topics),
+    )
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of some verdicts."""
+    return max(verdicts, key=BY_WEIGHT.index)
+
+
+def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Correctness:
+    """What the rules say of several clusters: all findings, and of each rule the worst verdict."""
+    results: dict[str, list[tuple[str, RuleResult]]] = {}
+    for cluster_id, part in parts.items():
+        for result in part.rules:
+            results.setdefault(result.rule_id, []).append((cluster_id, result))
+    is_new = {result.rule_id: result.is_new for result in whole.rules}
+    order = dict.fromkeys(result.rule_id for result in whole.rules)
+    return replace(
+        whole,
+        rules=tuple(_together(results[rule_id], is_new[rule_id]) for rule_id in order),
+        doubts=tuple(f"cluster {cluster_id}: {doubt}" for cluster_id, part in parts.items() for doubt in part.doubts),
+        not_checkable=tuple(named_gaps({cluster_id: part.not_checkable for cluster_id, part in parts.items()})),
+    )
+
+
+def named_gaps(gaps: Mapping[str, Iterable[NotCheckable]]) -> Iterable[NotCheckable]:
+    """Gaps of clusters, which say whose they are."""
+    for cluster_id, of_cluster in gaps.items():
+        for gap in of_cluster:
+            yield gap.model_copy(update={"reason": f"cluster {cluster_id}: {gap.reason}"})
+
+
+def _together(results: Sequence[tuple[str, RuleResult]], is_new: bool | None) -> RuleResult:
+    sums: dict[str, Any] = {
+        name: sum(getattr(result, name) for _, result in results)
+        for name in ("checked", "cases", "observations", "open_cases", "left_out")
+    }
+    reasons = [f"cluster {cluster_id}: {result.reason}" for cluster_id, result in results if result.reason]
+    verdict = worst(result.verdict for _, result in results)
+    return RuleResult(
+        rule_id=results[0][1].rule_id, verdict=verdict, reason="; ".join(reasons) or None, is_new=is_new, **sums
+    )

@@ -1,0 +1,142 @@
+"""Two clusters in one lake: each has the rows, the verdict and the report of a lake of its own."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.contents import row_texts
+from schemas.catalog import TABLES
+from schemas.table import TableSpec
+from tests.spark.audits.conftest import Verb
+from tests.verbs import SLICE, Ended
+
+EAST_ID, WEST_ID, WEST = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA", "west"
+COMPARED = [spec for spec in TABLES if spec.layer in ("silver", "gold") and "cluster_id" in spec.column_names]
+
+
+#: As each record begins.
+TIME = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
+
+
+def _later(time: re.Match[bytes]) -> bytes:
+    moment = datetime.fromisoformat(time[1].decode()) + timedelta(seconds=1)
+    return f"[{moment:%Y-%m-%d %H:%M:%S}".encode()
+
+
+@pytest.fixture(scope="module")
+def west(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another cluster with the same brokers and topics, a second later; the logs of its third broker are missing."""
+    folder = tmp_path_factory.mktemp("logs") / WEST
+    for broker in ("broker-1", "broker-2"):
+        for source in (SLICE / broker / "logs").iterdir():
+            target = folder / broker / source.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = gzip.decompress(source.read_bytes()).replace(EAST_ID.encode(), WEST_ID.encode())
+            target.write_bytes(gzip.compress(TIME.sub(_later, text), 1))
+    (folder.parent / "conf.toml").write_text(f'[ingest.clusters]\n"{folder}" = "{WEST}"\n')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(verb: Verb, west: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """The other cluster in a lake of its own."""
+    folder = tmp_path_factory.mktemp("alone")
+    return folder, verb(folder, "audit", west, "--conf", west.parent / "conf.toml")
+
+
+@pytest.fixture(scope="module")
+def both(verb: Verb, west: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """The slice's cluster, and then the other one in the same lake."""
+    folder = tmp_path_factory.mktemp("both")
+    first = verb(folder, "audit", SLICE)
+    assert first.code == 0, first.err
+    return folder, verb(folder, "audit", west, "--conf", west.parent / "conf.toml")
+
+
+def rows_of(lake: Path, spec: TableSpec, cluster: str) -> Iterator[dict[str, Any]]:
+    return (row for row in map(orjson.loads, row_texts(lake, spec)) if row["cluster_id"] == cluster)
+
+
+def counted(lake: Path, spec: TableSpec, cluster: str) -> Counter[bytes]:
+    return Counter(orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows_of(lake, spec, cluster))
+
+
+def told(report: dict[str, Any]) -> dict[str, Any]:
+    """A report without what it says of the lake and of runs before."""
+    fields = {name: value for name, value in report.items() if name != "provenance"}
+    return orjson.loads(
+        orjson.dumps(fields).replace(b'"is_new":false', b'"is_new":null').replace(b'"is_new":true', b'"is_new":null')
+    )
+
+
+def test_each_cluster_has_the_rows_of_a_lake_of_its_own(
+    audited_slice: tuple[Path, Ended], alone: tuple[Path, Ended], both: tuple[Path, Ended]
+):
+    for cluster, (folder, _) in ((EAST_ID, audited_slice), (WEST, alone)):
+        found = {spec.full_name: counted(both[0] / "lake", spec, cluster) for spec in COMPARED}
+        expected = {spec.full_name: counted(folder / "lake", spec, cluster) for spec in COMPARED}
+        assert sum(map(len, expected.values())) > 10_000
+        assert [name for name in expected if found[name] != expected[name]] == []
+
+
+def test_a_cluster_that_lacks_a_broker_leaves_the_other_clean(both: tuple[Path, Ended]):
+    _, ended = both
+    assert (ended.code, ended.report["verdict"]) == (3, "inconclusive")
+    verdicts = {part["cluster_id"]: part["verdict"] for part in ended.report["clusters"]}
+    assert verdicts == {EAST_ID: "clean", WEST: "inconclusive"}
+    assert all(reason.startswith(f"cluster {WEST}: ") for reason in ended.report["inconclusive"])
+    assert "broker 3 of cluster west" in ended.report["inconclusive"][0]
+    # What the first run had replayed is not replayed again.
+    assert [line.strip() for line in ended.err.splitlines() if "(unchanged)" in line and "beginning" not in line]
+
+
+def test_report_and_gate_of_one_cluster(
+    verb: Verb, audited_slice: tuple[Path, Ended], alone: tuple[Path, Ended], both: tuple[Path, Ended]
+):
+    folder, _ = both
+    for name, (_, own) in ((EAST_ID, audited_slice), (WEST, alone)):
+        ended = verb(folder, "report", "--cluster", name, report=f"report-{name}")
+        assert ended.code == own.code
+        assert told(ended.report) == told(own.report)
+    # By the id that its lines tell, too.
+    assert verb(folder, "gate", "--cluster", WEST_ID).code == verb(folder, "gate", "--cluster", WEST).code == 3
+    assert verb(folder, "gate", "--cluster", EAST_ID).code == 0
+    every = verb(folder, "gate")
+    assert every.code == 3
+    assert [f"cluster {EAST_ID}: clean", f"cluster {WEST}: inconclusive"] == every.out.splitlines()[1:3]
+    wrong = verb(folder, "gate", "--cluster", "north")
+    assert wrong.code == 2
+    assert f"has no cluster north; give --cluster with one of {EAST_ID}, {WEST}" in wrong.complaints[0]
+
+
+def test_questions_about_brokers_name_the_cluster(verb: Verb, both: tuple[Path, Ended]):
+    folder, _ = both
+    for question in (
+        ["whatif"],
+        ["compare", "..", ".."],
+        ["trace", "write", "clicks"],
+        ["trace", "partition", "clicks-0"],
+    ):
+        asked = verb(folder, *question)
+        assert asked.code == 2, question
+        assert f"{EAST_ID}, {WEST}" in asked.complaints[0]
+        assert "--cluster" in asked.complaints[0]
+        assert verb(folder, *question, "--cluster", WEST).code == 0
+
+
+def test_a_name_for_two_clusters_stores_nothing(verb: Verb, west: Path, tmp_path: Path):
+    conf = tmp_path / "conf.toml"
+    conf.write_text(f'[ingest.clusters]\n"{west}" = "one"\n"{SLICE}" = "one"\n')
+    ended = verb(tmp_path, "ingest", west, SLICE, "--conf", conf)
+    assert ended.code == 2
+    assert all(word in ended.complaints[0] for word in (str(west), str(SLICE), EAST_ID, WEST_ID, "one"))
+    assert verb(tmp_path, "gate").code == 2

@@ -1,0 +1,228 @@
+"""Old days are dropped, and what is told of the days that stay does not change: not by a run, not by a replay of all
+that is left, not by a late file. Closed days stay as they were told.
+
+The slice has a minute. Its clocks are moved so that midnight lies within it, and what a replay needs of the time before
+its anchor is cut to a second.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines import dated, expiry
+from pipelines import gold as gold_stage
+from pipelines.bronze.ingest import ingest
+from pipelines.config import Config, load_config
+from pipelines.delta_commits import no_fence
+from pipelines.errors import InputError
+from pipelines.lake import Lake
+from pipelines.replay import seals
+from pipelines.silver import parse as parse_stage
+from pipelines.silver.parse import parse
+from schemas import bronze, gold, silver
+from schemas.audit import RULE_RESULTS
+from schemas.state import ANCHORS, EXPIRIES, REPLAYS
+from schemas.table import TableSpec
+from tests.cuts import cut_at, deliver
+from tests.verbs import SLICE
+
+TIME = re.compile(rb"^\[(2026-11-20 \d\d:\d\d:\d\d,\d{3})\]", re.MULTILINE)
+MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
+#: When midnight comes, on the slice's own clocks: it has requests from 15:33:52 to 15:34:26.
+AT = datetime(2026, 11, 20, 15, 34, 24, tzinfo=UTC)
+TODAY = MIDNIGHT + timedelta(days=1, hours=3)
+KEEP = expiry.Keep(1, 1, None)
+#: Told of runs, not of days.
+OF_RUNS = (gold.RUNS, gold.COVERAGE, RULE_RESULTS)
+LATE_BROKER = 3
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The slice, in two pieces up to midnight, and two after it."""
+    moved = tmp_path_factory.mktemp("moved")
+    plain = cut_at(SLICE, tmp_path_factory.mktemp("plain"), [])[0]
+    for path in plain.rglob("*"):
+        if path.is_file():
+            target = moved / path.relative_to(plain)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(TIME.sub(_moved, path.read_bytes()))
+    instants = [MIDNIGHT + timedelta(seconds=seconds) for seconds in (-24, 0, 1)]
+    return cut_at(moved, tmp_path_factory.mktemp("pieces"), instants)
+
+
+def _moved(found: re.Match[bytes]) -> bytes:
+    at = datetime.strptime(found[1].decode(), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC) + (MIDNIGHT - AT)
+    return f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}]".encode()
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    return load_config(None, {"replay.seal_lag_ms": 10_000})
+
+
+@pytest.fixture(autouse=True)
+def near(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "GONE_US", 1_000_000)
+
+
+def audit(lake: Lake, config: Config, folder: Path, number: int) -> dict[int, str]:
+    ingest(lake.spark, lake, [folder], config.ingest, f"{number:04d}")
+    parse(lake)
+    return replay(lake, config, number)
+
+
+def replay(lake: Lake, config: Config, number: int) -> dict[int, str]:
+    starts = gold_stage.refresh(lake, config, f"run {number}")
+    return {broker_id: start.reason for (_, broker_id), start in starts.items()}
+
+
+def told(lake: Lake) -> Rows:
+    """Rows of all tables of gold that tell of days."""
+    specs = [spec for spec in gold_stage.ANSWERS if spec not in OF_RUNS]
+    return {spec.full_name: sorted(map(_plain, lake.read(spec).collect())) for spec in specs}
+
+
+def _plain(row: Any) -> tuple[str, ...]:
+    return tuple(map(str, row))
+
+
+def on_days(lake: Lake, closed: bool) -> Rows:
+    """Of tables that are dated, the rows of closed days, or of the others."""
+    chosen = {}
+    for spec in (spec for spec in gold_stage.ANSWERS if spec.dated_by):
+        is_open = dated.sql_from_on(spec, int(MIDNIGHT.timestamp() * 1_000_000))
+        matching = lake.read(spec).where(f"NOT ({is_open})" if closed else is_open)
+        chosen[spec.full_name] = sorted(map(_plain, matching.collect()))
+    return chosen
+
+
+def differences(before: Rows, now: Rows) -> dict[str, tuple[list[Any], list[Any]]]:
+    return {
+        name: (
+            [row for row in before[name] if row not in now[name]][:3],
+            [row for row in now[name] if row not in before[name]][:3],
+        )
+        for name in before
+        if before[name] != now[name]
+    }
+
+
+def count(lake: Lake, spec: TableSpec) -> int:
+    return lake.read(spec).count()
+
+
+def reopened(lake: Lake) -> Lake:
+    """What another process sees."""
+    return Lake(lake.spark, lake.root)
+
+
+def drop_days(lake: Lake, keep: expiry.Keep = KEEP) -> list[tuple[str, int]]:
+    plan = expiry.plan_expiry(lake.root, keep, TODAY)
+    assert plan is not None
+    counts = expiry.counted(lake.root, plan)
+    assert expiry.expire(lake.root, plan, TODAY, no_fence) == counts
+    return counts
+
+
+@pytest.mark.long
+def test_days_that_stay_are_told_as_before(
+    spark: SparkSession, pieces: list[Path], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, folder = Lake(spark, tmp_path / "lake"), tmp_path / "folder"
+    for number, delivered in enumerate([pieces[:2], pieces[2:]]):
+        for piece in delivered:
+            deliver(piece, folder)
+        audit(lake, config, folder, number)
+    before, coverage = told(lake), sorted(map(_plain, lake.read(gold.COVERAGE).collect()))
+    rows = {spec.name: count(lake, spec) for spec in (bronze.LOG_LINES, silver.FETCH_REQUESTS, silver.LEADER_AND_ISR)}
+
+    dropped = dict(drop_days(lake))
+    print("dropped:", dropped)
+    assert dropped["bronze.log_lines"] > 1000
+    assert dropped["silver.fetch_requests"] > 100
+    lake = reopened(lake)
+    assert count(lake, silver.FETCH_REQUESTS) == rows["fetch_requests"] - dropped["silver.fetch_requests"]
+    assert count(lake, silver.LEADER_AND_ISR) == rows["leader_and_isr"]
+    assert drop_days(lake) == []
+    assert count(lake, EXPIRIES) == 1
+
+    assert set(replay(lake, config, 2).values()) == {seals.UNCHANGED}
+    assert differences(before, told(lake)) == {}
+    assert sorted(map(_plain, lake.read(gold.COVERAGE).collect())) == coverage
+
+    original = gold_stage.replay_fingerprint
+    monkeypatch.setattr(gold_stage, "replay_fingerprint", lambda *given: f"{original(*given)}x")
+    assert set(replay(reopened(lake), config, 3).values()) == {seals.FINGERPRINT}
+    ledger = lake.read(REPLAYS).where("run_id = 'run 3'").collect()
+    assert all(row["from_time"] is not None for row in ledger), "from the anchor"
+    assert differences(before, told(lake)) == {}
+
+    monkeypatch.setattr(parse_stage, "grammar_fingerprint", lambda: "other grammars")
+    lines = count(lake, silver.LINE_COUNTS)
+    assert parse(reopened(lake)).again
+    assert count(lake, silver.LINE_COUNTS) == lines
+    replay(reopened(lake), config, 4)
+    assert differences(before, told(lake)) == {}
+
+
+@pytest.mark.long
+def test_a_late_file_is_gone_back_for_up_to_the_cut_and_not_behind_it(
+    spark: SparkSession, pieces: list[Path], config: Config, tmp_path: Path
+) -> None:
+    whole, lake = Lake(spark, tmp_path / "whole"), Lake(spark, tmp_path / "lake")
+    folder, late = tmp_path / "folder", tmp_path / "late"
+    for piece in pieces[:2]:
+        deliver(piece, folder)
+    audit(lake, config, folder, 0)
+    for piece in pieces[2:]:
+        deliver(piece, folder)
+    audit(whole, config, folder, 0)
+    held = next(path for path in pieces[2].rglob("kafka-request*") if f"broker-{LATE_BROKER}" in path.parts)
+    target = late / held.relative_to(pieces[2])
+    target.parent.mkdir(parents=True)
+    (folder / held.relative_to(pieces[2])).rename(target)
+    audit(lake, config, folder, 1)
+    closed = on_days(lake, closed=True)
+    drop_days(lake)
+
+    lake = reopened(lake)
+    deliver(late, folder)
+    reasons = audit(lake, config, folder, 2)
+    assert reasons.pop(LATE_BROKER) == seals.LATE
+    assert set(reasons.values()) == {seals.UNCHANGED}
+    assert differences(closed, on_days(lake, closed=True)) == {}
+    assert differences(on_days(whole, closed=False), on_days(lake, closed=False)) == {}
+
+    old = next(path for path in pieces[0].rglob("kafka-request*") if path.is_file())
+    target = folder / "again" / old.relative_to(pieces[0])
+    target.parent.mkdir(parents=True)
+    target.write_bytes(b"".join(old.read_bytes().splitlines(keepends=True)[1:]))
+    before, lines = told(lake), count(lake, bronze.LOG_LINES)
+    audit(lake, config, folder, 3)
+    registered = lake.read(bronze.LOG_FILES).where("problem LIKE 'expired: it ends on 2026-11-20%'").collect()
+    assert [(row["path"], row["record_count"]) for row in registered] == [(str(target), 0)]
+    assert count(lake, bronze.LOG_LINES) == lines
+    assert differences(before, told(lake)) == {}
+
+
+def test_what_is_not_safe_is_refused(spark: SparkSession, pieces: list[Path], config: Config, tmp_path: Path) -> None:
+    lake, folder = Lake(spark, tmp_path / "lake"), tmp_path / "folder"
+    for piece in pieces:
+        deliver(piece, folder)
+    audit(lake, config, folder, 0)
+    # Ten seconds before the end of the log is before midnight.
+    assert expiry.plan_expiry(lake.root, KEEP, TODAY) is not None
+    # A lake of a version that kept no such state.
+    lake.empty(ANCHORS)
+    with pytest.raises(InputError, match=r"has no state of a replay from before 2026-11-21"):
+        expiry.plan_expiry(lake.root, KEEP, TODAY)
+    assert expiry.plan_expiry(lake.root, expiry.Keep(30, 30, None), TODAY) is None

@@ -1,0 +1,233 @@
+"""A lake that an older version made becomes one of this version; one that a newer version made is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.types import StructField
+
+from pipelines import lake_program, upgrade
+from pipelines.delta_commits import append, no_fence
+from pipelines.delta_log import read_log, table_version
+from pipelines.errors import InputError, SchemaMismatch
+from pipelines.fingerprint import TABLES as MADE_ANEW
+from pipelines.fingerprint import code_version
+from pipelines.lake_tables import create_table
+from pipelines.parquet import read_files
+from pipelines.replay.seals import Seal, Stamp
+from pipelines.stamps import stamps_of
+from pipelines.table_files import rows_table, write_rows
+from schemas.bronze import LOG_FILES
+from schemas.catalog import TABLES
+from schemas.gold import RUNS
+from schemas.silver import TOPICS, TRUNCATIONS
+from schemas.state import REPLAYS, UPGRADES
+from schemas.table import STRING, TableSpec, column, required
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+TOPIC = ("c", 1, NOW, "f", 0, 1, 0)
+RUN = ("r", NOW, NOW, "0.4.0", "c", "f", "clean", 1, 1, 1)
+
+
+class Cut(Exception):
+    """The process is killed."""
+
+
+def of_older(spec: TableSpec, *columns: StructField, **changes: Any) -> TableSpec:
+    return replace(spec, columns=columns, **changes)
+
+
+def make(root: Path, spec: TableSpec, rows: Sequence[tuple[Any, ...]] = (), stamp: str = "batch") -> Path:
+    folder = root / spec.layer / spec.name
+    create_table(folder, spec)
+    if rows:
+        append(folder, write_rows(folder, spec, rows_table(spec, rows)), stamp)
+    return folder
+
+
+def older_lake(root: Path, *older: TableSpec) -> None:
+    """A lake with a row or two, of a version that declared some tables otherwise, and others not at all."""
+    specs = {spec.full_name: spec for spec in (LOG_FILES, TOPICS, TRUNCATIONS, RUNS, REPLAYS)}
+    specs |= {spec.full_name: spec for spec in older}
+    for spec in specs.values():
+        make(root, spec)
+    topics = specs[TOPICS.full_name]
+    told = {"topic": "t", "topic_id": "i", "odd": "o"}
+    rest = tuple(told.get(field.name) for field in topics.columns[len(TOPIC) :])
+    folder = root / "silver" / "topics"
+    append(folder, write_rows(folder, topics, rows_table(topics, [(*TOPIC, *rest)])), "batch grammar")
+    folder = root / "gold" / "runs"
+    runs = specs[RUNS.full_name]
+    append(folder, write_rows(folder, runs, rows_table(runs, [RUN[: len(runs.columns)]])), "r")
+    append(root / "state" / "replays", [], Stamp("r", "fingerprint", 3, {("c", 1): Seal(1, 1, 1, "p")}).to_json())
+
+
+def rows_of(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
+    folder = root / spec.layer / spec.name
+    files = [folder / file.path for file in read_log(folder).files]
+    return list(read_files(spec, files, spec.column_names).to_pylist())
+
+
+def last_stamp(root: Path, spec: TableSpec) -> str | None:
+    return next((stamp for _, stamp in stamps_of(root / spec.layer / spec.name)), None)
+
+
+def without_last(spec: TableSpec) -> TableSpec:
+    return of_older(spec, *spec.columns[:-1])
+
+
+def test_a_lake_of_this_version_is_left_alone(tmp_path: Path) -> None:
+    for spec in TABLES:
+        make(tmp_path, spec)
+    assert upgrade.planned(tmp_path) == upgrade.upgrade(tmp_path, no_fence) == []
+    assert {table_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == {0}
+
+
+def test_a_folder_without_tables_is_left_alone(tmp_path: Path) -> None:
+    assert upgrade.upgrade(tmp_path / "lake", no_fence) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_are_added_and_tables_made_and_rows_stay(tmp_path: Path) -> None:
+    assert TOPICS.columns[-1].nullable or REPLAYS.columns[-1].nullable
+    older_lake(tmp_path, without_last(REPLAYS))
+    done = upgrade.upgrade(tmp_path, no_fence)
+    assert "state.replays: columns added: changes" in done
+    assert len(done) == len(TABLES) - 5 + 1
+    assert all(table_version(tmp_path / spec.layer / spec.name) is not None for spec in TABLES)
+    assert [row["topic"] for row in rows_of(tmp_path, TOPICS)] == ["t"]
+    assert last_stamp(tmp_path, TOPICS) == "batch grammar", "its rows are of the same grammars as before"
+    stamp = last_stamp(tmp_path, REPLAYS)
+    assert stamp is not None
+    assert Stamp.from_json(stamp).run_id == "r", "the next run goes on from the last one"
+    assert [f"{row['table_name']}: {row['change']}" for row in rows_of(tmp_path, UPGRADES)] == done
+    assert upgrade.upgrade(tmp_path, no_fence) == []
+
+
+def test_other_readers_see_the_new_columns(tmp_path: Path) -> None:
+    folder = make(tmp_path, of_older(LOG_FILES, *(field for field in LOG_FILES.columns if field.name != "mode")))
+    upgrade.upgrade(tmp_path, no_fence)
+    assert [field.name for field in DeltaTable(str(folder)).schema().fields] == list(LOG_FILES.column_names)
+
+
+def test_a_table_that_nothing_can_be_made_from_is_refused(tmp_path: Path) -> None:
+    make(tmp_path, without_last(LOG_FILES))
+    with pytest.raises(SchemaMismatch, match=r"bronze\.log_files \(columns run_id\)"):
+        upgrade.upgrade(tmp_path, no_fence)
+
+
+def test_constraints_are_set_if_all_rows_satisfy_them(tmp_path: Path) -> None:
+    renamed = [f if f.name != "files" else column("files", f.dataType, "") for f in RUNS.columns]
+    older_lake(tmp_path, of_older(RUNS, *renamed))
+    assert "gold.runs: NOT NULL by now: files" in upgrade.upgrade(tmp_path, no_fence)
+    assert rows_of(tmp_path, RUNS)[0]["files"] == 1
+
+
+def test_constraints_that_a_row_breaks_are_not_set(tmp_path: Path) -> None:
+    older_lake(tmp_path, replace(RUNS, checks={}), replace(TOPICS, checks={}))
+    before = table_version(tmp_path / "silver" / "topics")
+    with pytest.MonkeyPatch.context() as patch:
+        stricter = replace(RUNS, checks={"many": "files > 1"})
+        patch.setattr(upgrade, "TABLES", tuple(stricter if spec is RUNS else spec for spec in TABLES))
+        with pytest.raises(SchemaMismatch, match=r"gold\.runs"):
+            upgrade.upgrade(tmp_path, no_fence)
+    assert table_version(tmp_path / "silver" / "topics") == before
+    assert not (tmp_path / "state" / "upgrades").exists(), "nothing was begun"
+
+
+def test_silver_that_differs_is_emptied_for_the_next_parse(tmp_path: Path) -> None:
+    older_lake(tmp_path, of_older(TOPICS, *TOPICS.columns, column("odd", STRING, "Odd")))
+    done = upgrade.upgrade(tmp_path, no_fence)
+    assert next(line for line in done if line.startswith("silver.topics: parsed again from bronze, since it differs"))
+    assert rows_of(tmp_path, TOPICS) == []
+    assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
+    stamp = last_stamp(tmp_path, REPLAYS)
+    assert stamp is not None
+    assert Stamp.from_json(stamp).run_id == "r"
+
+
+def test_gold_that_differs_is_made_anew_and_the_ledger_says_so_first(tmp_path: Path) -> None:
+    spec = next(spec for spec in TABLES if spec.full_name == "gold.isr_timeline")
+    older = of_older(spec, required("isr_was", STRING, "Gone"), *spec.columns)
+    older_lake(tmp_path, older)
+    order: list[str | None] = []
+
+    def fence() -> None:
+        order.append(last_stamp(tmp_path, REPLAYS))
+
+    done = upgrade.upgrade(tmp_path, fence)
+    assert any(line.startswith("gold.isr_timeline: made anew from silver, since it differs") for line in done)
+    told = last_stamp(tmp_path, REPLAYS)
+    assert told is not None
+    assert Stamp.from_json(told) == Stamp("", MADE_ANEW, 0)
+    assert read_log(tmp_path / "gold" / "isr_timeline").schema["fields"][0]["name"] != "isr_was"
+    assert order[-1] == told
+
+
+@pytest.mark.parametrize("commits", range(1, 8))
+def test_cut_off_anywhere_the_next_run_goes_on(tmp_path: Path, commits: int) -> None:
+    isr = next(spec for spec in TABLES if spec.full_name == "gold.isr_timeline")
+    older_lake(
+        tmp_path,
+        without_last(REPLAYS),
+        of_older(TOPICS, *TOPICS.columns, column("odd", STRING, "Odd")),
+        of_older(isr, required("isr_was", STRING, "Gone"), *isr.columns),
+        *(spec for spec in TABLES if spec.layer in ("gold", "quality") and spec not in (isr, RUNS)),
+    )
+    left = commits
+
+    def fence() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Cut
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(upgrade, "datetime", _Clock)
+        with pytest.raises(Cut):
+            upgrade.upgrade(tmp_path, fence)
+        upgrade.upgrade(tmp_path, no_fence)
+    assert upgrade.planned(tmp_path) == []
+    assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
+    told = last_stamp(tmp_path, REPLAYS)
+    assert told is not None
+    assert Stamp.from_json(told).fingerprint == MADE_ANEW
+    assert {row["table_name"] for row in rows_of(tmp_path, UPGRADES)} >= {"silver.topics", "gold.isr_timeline"}
+
+
+class _Clock:
+    now = staticmethod(lambda _zone: NOW)
+
+
+@pytest.mark.parametrize(
+    ("wrote", "refused"), [("99.0", True), ("0.5.1.dev0", False), ("0.0.1", False), (code_version(), False)]
+)
+@pytest.mark.parametrize("verb", [upgrade.planned, upgrade.require_up_to_date, lake_program.require_no_newer])
+def test_a_lake_of_a_newer_version_is_refused(
+    tmp_path: Path, wrote: str, refused: bool, verb: Callable[[Path], object]
+):
+    older_lake(tmp_path)
+    file = tmp_path / "_highwater" / "program.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"version": wrote, "tables": ""}))
+    if refused:
+        with pytest.raises(InputError, match=r"was written by highwater 99\.0, and this is .*; use version 99\.0"):
+            verb(tmp_path)
+    else:
+        verb(tmp_path)
+
+
+def test_who_only_reads_says_what_brings_a_lake_up(tmp_path: Path) -> None:
+    older_lake(tmp_path, without_last(REPLAYS))
+    with pytest.raises(InputError, match=r"other columns in state\.replays; run `highwater replay`"):
+        upgrade.require_up_to_date(tmp_path)
+    upgrade.upgrade(tmp_path, no_fence)
+    upgrade.require_up_to_date(tmp_path)
+    upgrade.require_up_to_date(tmp_path / "no lake")

@@ -1,0 +1,52 @@
+"""Upgrades and retention on a disk and in a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines import upgrade
+from pipelines.delta_commits import no_fence
+from pipelines.delta_log import read_log, table_version
+from pipelines.errors import InputError, LeaseLost
+from pipelines.lake_program import note_program, require_no_newer
+from pipelines.storage.place import Place
+from schemas.catalog import TABLES
+from schemas.silver import FETCH_REQUESTS
+from schemas.state import EXPIRIES
+from tests.unit.platform import test_expiry as expiries
+from tests.unit.platform import test_upgrade as upgrades
+from tests.unit.storage.stores import root  # noqa: F401
+
+
+def test_an_older_lake_is_brought_up(root: Any) -> None:  # noqa: F811
+    upgrades.older_lake(root, upgrades.without_last(upgrades.REPLAYS))
+    assert "state.replays: columns added: changes" in upgrade.upgrade(root, no_fence)
+    assert all(table_version(root / spec.layer / spec.name) is not None for spec in TABLES)
+    assert upgrade.upgrade(root, no_fence) == []
+    upgrade.require_up_to_date(root)
+
+
+def test_a_newer_lake_is_refused(root: Place, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    note_program(root, "")
+    require_no_newer(root)
+    monkeypatch.setattr("pipelines.lake_program.code_version", lambda: "0.4.9")
+    with pytest.raises(InputError, match="was written by highwater"):
+        require_no_newer(root)
+
+
+def test_old_days_are_dropped(root: Any) -> None:  # noqa: F811
+    expiries.expired(expiries.lake(root))
+    assert expiries.hours_left(root, FETCH_REQUESTS) == [-1.5, 3]
+    assert len(read_log(root / "state" / EXPIRIES.name).files) == 1
+
+
+def test_who_has_lost_the_lease_changes_nothing(root: Any) -> None:  # noqa: F811
+    def lost() -> None:
+        raise LeaseLost(root, "it is over")
+
+    upgrades.older_lake(root, upgrades.without_last(upgrades.REPLAYS))
+    with pytest.raises(LeaseLost):
+        upgrade.upgrade(root, lost)
+    assert upgrade.planned(root) != []
