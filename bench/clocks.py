@@ -62,9 +62,9 @@ def figures(causes: Causes, shift: Callable[[float], float]) -> dict[str, Any]:
     true, seen = list(links(*causes)), list(links(*shifted(causes, off, difference)))
     bounds = list(clock_bounds(seen, WINDOW_S * 1_000_000))
     widths = [
-        (one.highest_us - one.lowest_us) / 1000
-        for one in bounds
-        if one.highest_us is not None and one.lowest_us is not None and one.changed_us == 0
+        (bound.highest_us - bound.lowest_us) / 1000
+        for bound in bounds
+        if bound.highest_us is not None and bound.lowest_us is not None and bound.changed_us == 0
     ]
     return {
         "links": len(seen),
@@ -72,7 +72,7 @@ def figures(causes: Causes, shift: Callable[[float], float]) -> dict[str, Any]:
         "pairs": len(bounds),
         "both": len(widths),
         "width_ms": median(widths) if widths else None,
-        "changes": [round(one.changed_us / 1000, 1) for one in bounds if one.changed_us],
+        "changes": [round(bound.changed_us / 1000, 1) for bound in bounds if bound.changed_us],
     }
 
 

@@ -35,10 +35,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("lakes", type=Path)
     parser.add_argument("--only", help="commands with this text")
     given = parser.parse_args(arguments)
-    told = blocks(DOCUMENT.read_text(encoding="utf-8"))
+    documented = blocks(DOCUMENT.read_text(encoding="utf-8"))
     os.chdir(given.lakes)
     missing = 0
-    for command, shown in told:
+    for command, shown in documented:
         if given.only is not None and given.only not in command:
             continue
         for line in not_there(shown, output(command)):
@@ -71,11 +71,11 @@ def not_there(shown: list[str], printed: list[str]) -> Iterator[str]:
         if line == LEFT_OUT:
             is_next = False
             continue
-        found = next((at for at in range(place, len(printed)) if printed[at] == line), None)
-        if found is None or (is_next and found != place):
+        line_at = next((at for at in range(place, len(printed)) if printed[at] == line), None)
+        if line_at is None or (is_next and line_at != place):
             yield line
             continue
-        place, is_next = found + 1, True
+        place, is_next = line_at + 1, True
 
 
 if __name__ == "__main__":

@@ -129,7 +129,9 @@ def judged(truth: Truth, findings: Iterable[Mapping[str, Any]]) -> Judgement:
     violations = [row for row in rows if row["severity"] == "violation"]
     suspected = [row for row in rows if row["severity"] in ("violation", "open")]
     unclean = [row for row in rows if row["rule_id"] == UNCLEAN and not truth.uncleanly]
-    accused = [_told(row) for row in suspected if not _confirmed(truth, row)] + [_told(row) for row in unclean]
+    accused = [_described(row) for row in suspected if not _confirmed(truth, row)] + [
+        _described(row) for row in unclean
+    ]
     missed = _together(place for place in truth.broken if not any(_overlap(place, row) for row in violations))
     missed += [f"{rule} {bug}" for rule, bug in sorted(truth.bugs) if not _bug_named(rule, bug, violations)]
     observed = [row for row in rows if row["severity"] == "observation"]
@@ -172,7 +174,7 @@ def _bug_named(rule: str, bug: str, violations: Iterable[Mapping[str, Any]]) -> 
     return any((row["rule_id"], row["known_bug"]) == (rule, bug) for row in violations)
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _described(row: Mapping[str, Any]) -> str:
     where = "" if row["topic"] is None else f" {row['topic']}-{row['partition']}"
     offsets = "" if row["offset_start"] is None else f" {row['offset_start']} to {row['offset_end']}"
     return f"{row['severity']} {row['rule_id']}{where}{offsets}: {row['message']}"

@@ -24,12 +24,12 @@ def main(logs: Path) -> int:
     if target.is_file() and target.stat().st_mtime > max(jar.stat().st_mtime for jar in delta_jars()):
         return 0
     with tempfile.TemporaryDirectory(prefix="highwater-archive-") as scratch:
-        made = Path(scratch, "classes.jsa")
+        archived = Path(scratch, "classes.jsa")
         verb = [sys.executable, "-m", "jobs.cli", "audit", str(logs)]
         places = ["--lake", str(Path(scratch, "lake")), "--out", str(Path(scratch, "report"))]
         process = subprocess.Popen(
             [*verb, *places],
-            env={**os.environ, DUMP_VARIABLE: str(made)},
+            env={**os.environ, DUMP_VARIABLE: str(archived)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -38,12 +38,12 @@ def main(logs: Path) -> int:
         deadline = time.monotonic() + TIMEOUT_S
         while _alive(process) and time.monotonic() < deadline:
             time.sleep(0.2)
-        if not made.is_file():
+        if not archived.is_file():
             sys.stderr.write("highwater: no class archive of the JVM could be made; starts take longer\n")
             return 0
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_suffix(".partial")
-        partial.write_bytes(made.read_bytes())
+        partial.write_bytes(archived.read_bytes())
         partial.replace(target)
     return 0
 

@@ -76,7 +76,7 @@ def doctor(conf: Path | None, console: Console, lake: Place) -> ExitCode:
 
 def check_all(conf: Path | None, lake: Place) -> list[Finding]:
     """All findings, in the order in which a user would mend them."""
-    config, told = _configuration(conf)
+    config, of_configuration = _configuration(conf)
     checks: list[Callable[[], list[Finding]]] = [
         _python,
         _java,
@@ -87,7 +87,7 @@ def check_all(conf: Path | None, lake: Place) -> list[Finding]:
         lambda: _upgrade(lake),
         lambda: _memory(config.session.driver_memory or DRIVER_MEMORY),
     ]
-    return told + [finding for check in checks for finding in check()]
+    return of_configuration + [finding for check in checks for finding in check()]
 
 
 def _configuration(conf: Path | None) -> tuple[Config, list[Finding]]:

@@ -69,7 +69,7 @@ def gate_lines(report: Report, fail_on: str, only_new: bool = False, cluster_id:
             yield plain(f"cluster {name}: no logs of that time")
     yield f"new since the run before: {_new(report)}"
     for finding in report.violations:
-        yield f"{VIOLATED}: {'new: ' if finding.is_new else ''}{_told(finding)}"
+        yield f"{VIOLATED}: {'new: ' if finding.is_new else ''}{_line(finding)}"
     if report.verdict == VIOLATED and not report.violations:
         # Of rules there are no results, or more cases than findings: the count is all that there is to show.
         yield f"{VIOLATED}: {_unlisted(report)}"
@@ -87,11 +87,11 @@ def _new(report: Report) -> str:
         return "cannot be told, as this lake has none"
     kinds = (("violation", report.violations), ("open case", report.open_cases), ("observation", report.observations))
     new = [(sum(finding.is_new is True for finding in findings), kind) for kind, findings in kinds]
-    told = ", ".join(f"{number} {kind}{'' if number == 1 else 's'}" for number, kind in new if number)
-    return told or "nothing"
+    counts = ", ".join(f"{number} {kind}{'' if number == 1 else 's'}" for number, kind in new if number)
+    return counts or "nothing"
 
 
-def _told(finding: Finding) -> str:
+def _line(finding: Finding) -> str:
     """Rule, place, offsets and time; the message and its evidence are the report's business."""
     parts = [finding.rule_id, place_of(finding), finding.time or "at no known time"]
     implied = f", implies {len(finding.implied)} more" if finding.implied else ""

@@ -67,7 +67,7 @@ def carried_summary(tables: Mapping[str, Place]) -> list[Carried]:
     grouped = rows.group_by(["cluster_id", "broker_id", "kind"]).aggregate(
         [("kind", "count"), ("pending", "sum"), ("size_bytes", "sum"), ("last_time", "max")]
     )
-    found = [
+    carried = [
         Carried(
             row["cluster_id"],
             row["broker_id"],
@@ -79,7 +79,7 @@ def carried_summary(tables: Mapping[str, Place]) -> list[Carried]:
         )
         for row in grouped.to_pylist()
     ]
-    return sorted(found)
+    return sorted(carried)
 
 
 def last_seals(tables: Mapping[str, Place]) -> list[Seal]:

@@ -137,8 +137,8 @@ def report(run: Run) -> ExitCode:
     started = datetime.now(UTC)
     make_report_folder(run.out)
     with read_lake(run, "report") as lake:
-        made = _report(run, lake, run_id_of(run, lake), (), started)
-    return OF_VERDICT[made.verdict]
+        report = _report(run, lake, run_id_of(run, lake), (), started)
+    return OF_VERDICT[report.verdict]
 
 
 def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
@@ -323,13 +323,13 @@ def _replay(run: Run, lake: Lake) -> str:
 
 def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime) -> Report:
     with stage(run, lake, "report"):
-        made = whole_report(run, lake, run_id, problems, started)
+        report = whole_report(run, lake, run_id, problems, started)
         if run.redact_key is not None:
-            made = redacted(made, Redactor(pseudonyms(lake, run.redact_key)))
-        files = write_report(made, run.out)
-    run.console.result(PRINTED[run.form](made).rstrip("\n"))
+            report = redacted(report, Redactor(pseudonyms(lake, run.redact_key)))
+        files = write_report(report, run.out)
+    run.console.result(PRINTED[run.form](report).rstrip("\n"))
     run.console.note("wrote " + ", ".join(str(path) for path in files))
-    return made
+    return report
 
 
 def whole_report(
@@ -344,8 +344,8 @@ def whole_report(
             lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started, cluster_id),
         ]
     )
-    made: Report = collected.model_copy(update={"detail": detail})
-    return made
+    report: Report = collected.model_copy(update={"detail": detail})
+    return report
 
 
 def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:

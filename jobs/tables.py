@@ -88,15 +88,23 @@ def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> 
 def _list_state(console: Console, paths: dict[str, Place], as_json: bool) -> None:
     carried, seals = carried_summary(paths), last_seals(paths)
     if as_json:
-        told = {"carried": [one._asdict() for one in carried], "seals": [one._asdict() for one in seals]}
-        console.result(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        state = {"carried": [carry._asdict() for carry in carried], "seals": [seal._asdict() for seal in seals]}
+        console.result(orjson.dumps(state, option=orjson.OPT_INDENT_2).decode())
         return
     console.result("Carried to the next run")
     console.table(
         ("cluster", "broker", "kind", "rows", "pending", "size", "newest event"),
         [
-            (one.cluster_id, one.broker_id, one.kind, one.rows, one.pending, byte_size(one.size_bytes), one.last or "-")
-            for one in carried
+            (
+                carry.cluster_id,
+                carry.broker_id,
+                carry.kind,
+                carry.rows,
+                carry.pending,
+                byte_size(carry.size_bytes),
+                carry.last or "-",
+            )
+            for carry in carried
         ],
     )
     console.result("Where the next run goes on")
@@ -121,5 +129,8 @@ def _list_columns(console: Console, full_name: str, path: Place, as_json: bool) 
         console.result(orjson.dumps({"table": full_name, "columns": columns}, option=orjson.OPT_INDENT_2).decode())
         return
     console.result(f"{full_name}: {path}")
-    rows = [(one["column"], one["type"], "yes" if one["nullable"] else "no", one["comment"]) for one in columns]
+    rows = [
+        (column["column"], column["type"], "yes" if column["nullable"] else "no", column["comment"])
+        for column in columns
+    ]
     console.table(("column", "type", "null", "comment"), rows)

@@ -61,11 +61,11 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
 
 def rows_by_table(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[dict[str, Any]]]:
     """Rows of a few blobs, each a table and its rows."""
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    rows_of: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for table, rows in blobs:
         with pa.ipc.open_stream(rows) as stream:
-            found[table] += stream.read_all().to_pylist()
-    return found
+            rows_of[table] += stream.read_all().to_pylist()
+    return rows_of
 
 
 class Tables:

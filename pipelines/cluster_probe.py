@@ -117,13 +117,13 @@ def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[Head], ta
     look = _looker(None if folder is None else str(folder), compared, _MODULES)
     try:
         with described(spark, "probe of the executors"):
-            told = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+            printed = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     except (Py4JJavaError, PySparkException) as error:
         problem = _unable(str(error))
         if problem is None:
             raise
         raise problem from error
-    seen = [orjson.loads(text) for text in told]
+    seen = [orjson.loads(text) for text in printed]
     problem = judge(seen, code_version(), package_hash())
     if problem is not None:
         raise problem

@@ -98,13 +98,13 @@ class TableLog:
 
 def find_tables(root: Place) -> dict[str, Place]:
     """Folder of every table of a lake by full name, in the order of the layers, then of names."""
-    found = {}
+    tables = {}
     store = store_of(root)
     for layer in store.names(root):
         for name in store.names(root / layer):
             if table_version(root / layer / name) is not None:
-                found[f"{layer}.{name}"] = root / layer / name
-    return dict(sorted(found.items(), key=lambda table: _order(table[0])))
+                tables[f"{layer}.{name}"] = root / layer / name
+    return dict(sorted(tables.items(), key=lambda table: _order(table[0])))
 
 
 def _order(full_name: str) -> tuple[int, str]:
@@ -267,13 +267,13 @@ def _content_of(commit: Uri) -> bytes:
 
 def _checkpoint(log: Place, names: Iterable[str], version: int) -> tuple[int, list[Place]]:
     """Version and files of the latest checkpoint up to a version that is whole; -1 if there is none."""
-    found: dict[tuple[int, int], list[str]] = {}
+    parts_of: dict[tuple[int, int], list[str]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
-            found.setdefault((int(match[1]), int(match[2] or 1)), []).append(name)
+            parts_of.setdefault((int(match[1]), int(match[2] or 1)), []).append(name)
     whole = {
         number: [log / name for name in sorted(parts)]
-        for (number, count), parts in found.items()
+        for (number, count), parts in parts_of.items()
         if len(parts) == count and number <= version
     }
     latest = max(whole, default=-1)

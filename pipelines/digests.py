@@ -42,10 +42,10 @@ def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list
     """
     if not lake.has_rows(REPLAYS):
         return list(readings)
-    return [reading if reading.digest is None else _kept(lake, reading, shape) for reading in readings]
+    return [reading if reading.digest is None else _from_digests(lake, reading, shape) for reading in readings]
 
 
-def _kept(lake: Lake, reading: Reading, shape: StructType) -> Reading:
+def _from_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
     files = lake.files(reading.spec) if lake.has_rows(reading.spec) else []
     if not files:
         return reading

@@ -19,8 +19,8 @@ def find_java() -> Path | None:
     if home:
         java = Path(home) / "bin" / "java"
         return java if os.access(java, os.X_OK) else None
-    found = shutil.which("java")
-    return Path(found) if found else None
+    path = shutil.which("java")
+    return Path(path) if path else None
 
 
 def java_release(java: Path) -> int | None:

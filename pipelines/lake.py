@@ -145,7 +145,7 @@ class Lake(StoredTables):
             LakeError: a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) != stamp:
-            self._made(spec)
+            self._existing(spec)
             write = rows_writer(self.root, spec, lambda batches: batches)
             added = in_tasks(self.spark, plan, work, ADDED, size_bytes, write)
             delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp, self._fence)
@@ -179,7 +179,7 @@ class Lake(StoredTables):
         if not specs:
             return []
         for spec in specs:
-            self._made(spec)
+            self._existing(spec)
         files = self.write_blobs(blobs, specs, rows)
         return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
 
@@ -202,7 +202,7 @@ class Lake(StoredTables):
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
         """
-        folder = self._made(spec)
+        folder = self._existing(spec)
         if isinstance(rows, LocalTasks):
             return self._files_of(rows, rows_writer(self.root, spec, declared(spec)), spec.full_name)
         if isinstance(rows, DataFrame):
@@ -237,7 +237,7 @@ class Lake(StoredTables):
         Args:
             staying: files that it has and that stay, by their paths.
         """
-        folder = self._made(spec)
+        folder = self._existing(spec)
         if self.has_rows(spec) and not read_log(folder).is_plain:
             # Only Delta can say of a file with a deletion vector that it is gone.
             self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"), {})
@@ -247,7 +247,7 @@ class Lake(StoredTables):
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}
-        with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
+        with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
             rows.write.format("delta").mode("overwrite").options(**given).save(hadoop_path(written))
 
     def remove(self, spec: TableSpec, where: str) -> None:
@@ -273,7 +273,7 @@ class Lake(StoredTables):
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
         new = self._shaped(spec, df).where(self._sql_open(spec))
-        with constraints_kept(spec.full_name), self.through_delta(self._made(spec)) as written:
+        with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
             merge = table.merge(new.alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
@@ -290,7 +290,7 @@ class Lake(StoredTables):
         """Have Spark settings within the block, and what was there before after it."""
         return with_settings(self.spark, settings)
 
-    def _made(self, spec: TableSpec) -> Place:
+    def _existing(self, spec: TableSpec) -> Place:
         if not self.exists(spec):
             self.create([spec])
         return self.path(spec)

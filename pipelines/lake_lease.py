@@ -35,7 +35,7 @@ _RENEWALS = 4
 _COMMIT_SHARE = 0.25
 _POLL_S = 1.0
 #: Numbers that stay after the newest, for those who look at what happened.
-_KEPT = 10
+_LEASES_MAX = 10
 
 
 class Term(NamedTuple):
@@ -111,7 +111,7 @@ class Lease:
         with self._lock:
             if self._why_lost is None and self._seen_in_time():
                 self._put(self._number + 1, over=True)
-                for number in self._numbers()[:-_KEPT]:
+                for number in self._numbers()[:-_LEASES_MAX]:
                     self._store.remove(self._folder / _name(number))
 
     def _seen_in_time(self) -> bool:
@@ -190,13 +190,13 @@ def leased(
 
 def _wait(lease: Lease, lake: Place, wait_s: float, tell: Callable[[str], None]) -> None:
     deadline = time.monotonic() + wait_s
-    told = False
+    announced = False
     while (other := lease.take()) is not None:
         if time.monotonic() >= deadline:
             raise LakeBusy(lake, other.holder, wait_s)
-        if not told:
+        if not announced:
             tell(f"{lake} is being written by {other.holder}; waiting up to {wait_s:g} s")
-            told = True
+            announced = True
         time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
 

@@ -76,8 +76,8 @@ def holder(lake: Path) -> str:
     for _ in range(_ASKED_MAX):
         try:
             with open(lake / LOCK_NAME, encoding="utf-8") as file:
-                told = json.loads(file.read(_HOLDER_BYTES_MAX))
-            return f"highwater {told['verb']}, process {told['pid']} on {told['host']}, since {told['since']}"
+                holder = json.loads(file.read(_HOLDER_BYTES_MAX))
+            return f"highwater {holder['verb']}, process {holder['pid']} on {holder['host']}, since {holder['since']}"
         except (OSError, ValueError, KeyError, TypeError):
             time.sleep(_POLL_S / _ASKED_MAX)  # it has the lock, and has not written who it is yet
     return "another run"
@@ -97,7 +97,7 @@ def _opened(lake: Path) -> int:
 def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> bool:
     """Take the lock, waiting for it if need be; False where there are none."""
     deadline = time.monotonic() + wait_s
-    told = False
+    announced = False
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,9 +112,9 @@ def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> 
             return False
         if time.monotonic() >= deadline:
             raise LakeBusy(lake, holder(lake), wait_s)
-        if not told:
+        if not announced:
             tell(f"{lake} is being written by {holder(lake)}; waiting up to {wait_s:g} s")
-            told = True
+            announced = True
         time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
 

@@ -20,7 +20,7 @@ def require_no_newer(root: Place) -> None:
     Raises:
         InputError: it did.
     """
-    wrote, runs = _told(root).get("version", ""), code_version()
+    wrote, runs = _noted(root).get("version", ""), code_version()
     if _numbers(wrote) > _numbers(runs) > ():
         problem = f"was written by highwater {wrote}, and this is {runs}"
         raise InputError(root, problem, f"use version {wrote} or a later one, or another --lake")
@@ -28,7 +28,7 @@ def require_no_newer(root: Place) -> None:
 
 def declared_by(root: Place) -> str | None:
     """Hash of the tables' declarations, of the version that wrote the lake last; None where it left none."""
-    return _told(root).get("tables")
+    return _noted(root).get("tables")
 
 
 def note_program(root: Place, declarations: str) -> None:
@@ -38,12 +38,12 @@ def note_program(root: Place, declarations: str) -> None:
         declarations: hash of the tables' declarations.
     """
     now, folder = {"version": code_version(), "tables": declarations}, root / _PLACE[0]
-    if _told(root) != now:
+    if _noted(root) != now:
         store_of(root).make_folder(folder)
         store_of(root).replace(folder / _PLACE[1], orjson.dumps(now))
 
 
-def _told(root: Place) -> dict[str, str]:
+def _noted(root: Place) -> dict[str, str]:
     file, store = root / _PLACE[0] / _PLACE[1], store_of(root)
     return orjson.loads(store.read(file)) if store.is_file(file) else {}
 

@@ -46,8 +46,8 @@ def versions_of_run(root: Place, tables: Mapping[str, Place], run_id: str) -> di
     if len(fitting) != 1:
         problem = f"has {len(fitting) or 'no'} audit{'s' if len(fitting) > 1 else ''} whose id begins with {run_id}"
         raise InputError(root, problem, f"name one of {', '.join(stamp[:12] for stamp in stamps) or 'another lake'}")
-    own = [commit for of_table in known.values() for commit in of_table if commit.stamp == fitting[0]]
-    end_ms = max(commit.time_ms for commit in own)
+    of_run = [commit for of_table in known.values() for commit in of_table if commit.stamp == fitting[0]]
+    end_ms = max(commit.time_ms for commit in of_run)
     versions = {}
     for name, of_table in known.items():
         written = [commit.version for commit in of_table if commit.stamp == fitting[0]]

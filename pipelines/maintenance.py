@@ -75,10 +75,10 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
     """
     log, store = read_log(path), store_of(path)
     before_ms = now_ms - retention_hours * _HOUR_MS
-    kept = {file.path for file in log.files}
-    kept |= {name for name, removed_ms in log.removed.items() if removed_ms >= before_ms}
+    needed = {file.path for file in log.files}
+    needed |= {name for name, removed_ms in log.removed.items() if removed_ms >= before_ms}
     unneeded = [
-        file for file in _data_files(path) if relative(file, path) not in kept and store.modified_ms(file) < before_ms
+        file for file in _data_files(path) if relative(file, path) not in needed and store.modified_ms(file) < before_ms
     ]
     leftover_ms = now_ms - max(retention_hours, RETENTION_HOURS_MIN) * _HOUR_MS
     return Upkeep(

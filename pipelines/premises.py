@@ -250,4 +250,4 @@ def _contexts(lives: Iterable[Life], configs: Iterable[Mapping[str, Any]], settl
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):
         lines[broker].append(line)
-    return contexts_of({broker: tuple(told) for broker, told in starts.items()}, lines, settle_us)
+    return contexts_of({broker: tuple(of_broker) for broker, of_broker in starts.items()}, lines, settle_us)

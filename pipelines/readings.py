@@ -91,8 +91,8 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
         assert rows is not None
         return as_table(rows, shape)
     read = (rows for piece in pieces for rows in read_pieces(reading.spec, piece, reading.columns, reading.where))
-    made = [batch for rows in read for batch in reading.rows_of(rows)]
-    return pa.Table.from_batches(made, to_arrow_schema(shape, timezone="UTC"))
+    batches = [batch for rows in read for batch in reading.rows_of(rows)]
+    return pa.Table.from_batches(batches, to_arrow_schema(shape, timezone="UTC"))
 
 
 def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
@@ -122,12 +122,12 @@ def _of_files(
 def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:
     spec, columns, rows_of, where, *_ = reading
 
-    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def selected(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from rows_of(batch if where is None else batch.filter(where))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return made(batches) if then is None else then(made(batches))
+        return selected(batches) if then is None else then(selected(batches))
 
     return lake.read(spec).select(*columns).mapInArrow(work, shape)
 

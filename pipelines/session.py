@@ -192,8 +192,8 @@ def lock_in_jvm(spark: SparkSession, path: Path | None) -> Iterator[None]:
 
 def scratch_folders(session: SessionConfig) -> list[Path]:
     """Where Spark spills to, in the order in which it asks itself."""
-    told = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
-    return [Path(folder.strip()) for folder in told.split(",") if folder.strip()]
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
+    return [Path(folder.strip()) for folder in folders.split(",") if folder.strip()]
 
 
 def _require_delta() -> None:
@@ -226,21 +226,21 @@ def _launch_settings(session: SessionConfig, text_bytes: int, place: Place | Non
     """Settings that count only when this process starts the JVM."""
     in_process = local_cores(session.master) is not None
     given = spark_defaults(_find_spark_home(), os.environ) | session.spark
-    own = {_MEMORY: session.driver_memory} if session.driver_memory else {}
+    settings = {_MEMORY: session.driver_memory} if session.driver_memory else {}
     if _MEMORY not in given:
-        own.setdefault(_MEMORY, DRIVER_MEMORY)
+        settings.setdefault(_MEMORY, DRIVER_MEMORY)
     # PySpark's JVM is a shell to spark-submit, which shows its progress where nobody says not to.
-    own.setdefault("spark.ui.showConsoleProgress", given.get("spark.ui.showConsoleProgress", "false"))
+    settings.setdefault("spark.ui.showConsoleProgress", given.get("spark.ui.showConsoleProgress", "false"))
     if "spark.sql.warehouse.dir" not in given and given.get("spark.sql.catalogImplementation") != "hive":
         # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
-        own["spark.sql.warehouse.dir"] = tempfile.mkdtemp(prefix="highwater-warehouse-")
-        atexit.register(shutil.rmtree, own["spark.sql.warehouse.dir"], ignore_errors=True)
+        settings["spark.sql.warehouse.dir"] = tempfile.mkdtemp(prefix="highwater-warehouse-")
+        atexit.register(shutil.rmtree, settings["spark.sql.warehouse.dir"], ignore_errors=True)
     logging = conf_file("log4j2.properties").as_uri()
     local_options = (*in_process_jvm_options(text_bytes), *archive_options()) if in_process else ()
     options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
-    own[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
     asked = {key: value for key, value in session.spark.items() if key != _JAVA_OPTIONS}
-    return own | asked | _jar_settings(given, in_process, place)
+    return settings | asked | _jar_settings(given, in_process, place)
 
 
 def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:

@@ -137,14 +137,14 @@ def _events(exposed: Sequence[Poll], rows: Mapping[tuple[int, int], Mapping[str,
     sums: dict[tuple[str, str, str], _Sums] = defaultdict(_Sums)
     for first, last in _stretches(exposed):
         kinds: dict[str, Row] = {}
-        told: dict[str, tuple[float, float]] = {}
+        timed: dict[str, tuple[float, float]] = {}
         for interval in range(first.interval + INTERVAL_S, last.interval + 2 * INTERVAL_S, INTERVAL_S):
             for mbean, row in rows.get((first.node, interval), {}).items():
                 if row["kind"] != "gauge":
                     kinds[mbean] = row
-                    count, total_ms = told.get(mbean, (0.0, 0.0))
+                    count, total_ms = timed.get(mbean, (0.0, 0.0))
                     part = _part(mbean, interval, first, last) * row["event_count"]
-                    told[mbean] = (count + part, total_ms + part * (row["mean_ms"] or 0.0))
+                    timed[mbean] = (count + part, total_ms + part * (row["mean_ms"] or 0.0))
         for mbean, row in kinds.items():
             if (mbean, "Count") not in last.values:
                 continue
@@ -152,8 +152,8 @@ def _events(exposed: Sequence[Poll], rows: Mapping[tuple[int, int], Mapping[str,
             of_name.beans.add(mbean)
             of_name.exposed += last.values[mbean, "Count"] - first.values.get((mbean, "Count"), 0.0)
             of_name.exposed_ms += _total_ms(last, mbean) - _total_ms(first, mbean)
-            of_name.rebuilt += told[mbean][0]
-            of_name.rebuilt_ms += told[mbean][1]
+            of_name.rebuilt += timed[mbean][0]
+            of_name.rebuilt_ms += timed[mbean][1]
     for (name, kind, measured), of_name in sorted(sums.items()):
         yield from _checks(name, kind, measured, of_name)
 

@@ -61,9 +61,9 @@ def jmx_options(port: int | None) -> tuple[str, ...]:
     if port is None:
         return ()
     prefix = "-Dcom.sun.management.jmxremote"
-    own = f"-Djava.rmi.server.hostname={HOST}"
+    hostname = f"-Djava.rmi.server.hostname={HOST}"
     ports = (f"{prefix}.port={port}", f"{prefix}.rmi.port={port}", f"{prefix}.host={HOST}")
-    return (prefix, *ports, f"{prefix}.authenticate=false", f"{prefix}.ssl=false", own)
+    return (prefix, *ports, f"{prefix}.authenticate=false", f"{prefix}.ssl=false", hostname)
 
 
 def zookeeper_properties(data: str, port: int) -> str:

@@ -87,16 +87,16 @@ def _change(
     lowest: _Side | None, highest: _Side | None, before: Iterable[tuple[bool, _Side]]
 ) -> tuple[int, int | None]:
     """The largest change that bounds prove: between two of the window, or since the last window that had any."""
-    found: list[tuple[int, int, int]] = []
+    changes: list[tuple[int, int, int]] = []
     if lowest is not None and highest is not None and lowest.value_us > highest.value_us:
         first, last = sorted((lowest, highest), key=lambda side: side.at_us)
-        found.append((abs(last.value_us - first.value_us), last.value_us - first.value_us, first.at_us))
+        changes.append((abs(last.value_us - first.value_us), last.value_us - first.value_us, first.at_us))
     for was_highest, side in before:
         if was_highest and lowest is not None and lowest.value_us > side.value_us:
-            found.append((lowest.value_us - side.value_us, lowest.value_us - side.value_us, side.at_us))
+            changes.append((lowest.value_us - side.value_us, lowest.value_us - side.value_us, side.at_us))
         if not was_highest and highest is not None and highest.value_us < side.value_us:
-            found.append((side.value_us - highest.value_us, highest.value_us - side.value_us, side.at_us))
-    if not found:
+            changes.append((side.value_us - highest.value_us, highest.value_us - side.value_us, side.at_us))
+    if not changes:
         return 0, None
-    _, change_us, since_us = max(found)
+    _, change_us, since_us = max(changes)
     return change_us, since_us

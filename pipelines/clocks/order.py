@@ -58,15 +58,15 @@ def order_note(places: Sequence[tuple[int | None, int | None]], windows: Sequenc
     """
     reference = _reference(places)
     clocks = dict(_clocks(places, windows))
-    told = [_told(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
+    sentences = [_sentence(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
     untold = [str(broker) for broker, apart in clocks.items() if apart is None]
     if untold:
         theirs = f"those of brokers {' and '.join(untold)}" if len(untold) > 1 else f"that of broker {untold[0]}"
-        told.append(f"nothing tells how far {theirs} and that of broker {reference} were apart")
-    return f"Lines are in the order of brokers' clocks: {'; '.join(told)}." if told else None
+        sentences.append(f"nothing tells how far {theirs} and that of broker {reference} were apart")
+    return f"Lines are in the order of brokers' clocks: {'; '.join(sentences)}." if sentences else None
 
 
-def _told(broker: int, reference: int | None, apart: _Apart) -> str:
+def _sentence(broker: int, reference: int | None, apart: _Apart) -> str:
     is_behind = apart.proven_ms < 0
     lowest_ms, highest_ms = (_negative(apart.highest_ms), _negative(apart.lowest_ms)) if is_behind else apart
     if lowest_ms is not None and highest_ms is not None:

@@ -49,7 +49,7 @@ _SMALL_ROWS = 200_000
 #: Files that are smaller than this all together are read by the driver.
 _SMALL_BYTES = 4 << 20
 #: Blobs whose rows the driver has to see.
-_TOLD = (DATA_FILES.name, UNREADABLE)
+_OF_DRIVER = (DATA_FILES.name, UNREADABLE)
 #: A ``meta.properties`` has some five lines.
 _PROPERTIES_MAX = 1_000
 
@@ -190,7 +190,7 @@ class _InTasks:
         self._blobs = read.persist(StorageLevel.MEMORY_AND_DISK)
 
     def heads(self) -> list[dict[str, Any]]:
-        rows = F.when(F.col("table").isin(*_TOLD), F.col("rows"))
+        rows = F.when(F.col("table").isin(*_OF_DRIVER), F.col("rows"))
         return [row.asDict() for row in self._blobs.select("table", "row_count", rows.alias("rows")).collect()]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
@@ -213,7 +213,7 @@ class _Here:
 
     def heads(self) -> list[dict[str, Any]]:
         heads = [blob.to_pylist()[0] for blob in self._blobs]
-        return [head if head["table"] in _TOLD else {**head, "rows": None} for head in heads]
+        return [head if head["table"] in _OF_DRIVER else {**head, "rows": None} for head in heads]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
         blobs = [blob for blob in self._blobs if blob.column("table")[0].as_py() == spec.name]

@@ -81,7 +81,7 @@ def units(files: Iterable[Owned]) -> list[Unit]:
     return [tuple(tuple(log) for log in logs.values()) for logs in places.values()]
 
 
-class _Found(NamedTuple):
+class _StoredFile(NamedTuple):
     owned: Owned
     file_id: str
     stored: str
@@ -119,17 +119,17 @@ class FileReader:
         for table in sorted(self._rows, key=lambda name: name == DATA_FILES.name):
             yield from self._flush(table)
 
-    def _look(self, log: Sequence[Owned]) -> tuple[list[_Found], list[pa.RecordBatch]]:
+    def _look(self, log: Sequence[Owned]) -> tuple[list[_StoredFile], list[pa.RecordBatch]]:
         files, unreadable = [], []
         for owned in log:
             try:
                 stored = stored_sha256(owned.file.path)
-                files.append(_Found(owned, owned.file_id(stored), stored))
+                files.append(_StoredFile(owned, owned.file_id(stored), stored))
             except OSError as error:
                 unreadable.append(_unreadable(owned.file.path, error))
         return files, unreadable
 
-    def _file(self, item: _Found) -> Iterator[pa.RecordBatch]:
+    def _file(self, item: _StoredFile) -> Iterator[pa.RecordBatch]:
         file, count = item.owned.file, 0
         problems: list[str] = []
         source, reader = None, None
@@ -159,7 +159,7 @@ class FileReader:
             problems.append("left over by a write that was interrupted")
         yield from self._done(item, source, reader, count, problems)
 
-    def _metadata_log(self, files: Sequence[_Found], new: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def _metadata_log(self, files: Sequence[_StoredFile], new: Collection[str]) -> Iterator[pa.RecordBatch]:
         by_file = {item.owned.file: item for item in files}
         log = MetadataLog(list(by_file))
         for file in MetadataLog.ordered(by_file):
@@ -184,7 +184,7 @@ class FileReader:
                 yield from self._done(item, source, reader, count, [*log.problems, *problems])
 
     def _done(
-        self, item: _Found, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
+        self, item: _StoredFile, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """The file's own row."""
         file, owner = item.owned.file, item.owned.owner

@@ -33,19 +33,19 @@ def write_rows(
         "until": instant(FAR_US if until_us is None else until_us),
     }
     of_time = "time >= $since AND arrival_time < $until AND ($cluster IS NULL OR cluster_id = $cluster)"
-    found = f"""
+    matching = f"""
         FROM (SELECT *, unnest(partitions) AS p FROM silver_produce_requests
               WHERE {of_time} AND ($client IS NULL OR client_id = $client))
         WHERE ($topic IS NULL OR p.topic = $topic) AND ($partition IS NULL OR p.partition = $partition)"""
-    clusters = reader.rows(f"SELECT DISTINCT cluster_id {found}", **parameters)
+    clusters = reader.rows(f"SELECT DISTINCT cluster_id {matching}", **parameters)
     require_one(reader, {row["cluster_id"] for row in clusters})
     writes = reader.rows(
         f"""SELECT cluster_id, broker_id, epoch_us(time) AS time, client_id, connection, correlation_id, acks,
                    p.topic AS topic, p.partition AS partition, p.error_code AS error_code, file_id, byte_offset, line_no
-            {found} ORDER BY time, broker_id, byte_offset LIMIT {WRITES_MAX}""",
+            {matching} ORDER BY time, broker_id, byte_offset LIMIT {WRITES_MAX}""",
         **parameters,
     )
-    (counted,) = reader.rows(f"SELECT count(*) AS writes {found}", **parameters)
+    (counted,) = reader.rows(f"SELECT count(*) AS writes {matching}", **parameters)
     searched = reader.rows(
         f"""SELECT broker_id, count(*) AS produces, epoch_us(min(time)) AS first_time, epoch_us(max(time)) AS last_time,
                    count(*) FILTER ($client IS NOT NULL AND client_id = $client) AS of_client

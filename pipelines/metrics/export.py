@@ -52,8 +52,8 @@ class Counted:
     def rates(self, end_s: float) -> tuple[float, ...]:
         """Events per second: over 1 minute, over all, over 5 and 15 minutes."""
         over_all = self.count / (end_s - self._began_s) if self._began_s is not None else 0.0
-        one, five, fifteen = (rate or 0.0 for rate in self._rates)
-        return one, over_all, five, fifteen
+        one_minute, five, fifteen = (rate or 0.0 for rate in self._rates)
+        return one_minute, over_all, five, fifteen
 
 
 def _series(rows: Iterable[Row]) -> dict[Key, list[Row]]:

@@ -158,11 +158,11 @@ def _purgatories(
 
 
 def _by_interval(fold: Fold) -> dict[tuple[Any, ...], dict[int, int]]:
-    found: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
+    operations: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
     table = fold.result()
     for row in [] if table is None else table.to_pylist():
-        found[row["cluster_id"], row["broker_id"], row["operation"]][row["interval"]] = row["operations"]
-    return found
+        operations[row["cluster_id"], row["broker_id"], row["operation"]][row["interval"]] = row["operations"]
+    return operations
 
 
 def _lags(lake: Lake, length_us: int, times: TimeRange) -> Iterator[Row]:

@@ -152,8 +152,8 @@ class RequestCounts:
         extremes = Fold(_TIMED, (), ("longest_ms", "shortest_ms"))
         if table is not None:
             extremes.add(table)
-        found = extremes.result()
-        longest = {} if found is None else {_cell(row): row for row in found.to_pylist()}
+        rows = extremes.result()
+        longest = {} if rows is None else {_cell(row): row for row in rows.to_pylist()}
         metrics = list(REQUEST_TIMES.values())
         for row, histogram in zip(cells, histograms["bucket"], strict=True):
             most, least = longest[_cell(row)]["longest_ms"], -longest[_cell(row)]["shortest_ms"]
@@ -233,14 +233,14 @@ def _deviation(count: int, total: int, squares: int) -> float:
 def _percentiles(histogram: Mapping[int, int]) -> dict[str, float]:
     """Each percentile's duration: the middle of the bucket that holds it."""
     total, wanted = sum(histogram.values()), list(PERCENTILES.items())
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     passed = 0
     for bucket, count in sorted(histogram.items()):
         passed += count
         while wanted and passed >= wanted[0][1] * total:
             name, _ = wanted.pop(0)
-            found[name] = 0.0 if bucket < 0 else round(middle_of(bucket), 6) if bucket else SHORTEST_MS
-    return found
+            values[name] = 0.0 if bucket < 0 else round(middle_of(bucket), 6) if bucket else SHORTEST_MS
+    return values
 
 
 def _row(place: Sequence[Any], metric: Metric, measured: str, reason: str | None, **values: Any) -> Row:

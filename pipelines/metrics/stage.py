@@ -124,19 +124,19 @@ def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> d
 def _intervals(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, list[Interval]]:
     """Of brokers whose server.log was read: the intervals in which they ran."""
     ends: dict[Node, list[int]] = defaultdict(list)
-    told: set[Node] = set()
+    with_server_log: set[Node] = set()
     for file in premises.files:
         if file.broker_id is not None and file.first_us is not None and file.last_us is not None:
             ends[file.cluster_id, file.broker_id] += [file.first_us, file.last_us]
             if file.kind == _SERVER_FILE:
-                told.add((file.cluster_id, file.broker_id))
+                with_server_log.add((file.cluster_id, file.broker_id))
     files = [{"cluster_id": node[0], "broker_id": node[1], "first_time": min(times)} for node, times in ends.items()]
     lives = small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
     of_nodes = runs(lives, small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS), files)
     return {
         node: intervals_of(spans_of(those, min(ends[node]), max(ends[node])), length_us, since_us)
         for node, those in of_nodes.items()
-        if node in told
+        if node in with_server_log
     }
 
 
@@ -157,7 +157,7 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
     for life in premises.lives:
         if life.event == STARTING:
             starts[life.cluster_id, life.broker_id].append(life.time_us)
-    plan, found = plan_from(premises), {}
+    plan, steps = plan_from(premises), {}
     for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), _broker_lines):
         node = (cluster_id, broker_id)
         events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
@@ -167,8 +167,8 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
         def min_isr(topic: str, time_us: int, replicas: int | None, node: Node = node) -> int | None:
             return plan.min_isr(node[0], topic, node[1], time_us, replicas)
 
-        found[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
-    return found
+        steps[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
+    return steps
 
 
 def _broker_lines(columns: Columns) -> Iterable[BrokerLine]:
@@ -187,8 +187,8 @@ def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]],
     is no line, and it counts each.
     """
     of_line = ("cluster_id", "broker_id", "topic", "partition", "time")
-    made = small_rows(lake, silver.ISR_CHANGES, *of_line, where=pc.field("change") == "committed")
-    told = {tuple(row[name] for name in of_line) for row in made}
+    committed = small_rows(lake, silver.ISR_CHANGES, *of_line, where=pc.field("change") == "committed")
+    committed_lines = {tuple(row[name] for name in of_line) for row in committed}
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     place = ("cluster_id", "broker_id", "topic", "partition", "committed_time", "change")
     rows = small_rows(lake, ISR_TIMELINE, *place, where=pc.field("made_by") == "leader")
@@ -198,7 +198,7 @@ def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]],
         *_, time_us, kind = change
         node = (change[0], change[1])
         is_silent = any(since_us <= time_us < until_us for since_us, until_us in silent.get(node, ()))
-        if is_silent or change[:5] in told:
+        if is_silent or change[:5] in committed_lines:
             (shrinks if kind == "shrink" else expands)[node].append(time_us)
     return shrinks, expands
 

@@ -72,7 +72,7 @@ def asked(spec: TableSpec) -> Iterator[Expectation]:
                 yield at_least(name, column, 0)
         if "line_no" in spec.column_names:
             yield at_least(name, "line_no", 1)
-    yield from _OWN.get(name, ())
+    yield from _OF_TABLE.get(name, ())
 
 
 def _requests(spec: TableSpec) -> tuple[Expectation, ...]:
@@ -95,7 +95,7 @@ _BATCHES, _METADATA = data_dir.LOG_BATCHES.full_name, data_dir.METADATA_RECORDS.
 _APPENDS, _FILES = silver.APPENDS.full_name, bronze.LOG_FILES.full_name
 
 #: Questions of single tables.
-_OWN: Mapping[str, Sequence[Expectation]] = {
+_OF_TABLE: Mapping[str, Sequence[Expectation]] = {
     _FILES: (
         not_null(_FILES, "broker_id", "it is known which broker wrote the file"),
         not_null(_FILES, "layout", "the file has a layout that is known"),

@@ -27,7 +27,7 @@ _DOCUMENTATION_6 = IPv6Network("2001:db8::/32")
 _UUID_CHARS = 22
 
 #: What Kafka itself is called by.
-_KEPT = {
+_PUBLIC = {
     TOPIC: re.compile(
         r"__(?:consumer_offsets|transaction_state|cluster_metadata|share_group_state|remote_log_metadata)"
     ),
@@ -79,7 +79,7 @@ class Pseudonyms:
         return self._names[name]
 
     def _new(self, kind: str, name: str) -> str:
-        if not name or (kind in _KEPT and _KEPT[kind].fullmatch(name)):
+        if not name or (kind in _PUBLIC and _PUBLIC[kind].fullmatch(name)):
             return name
         digest = self._digest(kind, name)
         if kind in (CLUSTER, TOPIC_ID) and len(name) == _UUID_CHARS:

@@ -19,7 +19,7 @@ from pipelines.redact.vocabulary import vocabulary
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 #: A name that could be a number, or is next to nothing, is known by the key before it only.
 _FAINT = re.compile(r"[\d._\-]*|\W{0,2}|.", re.DOTALL)
-_KEPT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?|CRC [0-9a-f]{8}\b"
+_PUBLIC = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?|CRC [0-9a-f]{8}\b"
 _IPV4 = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)"
 _IPV6 = r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%\w+)?(?![\w:])"
 #: Versions up to 0.11 look like addresses of a network that has none.
@@ -64,7 +64,7 @@ class Redactor:
         }
         odd = "|".join(_bounded(spelled) for spelled in sorted(self._odd, key=lambda spelled: (-len(spelled), spelled)))
         self._spans = re.compile(
-            f"{f'(?P<odd>{odd})|' if odd else ''}(?P<kept>{_KEPT})|(?P<ip>{_IPV4}|{_IPV6})|(?P<keyed>{_KEYED})"
+            f"{f'(?P<odd>{odd})|' if odd else ''}(?P<kept>{_PUBLIC})|(?P<ip>{_IPV4}|{_IPV6})|(?P<keyed>{_KEYED})"
         )
         self._tail = min(max(map(len, (*self._odd, *self._plain)), default=0), _TAIL_CHARS_MAX)
         self._words = vocabulary()

@@ -29,9 +29,9 @@ _IDENTITIES = frozenset({"finding_id", "implied_by", "fingerprint", "operation_i
 #: Texts that no grammar has read; of lines that one has, the name of their template.
 _UNREAD = frozenset({"template"})
 #: Hashes of contents, code and configuration: nothing that one could try is in them.
-_KEPT = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash", "rules_fingerprint", "code_version"})
+_HASHED = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash", "rules_fingerprint", "code_version"})
 #: Values of the audit's own, few of them.
-_OWN = frozenset(
+_VOCABULARY = frozenset(
     {
         *("verdict", "tier", "rule_id", "severity", "cause", "known_bug", "kind", "api", "class", "operation"),
         *("operation_class", "class_reason", "role", "closing_role", "reader", "isolation_level", "state", "strategy"),
@@ -53,11 +53,11 @@ def treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
         return redactor.identity
     if name in _UNREAD:
         return redactor.unread
-    if name in _KEPT:
+    if name in _HASHED:
         return lambda text: text if _HASH.fullmatch(text) else redactor.text(text)
     if name in _SENTENCES:
         return redactor.sentence
-    return redactor.value if name in _OWN else redactor.text
+    return redactor.value if name in _VOCABULARY else redactor.text
 
 
 def redacted(report: Report, redactor: Redactor) -> Report:

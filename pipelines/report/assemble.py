@@ -67,7 +67,7 @@ def assemble(
     if len(clusters_in(rows, Bounds(None, None))) > 1:
         parts = {name: _judge(of_cluster(rows, name), config, _run_of(run, rows, name), in_window) for name in clusters}
         judged = _together(_judge(rows, config, run, in_window, several=True), parts)
-    found, coverage, operations = judged.found, judged.coverage, judged.operations
+    of_rules, coverage, operations = judged.of_rules, judged.coverage, judged.operations
     return Report(
         verdict=judged.verdict,
         inconclusive=judged.reasons,
@@ -80,10 +80,10 @@ def assemble(
         ),
         brokers=judged.brokers,
         coverage=coverage,
-        rules=found.rules,
-        violations=found.violations,
-        observations=found.observations,
-        open_cases=found.open_cases,
+        rules=of_rules.rules,
+        violations=of_rules.violations,
+        observations=of_rules.observations,
+        open_cases=of_rules.open_cases,
         topics=tuple(Topic.model_validate(row) for row in rows.topics[:TOPICS_MAX]),
         operations=operations,
         latency=_latency(rows),
@@ -103,7 +103,7 @@ def assemble(
             delta_versions=dict(sorted(rows.delta_versions.items())),
             run_before=rows.before.run_id if rows.before else None,
         ),
-        notes=(*found.notes, *_NOTES, *_further_notes(rows, config)),
+        notes=(*of_rules.notes, *_NOTES, *_further_notes(rows, config)),
         problems=tuple(f"{file}: {problem}" for file, problem in judged.problems),
     )
 
@@ -115,7 +115,7 @@ class _Judged:
     tiers: dict[Node, Tier]
     tier: Tier
     brokers: tuple[Broker, ...]
-    found: Correctness
+    of_rules: Correctness
     coverage: Coverage
     operations: OperationsByKind
     problems: tuple[tuple[str, str], ...]
@@ -133,13 +133,13 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
     brokers = _brokers(rows, tiers)
     deciding = counting(tiers, _controllers(brokers))
     among = [broker for broker in brokers if (broker.cluster_id, broker.broker_id) in deciding]
-    found = correctness(rows, among, highest, in_window=in_window, several=several)
-    coverage = _coverage(rows, brokers, found.not_checkable)
+    of_rules = correctness(rows, among, highest, in_window=in_window, several=several)
+    coverage = _coverage(rows, brokers, of_rules.not_checkable)
     operations = operations_by_kind(rows)
     problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
-    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, found)
+    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, of_rules)
     tier: Tier = min(deciding.values(), default="T0")
-    return _Judged(tiers, tier, brokers, found, coverage, operations, tuple(problems), verdict, reasons)
+    return _Judged(tiers, tier, brokers, of_rules, coverage, operations, tuple(problems), verdict, reasons)
 
 
 def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
@@ -148,7 +148,7 @@ def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
     return replace(
         whole,
         tier=min(part.tier for part in parts.values()),
-        found=told_together(whole.found, {name: part.found for name, part in parts.items()}),
+        of_rules=told_together(whole.of_rules, {name: part.of_rules for name, part in parts.items()}),
         coverage=whole.coverage.model_copy(update={"not_checkable": tuple(named_gaps(gaps))}),
         verdict=worst(part.verdict for part in parts.values()),
         reasons=tuple(f"cluster {name}: {reason}" for name, part in parts.items() for reason in part.reasons),
@@ -220,25 +220,25 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
         configs[_node(row)][row["key"]] = row["value"]
     logged = {_node(row): row for row in rows.lifecycle}
 
-    def one(node: Node) -> Broker:
-        own = sorted(files[node], key=lambda row: (row["last_us"] or 0, row["path"]))
+    def broker(node: Node) -> Broker:
+        of_node = sorted(files[node], key=lambda row: (row["last_us"] or 0, row["path"]))
         said = [logged[node]] if node in logged else []
-        starts = [row["first_us"] for row in own if row["first_us"] is not None]
-        ends = [row["last_us"] for row in own if row["last_us"] is not None]
+        starts = [row["first_us"] for row in of_node if row["first_us"] is not None]
+        ends = [row["last_us"] for row in of_node if row["last_us"] is not None]
         return Broker(
             broker_id=node[1],
             cluster_id=node[0],
-            kafka_version=_last(own + said, "kafka_version"),
-            mode=_last(own + said, "mode"),
-            files=len(own),
-            lines=sum(row["line_count"] for row in own),
+            kafka_version=_last(of_node + said, "kafka_version"),
+            mode=_last(of_node + said, "mode"),
+            files=len(of_node),
+            lines=sum(row["line_count"] for row in of_node),
             first_time=_instant(min(starts, default=None)),
             last_time=_instant(max(ends, default=None)),
             tier=tiers[node],
             config=configs.get(node, {}),
         )
 
-    return tuple(one(node) for node in tiers)
+    return tuple(broker(node) for node in tiers)
 
 
 def _last(rows: Rows, name: str) -> str | None:

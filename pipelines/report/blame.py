@@ -22,21 +22,21 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
         by_node[row["cluster_id"], row["blamed"]].append(row)
     places = {node: str(number) for number, node in enumerate(rows.blamed)}
 
-    def one(node: Node, own: Rows) -> Blame:
-        wait = sum(row["wait_ms"] for row in own)
-        slow_wait = sum(row["slow_wait_ms"] for row in own)
+    def blame_of(node: Node, of_node: Rows) -> Blame:
+        wait = sum(row["wait_ms"] for row in of_node)
+        slow_wait = sum(row["slow_wait_ms"] for row in of_node)
         place = "unknown" if node[1] == UNKNOWN_BROKER else places.get(node, "")
         return Blame(
             broker_id=node[1],
-            operations=sum(row["operations"] for row in own),
+            operations=sum(row["operations"] for row in of_node),
             share=share_of(slow_wait, all_slow_wait) if all_slow_wait > 0 else share_of(wait, all_wait),
             wait_ms_total=round(wait, 3),
             wait_ms_p99=from_ticks(only(quantiles.get(f"wait_{place}"))),
             p99_ms_actual=from_ticks(only(quantiles.get("actual"))),
             p99_ms_without=from_ticks(only(quantiles.get(f"without_{place}"))),
             cluster_id=node[0],
-            role=count_by(own, "role"),
-            operations_slow=sum(row["slow"] for row in own),
+            role=count_by(of_node, "role"),
+            operations_slow=sum(row["slow"] for row in of_node),
             slow_wait_ms_total=round(slow_wait, 3),
             share_wait=share_of(wait, all_wait),
             singled_out=node in singled_out,
@@ -46,4 +46,4 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
         nobody = row.broker_id == UNKNOWN_BROKER
         return (nobody, -row.slow_wait_ms_total, -row.wait_ms_total, row.cluster_id, row.broker_id)
 
-    return tuple(sorted((one(node, own) for node, own in by_node.items()), key=worst_first))
+    return tuple(sorted((blame_of(node, of_node) for node, of_node in by_node.items()), key=worst_first))

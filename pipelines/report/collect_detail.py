@@ -71,12 +71,12 @@ def collect_detail(
     bounds = small.bounds(since, until)
     files = tables.rows(bronze.LOG_FILES, *_OF_FILES)
     intervals = _intervals(tables, files, bounds)
-    found = worst = None
+    cubes = worst = None
     if intervals is not None:
-        found, worst = _cubes(tables, config, intervals, bounds)
+        cubes, worst = _cubes(tables, config, intervals, bounds)
     return Detail(
         cluster=_cluster(tables, worst or {}, files),
-        cubes=found,
+        cubes=cubes,
         rules=tuple(RuleText(**{name: getattr(rule, name) for name in RuleText.model_fields}) for rule in RULES),
         cost=Cost(
             bytes=sum(row["size_bytes"] or 0 for row in files),

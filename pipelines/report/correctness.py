@@ -96,15 +96,15 @@ def correctness(
         gap = rule_not_checkable(rule, brokers, highest) if rule else None
         if gap:
             gaps[gap.rule_id] = gap
-    found = _findings(rows, order, several)
+    findings = _findings(rows, order, several)
     violated = any(row["severity"] == VIOLATION for row in rows.findings)
     return Correctness(
         rules=tuple(_result(row, gaps.get(row["rule_id"]), rows.before) for row in results),
-        violations=found[VIOLATION],
-        observations=found[OBSERVATION],
-        open_cases=found[OPEN],
+        violations=findings[VIOLATION],
+        observations=findings[OBSERVATION],
+        open_cases=findings[OPEN],
         violated=violated or (not in_window and any(_is_violated(row) for row in results)),
-        doubts=(*_doubts(results), *_left_open(found[OPEN])),
+        doubts=(*_doubts(results), *_left_open(findings[OPEN])),
         not_checkable=tuple(gaps.values()),
         notes=tuple(_notes(rows, in_window)),
     )
@@ -177,14 +177,14 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
     for row in rows.evidence:
         lines[row["finding_id"]].append(row)
     there = {row["finding_id"] for row in rows.findings}
-    own: dict[str, Rows] = {severity: [] for severity in _PLURALS}
+    by_severity: dict[str, Rows] = {severity: [] for severity in _PLURALS}
     following: dict[str, Rows] = defaultdict(list)
     for row in sorted(rows.findings, key=lambda row: _key(row, order)):
         # What it follows from may be outside the window, or one too many.
         if row["implied_by"] in there and row["implied_by"] != row["finding_id"]:
             following[row["implied_by"]].append(row)
         else:
-            own[row["severity"]].append(row)
+            by_severity[row["severity"]].append(row)
 
     clocks: dict[str, Rows] = defaultdict(list)
     for row in rows.clocks:
@@ -206,7 +206,7 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
             cluster_id=row["cluster_id"] if several else None,
         )
 
-    return {severity: tuple(finding(row) for row in found) for severity, found in own.items()}
+    return {severity: tuple(finding(row) for row in findings) for severity, findings in by_severity.items()}
 
 
 def _written(line: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -36,15 +36,15 @@ def markdown() -> str:
 
 def models() -> tuple[type[Part], ...]:
     """The report, and all that is part of it; not what only the page shows."""
-    found: dict[type[Part], None] = {Report: None}
+    parts: dict[type[Part], None] = {Report: None}
     waiting: list[type[Part]] = [Report]
     while waiting:
         for name in shown_fields(model := waiting.pop(0)):
             for part in _parts(_hints(model)[name]):
-                if part not in found:
-                    found[part] = None
+                if part not in parts:
+                    parts[part] = None
                     waiting.append(part)
-    return tuple(found)
+    return tuple(parts)
 
 
 def shown_fields(model: type[Part]) -> tuple[str, ...]:
@@ -54,10 +54,10 @@ def shown_fields(model: type[Part]) -> tuple[str, ...]:
 
 def descriptions(model: type[Part]) -> dict[str, str]:
     """What the docstrings of a model, and of those that it extends, say of each field."""
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for base in reversed([base for base in model.__mro__ if issubclass(base, Part) and base is not Part]):
-        told |= dict(_entries(inspect.getdoc(base) or "", tuple(model.model_fields)))
-    return told
+        texts |= dict(_entries(inspect.getdoc(base) or "", tuple(model.model_fields)))
+    return texts
 
 
 def _entries(docstring: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -84,9 +84,9 @@ def _named(names: str, fields: tuple[str, ...]) -> tuple[str, ...]:
 
 def _section(model: type[Part]) -> str:
     summary = (inspect.getdoc(model) or "").split("\n\n")[0].replace("\n", " ")
-    told, hints = descriptions(model), _hints(model)
+    texts, hints = descriptions(model), _hints(model)
     rows = "\n".join(
-        f"| `{name}` | {_type(hints[name])} | {_plain(told.get(name, ''))} |" for name in shown_fields(model)
+        f"| `{name}` | {_type(hints[name])} | {_plain(texts.get(name, ''))} |" for name in shown_fields(model)
     )
     return f"## {model.__name__}\n{_plain(summary)}\n\n| field | type | what |\n|---|---|---|\n{rows}"
 

@@ -94,18 +94,18 @@ def _reader(
     reader: Literal["follower", "consumer", "other"],
     min_bytes: int | None,
     isolation_level: Literal["read_uncommitted", "read_committed"] | None,
-    own: Rows,
+    rows: Rows,
 ) -> ReaderGroup:
-    waited = [row for row in own if row["parked"]]
+    waited = [row for row in rows if row["parked"]]
     return ReaderGroup(
         reader=reader,
         min_bytes=min_bytes,
         isolation_level=isolation_level,
-        observed=_count(own),
+        observed=_count(rows),
         parked=_count(waited),
-        **{name: count for name, count in _classes(own).items() if name != "contradicted"},
+        **{name: count for name, count in _classes(rows).items() if name != "contradicted"},
         within_ms=_within(waited, _count(waited)),
-        by_cause=count_by(own, "cause"),
+        by_cause=count_by(rows, "cause"),
     )
 
 
@@ -118,8 +118,8 @@ def _coordinators(rows: Collected) -> CoordinatorOperations:
     )
 
 
-def _api(own: Rows) -> ApiOperations:
-    return ApiOperations(observed=_count(own), **_classes(own), within_ms=_within(own, _succeeded(own)))
+def _api(rows: Rows) -> ApiOperations:
+    return ApiOperations(observed=_count(rows), **_classes(rows), within_ms=_within(rows, _succeeded(rows)))
 
 
 def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:

@@ -38,15 +38,17 @@ def _pager_lines(report: Report) -> Iterator[str]:
 
 
 def _counts(report: Report) -> str:
-    told = []
-    for findings, one, many in (
+    counts = []
+    for findings, singular, many in (
         (report.violations, "violation", "violations"),
         (report.open_cases, "open case", "open cases"),
     ):
         if findings:
             new = sum(finding.is_new is True for finding in findings)
-            told.append(f"{count(len(findings))} {one if len(findings) == 1 else many}{f' ({new} new)' if new else ''}")
-    return f": {', '.join(told)}" if told else ""
+            counts.append(
+                f"{count(len(findings))} {singular if len(findings) == 1 else many}{f' ({new} new)' if new else ''}"
+            )
+    return f": {', '.join(counts)}" if counts else ""
 
 
 def _since(report: Report) -> str:

@@ -255,13 +255,15 @@ def _properties(finding: Finding, severity: str) -> dict[str, Any]:
         "known_bug",
         "records",
     )
-    told = {name: value for name in names if (value := getattr(finding, name)) is not None}
+    properties = {name: value for name in names if (value := getattr(finding, name)) is not None}
     implied = [
         {"ruleId": other.rule_id, "findingId": other.finding_id, "message": other.message}
         for other in finding.implied[:IMPLIED_MAX]
     ]
     counts = {"implied": implied, "impliedCount": len(finding.implied)} if implied else {}
-    return {"severity": severity, "findingId": finding.finding_id, "brokers": list(finding.brokers)} | told | counts
+    return (
+        {"severity": severity, "findingId": finding.finding_id, "brokers": list(finding.brokers)} | properties | counts
+    )
 
 
 def _logical(finding: Finding) -> dict[str, Any] | None:

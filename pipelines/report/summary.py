@@ -94,8 +94,8 @@ def _correctness(report: Report) -> Iterator[str]:
         if findings:
             yield ""
             yield f"{title}: {count(len(findings))}"
-            yield from _list("", [_finding(one) for one in findings])
-            ids = ", ".join(plain(one.finding_id[:ID_SHOWN]) for one in findings[:SHOWN_MAX])
+            yield from _list("", [_finding(finding) for finding in findings])
+            ids = ", ".join(plain(finding.finding_id[:ID_SHOWN]) for finding in findings[:SHOWN_MAX])
             yield from _wrapped(f"  with all lines: highwater trace finding {'ID, of ' * (len(findings) > 1)}{ids}")
     if report.observations:
         yield ""
@@ -117,15 +117,15 @@ def _finding(finding: Finding) -> str:
 
 def _observations(observations: Sequence[Finding]) -> Iterator[str]:
     of_rule: dict[str, list[Finding]] = defaultdict(list)
-    for one in observations:
-        of_rule[one.rule_id].append(one)
-    for rule_id, found in list(of_rule.items())[:SHOWN_MAX]:
-        yield from _wrapped(f"  {plain(rule_id)}: {count(len(found))}")
-        for one in found[:OBSERVATIONS_SHOWN_MAX]:
-            place = place_of(one)
-            yield from _wrapped(f"    {plain(f'{place}: {one.message}' if place else one.message)}")
-        if len(found) > OBSERVATIONS_SHOWN_MAX:
-            yield f"    and {count(len(found) - OBSERVATIONS_SHOWN_MAX)} more, see the report"
+    for finding in observations:
+        of_rule[finding.rule_id].append(finding)
+    for rule_id, of_one_rule in list(of_rule.items())[:SHOWN_MAX]:
+        yield from _wrapped(f"  {plain(rule_id)}: {count(len(of_one_rule))}")
+        for finding in of_one_rule[:OBSERVATIONS_SHOWN_MAX]:
+            place = place_of(finding)
+            yield from _wrapped(f"    {plain(f'{place}: {finding.message}' if place else finding.message)}")
+        if len(of_one_rule) > OBSERVATIONS_SHOWN_MAX:
+            yield f"    and {count(len(of_one_rule) - OBSERVATIONS_SHOWN_MAX)} more, see the report"
     if len(of_rule) > SHOWN_MAX:
         yield f"  and of {len(of_rule) - SHOWN_MAX} more rules, see the report"
 

@@ -60,8 +60,8 @@ def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> di
     unless there is nothing else.
     """
     passed_over = set(controllers)
-    own = {node: tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over}
-    return own or dict(tiers)
+    of_brokers = {node: tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over}
+    return of_brokers or dict(tiers)
 
 
 def rule_not_checkable(rule: Rule, brokers: Sequence[Broker], highest: str) -> NotCheckable | None:
@@ -114,8 +114,8 @@ def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
 
 
 def _raise_level(broker_id: int, kafka_version: str | None, have: Tier = "T0", wanted: Tier = "T1") -> str:
-    found = re.match(r"(\d+)\.(\d+)", kafka_version or "")
-    version = (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"(\d+)\.(\d+)", kafka_version or "")
+    version = (int(match[1]), int(match[2])) if match else None
     levels: dict[str, str] = {}
     for tier in TIERS:
         if have < tier <= wanted:

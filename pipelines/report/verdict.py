@@ -27,7 +27,7 @@ def decide(
     lines: int,
     share_parsed: float | None,
     problems: Iterable[tuple[str, str]],
-    found: Correctness = NO_RULES,
+    of_rules: Correctness = NO_RULES,
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
 
@@ -36,8 +36,8 @@ def decide(
         lines: log records.
         share_parsed: of them, understood; None without records.
         problems: file and problem of every input that has one.
-        found: what the rules say. That the evidence of a rule is not there says nothing of the others; without results
-            of rules a contradicted produce is a violation by itself.
+        of_rules: what the rules say. That the evidence of a rule is not there says nothing of the others; without
+            results of rules a contradicted produce is a violation by itself.
     """
     reasons = []
     if lines == 0:
@@ -55,7 +55,7 @@ def decide(
     if lost:
         more = f" and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
         reasons.append(f"evidence is lost in truncated or corrupt files: {', '.join(lost[:_NAMED_MAX])}{more}")
-    reasons += found.doubts
-    if found.violated or (not found.rules and produce.contradicted > 0):
+    reasons += of_rules.doubts
+    if of_rules.violated or (not of_rules.rules and produce.contradicted > 0):
         return VIOLATED, tuple(reasons)
     return (INCONCLUSIVE if reasons else CLEAN), tuple(reasons)

@@ -67,7 +67,7 @@ def _client(scheme: str, container: str) -> Client:
 
 
 @contextmanager
-def _told(uri: Uri) -> Iterator[None]:
+def _as_os_errors(uri: Uri) -> Iterator[None]:
     """What the library raises as OSErrors in one line, as a file system has them."""
     try:
         yield
@@ -96,23 +96,23 @@ class ObjectStore:
         self._listed: dict[Uri, tuple[int, float]] = {}
 
     def names(self, folder: Place) -> list[str]:
-        with _told(uri := _uri(folder)):
+        with _as_os_errors(uri := _uri(folder)):
             there = obstore.list_with_delimiter(_of(uri), prefix=uri.key or None)
         paths = [*there["common_prefixes"], *(entry["path"] for entry in there["objects"])]
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
         uri = _uri(folder)
-        found: list[Any] = []
+        entries: list[Any] = []
         try:
-            with _told(uri):
+            with _as_os_errors(uri):
                 for page in obstore.list(_of(uri), prefix=uri.key or None):
-                    found += page
+                    entries += page
         except OSError as error:
             if failed is None:
                 raise
             failed(error)
-        for entry in sorted(found, key=lambda entry: entry["path"]):
+        for entry in sorted(entries, key=lambda entry: entry["path"]):
             file = Uri(uri.scheme, uri.container, entry["path"])
             self._listed[file] = (entry["size"], entry["last_modified"].timestamp() * 1000)
             yield file
@@ -128,7 +128,7 @@ class ObjectStore:
         return True
 
     def is_folder(self, place: Place) -> bool:
-        with _told(uri := _uri(place)):
+        with _as_os_errors(uri := _uri(place)):
             return any(len(page) > 0 for page in obstore.list(_of(uri), prefix=uri.key or None, chunk_size=1))
 
     def is_there(self, place: Place) -> bool:
@@ -149,7 +149,7 @@ class ObjectStore:
         return (self._listed.get(uri) or self._look(uri))[1]
 
     def _look(self, uri: Uri) -> tuple[int, float]:
-        with _told(uri):
+        with _as_os_errors(uri):
             entry = obstore.head(_of(uri), uri.key)
         return entry["size"], entry["last_modified"].timestamp() * 1000
 
@@ -157,13 +157,13 @@ class ObjectStore:
         return _opened(_uri(file), _READ_AHEAD_BYTES)
 
     def read(self, file: Place) -> bytes:
-        with _told(uri := _uri(file)):
+        with _as_os_errors(uri := _uri(file)):
             return bytes(obstore.get(_of(uri), uri.key).bytes())
 
     def create(self, file: Place, content: bytes) -> bool:
         uri = _uri(file)
         try:
-            with _told(uri):
+            with _as_os_errors(uri):
                 obstore.put(_of(uri), uri.key, content, mode="create", use_multipart=False)
         except OSError as error:
             if not isinstance(error.__cause__, (AlreadyExistsError, PreconditionError)):
@@ -173,25 +173,25 @@ class ObjectStore:
         return True
 
     def replace(self, file: Place, content: bytes) -> None:
-        with _told(uri := _uri(file)):
+        with _as_os_errors(uri := _uri(file)):
             obstore.put(_of(uri), uri.key, content)
 
     def take(self, source: Path, file: Place) -> None:
-        with _told(uri := _uri(file)):
+        with _as_os_errors(uri := _uri(file)):
             obstore.put(_of(uri), uri.key, source)
         source.unlink()
 
     def copy(self, file: Place, target: Place) -> None:
-        with _told(uri := _uri(file)):
+        with _as_os_errors(uri := _uri(file)):
             obstore.copy(_of(uri), uri.key, _uri(target).key)
 
     def remove(self, file: Place) -> None:
-        with suppress(FileNotFoundError), _told(uri := _uri(file)):
+        with suppress(FileNotFoundError), _as_os_errors(uri := _uri(file)):
             obstore.delete(_of(uri), uri.key)
 
     def remove_tree(self, folder: Place) -> None:
         uri = _uri(folder)
-        with suppress(OSError), _told(uri):
+        with suppress(OSError), _as_os_errors(uri):
             for page in obstore.list(_of(uri), prefix=uri.key or None):
                 obstore.delete(_of(uri), [entry["path"] for entry in page])
 
@@ -214,7 +214,7 @@ class ObjectStore:
     def arrow_sink(self, file: Place) -> Any:
         import pyarrow as pa
 
-        with _told(uri := _uri(file)):
+        with _as_os_errors(uri := _uri(file)):
             return pa.PythonFile(_Sink(uri, obstore.open_writer(_of(uri), uri.key)), "w")
 
 
@@ -231,7 +231,7 @@ def _of(uri: Uri) -> Client:
 
 
 def _opened(uri: Uri, ahead_bytes: int) -> io.BufferedReader:
-    with _told(uri):
+    with _as_os_errors(uri):
         entry = obstore.head(_of(uri), uri.key)
     return io.BufferedReader(_Ranges(uri, entry["size"], entry["e_tag"]), ahead_bytes)
 
@@ -263,7 +263,7 @@ class _Ranges(io.RawIOBase):
         if end <= self._at:
             return 0
         options: Any = {"range": (self._at, end)} | ({"if_match": self._version} if self._version else {})
-        with _told(self._uri):
+        with _as_os_errors(self._uri):
             content = obstore.get(_of(self._uri), self._uri.key, options=options).bytes()
         buffer[: len(content)] = memoryview(content)
         self._at += len(content)
@@ -285,7 +285,7 @@ class _Sink(io.RawIOBase):
         return self._at
 
     def write(self, content: Any) -> int:
-        with _told(self._uri):
+        with _as_os_errors(self._uri):
             self._writer.write(bytes(content))
         self._at += len(content)
         return len(content)
@@ -293,5 +293,5 @@ class _Sink(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            with _told(self._uri):
+            with _as_os_errors(self._uri):
                 self._writer.close()

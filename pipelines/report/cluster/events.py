@@ -46,19 +46,19 @@ def events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tup
     """Events in order of time, those alike within a second as one; and how many are left out."""
     raw = [*_life(lifecycle), *_controllers(controller), *_isr(isr), *_elections(failovers)]
     alike: dict[tuple[Any, ...], list[_Raw]] = defaultdict(list)
-    for one in sorted(raw, key=lambda one: (one[0], one[1], one[2], str(one[3]), one[4] or "")):
-        time, kind, cluster_id, broker_id, _, words = one
-        alike[time // 1_000_000, kind, cluster_id, broker_id, words].append(one)
-    found = [_event(those) for those in alike.values()]
+    for entry in sorted(raw, key=lambda entry: (entry[0], entry[1], entry[2], str(entry[3]), entry[4] or "")):
+        time, kind, cluster_id, broker_id, _, words = entry
+        alike[time // 1_000_000, kind, cluster_id, broker_id, words].append(entry)
+    events = [_event(those) for those in alike.values()]
     # What happens rarely is worth more than what happens all the time.
-    number = {kind: sum(event.kind == kind for event in found) for kind in {event.kind for event in found}}
-    kept = sorted(found, key=lambda event: (number[event.kind], event.time))[:EVENTS_MAX]
-    return tuple(sorted(kept, key=lambda event: event.time)), len(found) - len(kept)
+    number = {kind: sum(event.kind == kind for event in events) for kind in {event.kind for event in events}}
+    shown = sorted(events, key=lambda event: (number[event.kind], event.time))[:EVENTS_MAX]
+    return tuple(sorted(shown, key=lambda event: event.time)), len(events) - len(shown)
 
 
 def _event(those: Sequence[_Raw]) -> Event:
     time, kind, cluster_id, broker_id, _, words = those[0]
-    partitions = list(dict.fromkeys(one[4] for one in those if one[4] is not None))
+    partitions = list(dict.fromkeys(entry[4] for entry in those if entry[4] is not None))
     # Several brokers log that a controller was elected, or a broker fenced: it happened once.
     number = len(partitions) or 1
     return Event(

@@ -70,31 +70,31 @@ def runs(lifecycle: Rows, controller: Rows, files: Rows) -> dict[Node, list[_Run
 
 
 def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[_Run]:
-    found: list[_Run] = []
+    of_broker: list[_Run] = []
     first = next((time for time, event in lines if event == "starting"), None)
     if begun is not None and (first is None or begun < first - _BOOT_US):
-        found.append(_Run(None))
+        of_broker.append(_Run(None))
     for time, event in lines:
-        if event == "starting" or not found:
-            found.append(_Run(time if event == "starting" else None))
-        run = found[-1]
+        if event == "starting" or not of_broker:
+            of_broker.append(_Run(time if event == "starting" else None))
+        run = of_broker[-1]
         if event in ("started", "unfenced") and run.started is None:
             run.started = time
         elif event in ("shutting_down", "signal", "controlled_shutdown") and run.stopping is None:
             run.stopping = time
         elif event == "shut_down":
             run.stopped = time
-    return found
+    return of_broker
 
 
-def _with_ends(found: list[_Run], noticed: Sequence[tuple[int, bool]]) -> list[_Run]:
+def _with_ends(of_broker: list[_Run], noticed: Sequence[tuple[int, bool]]) -> list[_Run]:
     """A run that does not say that it ended, though another began, ended when a controller found it gone for good.
 
     Args:
         noticed: when a controller said that the broker was gone (true), or there again.
     """
-    for number, run in enumerate(found):
-        after = found[number + 1].starting if number + 1 < len(found) else None
+    for number, run in enumerate(of_broker):
+        after = of_broker[number + 1].starting if number + 1 < len(of_broker) else None
         since = run.stopping or run.started or run.starting or 0
         if run.stopped is None and (after is not None or run.stopping is not None):
             until = None if after is None else after + _LATE_US
@@ -103,12 +103,12 @@ def _with_ends(found: list[_Run], noticed: Sequence[tuple[int, bool]]) -> list[_
             times = [time for time, gone in meanwhile if gone and time > alive]
             if times:
                 run.gone = times[0] if after is None else min(times[0], after)
-    return found
+    return of_broker
 
 
 def lives(of_node: Mapping[Node, Sequence[_Run]]) -> tuple[Life, ...]:
     """Stretches of all brokers."""
-    found = []
+    stretches = []
     for (cluster_id, broker_id), those in of_node.items():
 
         def life(
@@ -122,19 +122,19 @@ def lives(of_node: Mapping[Node, Sequence[_Run]]) -> tuple[Life, ...]:
         for number, run in enumerate(those):
             after = those[number + 1].starting if number + 1 < len(those) else None
             if run.starting is not None:
-                found.append(life("starting", run.starting, run.started or run.stopping or run.end or after))
+                stretches.append(life("starting", run.starting, run.started or run.stopping or run.end or after))
             if run.started is not None or run.starting is None:
-                found.append(life("up", run.started, run.stopping or run.end or after))
+                stretches.append(life("up", run.started, run.stopping or run.end or after))
             if run.stopping is not None and (run.end or after):
-                found.append(life("stopping", run.stopping, run.end or after))
+                stretches.append(life("stopping", run.stopping, run.end or after))
             if run.end is not None:
-                found.append(life("down", run.end, after))
-    return tuple(found)
+                stretches.append(life("down", run.end, after))
+    return tuple(stretches)
 
 
 def restarts(of_node: Mapping[Node, Sequence[_Run]], isr: Rows) -> tuple[Restart, ...]:
     """Every start but a broker's first, and its first if the logs show it running before."""
-    found = []
+    starts = []
     changes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
     for row in isr:
         changes[row["cluster_id"], row["replica_id"]].append(row)
@@ -143,8 +143,8 @@ def restarts(of_node: Mapping[Node, Sequence[_Run]], isr: Rows) -> tuple[Restart
             if run.starting is None:
                 continue
             following = those[number + 1].starting if number + 1 < len(those) else None
-            found.append(_restart(node, before, run, following, changes[node]))
-    return tuple(sorted(found, key=lambda restart: (restart.starting, restart.cluster_id, restart.broker_id)))
+            starts.append(_restart(node, before, run, following, changes[node]))
+    return tuple(sorted(starts, key=lambda restart: (restart.starting, restart.cluster_id, restart.broker_id)))
 
 
 def _restart(node: Node, before: _Run, run: _Run, following: int | None, changes: Rows) -> Restart:

@@ -10,7 +10,7 @@ from pipelines.report.cluster.parts import Setting
 
 SETTINGS_MAX = 200
 #: Each broker has its own.
-_OWN = frozenset(
+_OF_EACH_BROKER = frozenset(
     {
         *("broker.id", "node.id", "listeners", "advertised.listeners", "advertised.host.name", "advertised.port"),
         *("log.dir", "log.dirs", "metadata.log.dir", "host.name", "port", "broker.rack", "controller.listener.names"),
@@ -29,10 +29,10 @@ def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...],
     for row in sorted(configs, key=lambda row: (row["key"], row["broker_id"] if row["broker_id"] is not None else -1)):
         if row["broker_id"] is not None:
             values[row["key"]][row["value"]].append(row["broker_id"])
-    found = [
+    differing = [
         Setting(
             key=key,
-            by_nature=key in _OWN,
+            by_nature=key in _OF_EACH_BROKER,
             values=tuple(
                 (value, tuple(brokers)) for value, brokers in sorted(those.items(), key=lambda item: -len(item[1]))
             ),
@@ -40,5 +40,5 @@ def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...],
         for key, those in sorted(values.items())
         if len(those) > 1
     ]
-    ordered = sorted(found, key=lambda setting: setting.by_nature)
+    ordered = sorted(differing, key=lambda setting: setting.by_nature)
     return tuple(ordered[:SETTINGS_MAX]), max(0, len(ordered) - SETTINGS_MAX)

@@ -92,11 +92,11 @@ def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
 
 def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
     """Fetches by leader, partition and replica, in the order in which they were taken up."""
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    by_replica: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     known = [fetch for fetch in rows.fetches if fetch["dequeued_time"] is not None]
     for fetch in sorted(known, key=lambda fetch: int(fetch["dequeued_time"])):
-        found[fetch["broker_id"], fetch["topic"], fetch["partition"], fetch["replica_id"]].append(fetch)
-    return found
+        by_replica[fetch["broker_id"], fetch["topic"], fetch["partition"], fetch["replica_id"]].append(fetch)
+    return by_replica
 
 
 def _key(row: Row, line_time: int) -> tuple[Any, ...]:
@@ -195,10 +195,10 @@ def _steps(
     carried, closed = _fetches(row, closing, of_replica)
     if carried is not None:
         answered = carried["completed_time"]
-        told = f"Fetch of broker {replica} at offset {carried['fetch_offset']} was taken up"
+        taken_up = f"Fetch of broker {replica} at offset {carried['fetch_offset']} was taken up"
         sent = "" if answered is None else f"; answered {iso_utc(answered)[11:-1]}"
         size = "" if carried["response_bytes"] is None else f" with {carried['response_bytes']} bytes"
-        yield with_line(carried["dequeued_time"], f"{told}{sent}{size}.", carried, rows)
+        yield with_line(carried["dequeued_time"], f"{taken_up}{sent}{size}.", carried, rows)
     if closed is not None:
         what = f"Fetch of broker {replica} at offset {closed['fetch_offset']}: it has all of the records."
         yield with_line(closed["dequeued_time"], what, closed, rows)

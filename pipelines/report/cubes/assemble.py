@@ -57,8 +57,8 @@ def cubes(operations: OperationFold, requests: RequestFold) -> Cubes:
             kind=_column(of_replicas, "kind"),
             replica=_brokers(of_replicas, "replica", place),
             succeeded=[int(row["succeeded"]) for row in of_replicas],
-            total=[packed(one, merges) for one in completions],
-            without=[packed(one, merges) for one in spared],
+            total=[packed(histogram, merges) for histogram in completions],
+            without=[packed(histogram, merges) for histogram in spared],
         ),
         slow=_slow(slow, place),
         errors=_errors(errors, place),
@@ -69,9 +69,9 @@ def cubes(operations: OperationFold, requests: RequestFold) -> Cubes:
 
 def _nodes(cells: Rows) -> list[tuple[str, int]]:
     """Everybody who led or was waited for; nobody of a cluster is -1."""
-    found = {(row["cluster_id"], row[name]) for row in cells for name in ("broker_id", "replica")}
-    found |= {(cluster_id, UNKNOWN_BROKER) for cluster_id, _ in found}
-    return sorted(found, key=lambda node: (node[0], node[1] == UNKNOWN_BROKER, node[1]))
+    nodes = {(row["cluster_id"], row[name]) for row in cells for name in ("broker_id", "replica")}
+    nodes |= {(cluster_id, UNKNOWN_BROKER) for cluster_id, _ in nodes}
+    return sorted(nodes, key=lambda node: (node[0], node[1] == UNKNOWN_BROKER, node[1]))
 
 
 def _column(rows: Rows, name: str) -> list[Any]:
@@ -92,7 +92,7 @@ def _operations(cells: Rows, waits: Iterable[Counter[int]], place: _Place, merge
         succeeded=[int(row["succeeded"]) for row in cells],
         **{name: _column(cells, name) for name in counts},
         parts_us=[[row[f"{name}_us"] for name in SPLIT] for row in cells],
-        wait=[packed(one, merges) for one in waits],
+        wait=[packed(histogram, merges) for histogram in waits],
     )
 
 
@@ -140,7 +140,7 @@ def _requests(rows: Rows, totals: Iterable[Counter[int]], merges: int) -> Reques
         within_1=_column(rows, "within_1"),
         total_us=_column(rows, "total_us"),
         phases_us=[[row[f"{name}_us"] for name in PHASES] for row in rows],
-        total=[packed(one, merges) for one in totals],
+        total=[packed(histogram, merges) for histogram in totals],
     )
 
 

@@ -55,11 +55,11 @@ def merged(histogram: Mapping[int, int]) -> Counter[int]:
 
 def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
     """How often all histograms have to be merged, at most `MERGES_MAX` times, until they are few enough."""
-    kept = list(histograms)
+    coarser = list(histograms)
     for times in range(MERGES_MAX):
-        if sum(len(histogram) for histogram in kept) <= ENTRIES_MAX:
+        if sum(len(histogram) for histogram in coarser) <= ENTRIES_MAX:
             return times
-        kept = [merged(histogram) for histogram in kept]
+        coarser = [merged(histogram) for histogram in coarser]
     return MERGES_MAX
 
 

@@ -80,11 +80,11 @@ def cells_of(
     assert summed is not None
     rows: list[dict[str, Any]] = summed.sort_by(order).to_pylist()
     places = {tuple(row[name] for name in keys): place for place, row in enumerate(rows)}
-    found: dict[str, list[Counter[int]]] = {name: [Counter() for _ in rows] for name in histograms}
+    counted: dict[str, list[Counter[int]]] = {name: [Counter() for _ in rows] for name in histograms}
     columns = [table[name].to_pylist() for name in (*keys, weight, *histograms)]
     for values in zip(*columns, strict=True):
         place, amount = places[values[: len(keys)]], values[len(keys)]
         for name, value in zip(histograms, values[len(keys) + 1 :], strict=True):
             if value is not None:
-                found[name][place][value] += amount
-    return rows, found
+                counted[name][place][value] += amount
+    return rows, counted

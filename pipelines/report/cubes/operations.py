@@ -139,12 +139,12 @@ def _derived(rows: pa.Table, intervals: Intervals, slow_ms: int) -> pa.Table:
         "total_bucket": pc.if_else(is_fetch, nothing, buckets_of(total)),
         "without_bucket": pc.if_else(is_fetch, nothing, buckets_of(pc.coalesce(shorter, total))),
         "operations": pa.array([1] * rows.num_rows, pa.int64()),
-        "slow": _one(pc.greater(wait, float(slow_ms))),
+        "slow": _as_count(pc.greater(wait, float(slow_ms))),
         "wait_us": _us(wait),
         "slow_wait_us": _us(slow_wait),
-        **{name: _one(pc.equal(rows["class"], name)) for name in CLASSES},
-        **{f"within_{n}": _one(pc.and_(near, pc.less_equal(distance, float(n)))) for n in WITHIN_MS},
-        "split": _one(is_split),
+        **{name: _as_count(pc.equal(rows["class"], name)) for name in CLASSES},
+        **{f"within_{n}": _as_count(pc.and_(near, pc.less_equal(distance, float(n)))) for n in WITHIN_MS},
+        "split": _as_count(is_split),
         **{name: _us(pc.coalesce(part, pa.scalar(0.0))) for name, part in zip(_PARTS, parts, strict=True)},
         "rank": pc.case_when(
             pc.make_struct(pc.equal(rows["class"], "contradicted"), pc.equal(rows["class"], "late")),
@@ -155,11 +155,11 @@ def _derived(rows: pa.Table, intervals: Intervals, slow_ms: int) -> pa.Table:
         "distance": pc.coalesce(distance, pa.scalar(0.0)),
     }
     same = ("cluster_id", "broker_id", "succeeded", "closing_topic", "closing_partition", "client_id")
-    kept = {name: rows[name] for name in (*same, "api", "operation_id", "error_codes", "wait_ms")}
-    return pa.table({**kept, **columns})
+    named = {name: rows[name] for name in (*same, "api", "operation_id", "error_codes", "wait_ms")}
+    return pa.table({**named, **columns})
 
 
-def _one(condition: Any) -> Any:
+def _as_count(condition: Any) -> Any:
     return pc.cast(pc.fill_null(condition, False), pa.int64())
 
 

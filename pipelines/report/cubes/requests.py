@@ -80,8 +80,8 @@ def _derived(rows: pa.Table, intervals: Intervals) -> pa.Table:
         "total_us_max": _us(total),
         **{f"{name}_us": _us(rows[column]) for name, column in PHASES.items()},
     }
-    kept = {name: rows[name] for name in ("client_id", "api")}
-    return pa.table({**kept, **columns})
+    named = {name: rows[name] for name in ("client_id", "api")}
+    return pa.table({**named, **columns})
 
 
 def _kind(rows: pa.Table) -> Any:

@@ -75,8 +75,8 @@ def first_screen(report: Report) -> FirstScreen:
 
 def anchor(kind: str, name: str) -> str:
     """The id of an element of the page, as ``dom.js`` makes it."""
-    kept = quote(name.encode("utf-8", "replace"), safe="!'()*~")
-    return f"{kind}-" + "".join(char if char.isalnum() or char in "._-" else f".{ord(char):x}" for char in kept)
+    quoted = quote(name.encode("utf-8", "replace"), safe="!'()*~")
+    return f"{kind}-" + "".join(char if char.isalnum() or char in "._-" else f".{ord(char):x}" for char in quoted)
 
 
 def _spoken(time: str) -> str:
@@ -94,8 +94,8 @@ def _headline(report: Report) -> str:
         return "A rule found what Kafka guarantees violated."
     if report.verdict == INCONCLUSIVE:
         return "Nothing firm can be said from these logs."
-    kept = "Every guarantee that these logs allow to check was kept, and no" if report.rules else "No"
-    return f"{kept} acks=all produce was answered before Kafka's rules allowed it."
+    opening = "Every guarantee that these logs allow to check was kept, and no" if report.rules else "No"
+    return f"{opening} acks=all produce was answered before Kafka's rules allowed it."
 
 
 def _rules(report: Report) -> str:
@@ -106,11 +106,11 @@ def _rules(report: Report) -> str:
         "not checkable" if rule.verdict == INCONCLUSIVE and rule.rule_id in missing else rule.verdict
         for rule in report.rules
     )
-    told = [
+    counts = [
         f"{states[state]} {state}" for state in ("violated", "inconclusive", "clean", "not checkable") if states[state]
     ]
     judged = sum(rule.checked for rule in report.rules)
-    return f"{len(report.rules)} rules: {', '.join(told)}; {count(judged)} facts judged."
+    return f"{len(report.rules)} rules: {', '.join(counts)}; {count(judged)} facts judged."
 
 
 # ------------------------------------------------------------------ the worst
@@ -144,10 +144,10 @@ def _worst(report: Report) -> Iterator[Item]:
 
 
 def _by_rule(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
-    found: dict[str, list[Finding]] = defaultdict(list)
+    by_rule: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        found[finding.rule_id].append(finding)
-    return found
+        by_rule[finding.rule_id].append(finding)
+    return by_rule
 
 
 def _cases(findings: Sequence[Finding]) -> str:
@@ -179,15 +179,15 @@ def _partitions(windows: Sequence[Unavailable]) -> str:
 
 def _windows(windows: Sequence[Unavailable]) -> str:
     ended = [(window.duration_ms, window) for window in windows if window.duration_ms is not None]
-    told = []
+    clauses = []
     if ended:
         longest_ms, longest = max(ended, key=lambda item: item[0])
-        told.append(f"the longest for {ms(longest_ms / 1000)} s ({longest.topic}-{longest.partition})")
+        clauses.append(f"the longest for {ms(longest_ms / 1000)} s ({longest.topic}-{longest.partition})")
     if len(ended) < len(windows):
-        told.append(f"{count(len(windows) - len(ended))} to the end of the logs")
+        clauses.append(f"{count(len(windows) - len(ended))} to the end of the logs")
     if refused := sum(window.produces_refused or 0 for window in windows):
-        told.append(f"{count(refused)} produces refused")
-    return "; ".join(told) + "."
+        clauses.append(f"{count(refused)} produces refused")
+    return "; ".join(clauses) + "."
 
 
 def _longest(report: Report) -> Iterator[Item]:

@@ -101,15 +101,15 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _cut(finding: dict[str, Any], budget: int) -> int:
     """Shorten lines, and leave them out once all findings have used up what there is; gives what is left of it."""
-    kept = []
+    lines = []
     for line in finding["evidence"]:
         if len(line["text"]) > LINE_CHARS_MAX:
             line["text"] = f"{line['text'][:LINE_CHARS_MAX]}… ({len(line['text']) - LINE_CHARS_MAX} more characters)"
         if len(line["text"]) <= budget:
             budget -= len(line["text"])
-            kept.append(line)
-    finding["evidence_left_out"] = len(finding["evidence"]) - len(kept)
-    finding["evidence"] = kept
+            lines.append(line)
+    finding["evidence_left_out"] = len(finding["evidence"]) - len(lines)
+    finding["evidence"] = lines
     for other in finding["implied"]:
         budget = _cut(other, budget)
     return budget

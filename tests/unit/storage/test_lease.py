@@ -122,7 +122,7 @@ def test_a_holder_that_was_stopped_for_longer_than_its_lease_writes_nothing(tmp_
 
 
 def test_a_number_that_was_removed_and_put_again_is_no_lease(root: Place, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr(lake_lease, "_KEPT", 1)
+    monkeypatch.setattr(lake_lease, "_LEASES_MAX", 1)
     slow, quick = Lease(root, "slow", 60), Lease(root, "quick", 60)
     store_of(root).make_folder(root / "_highwater" / "lease")
     seen = [None, *[newest_term] * 9]
