@@ -18,6 +18,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
+from pipelines.syntax import parsed
+
 _ROOT = Path(__file__).parents[1]
 #: What a line means.
 _GRAMMAR: Final = ("pipelines/silver",)
@@ -147,7 +149,7 @@ def _hash_of(places: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=512)
 def _tree(source: bytes) -> str:
-    tree = ast.parse(source)
+    tree = parsed(source)
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]

@@ -7,6 +7,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from pipelines.syntax import parsed
+
 _ROOT = Path(__file__).parents[2]
 #: Where the words of log lines, columns and messages stand.
 _FOLDERS = ("schemas", *(f"pipelines/{name}" for name in ("controllers", "data_dir", "latency", "quality", "replay")))
@@ -33,7 +35,7 @@ def vocabulary() -> frozenset[str]:
 
 def words_of(source: str) -> set[str]:
     """The words in a module's strings, but for those of its documentation, which may hold examples."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     prose = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }

@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import orjson
 
+from pipelines.syntax import parsed
+
 #: Of the encoding; what was written in another one is not read.
 FORMAT: Final = 1
 
@@ -81,7 +83,7 @@ def _held(cls: type) -> set[str]:
     names: set[str] = set()
     for base in cls.__mro__[:-1]:
         names |= {*getattr(base, "__slots__", ()), *getattr(base, "__annotations__", ())}
-        for node in ast.walk(ast.parse(dedent(inspect.getsource(base)))):
+        for node in ast.walk(parsed(dedent(inspect.getsource(base)))):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 names |= {node.attr} if isinstance(node.value, ast.Name) and node.value.id == "self" else set()
     return names
