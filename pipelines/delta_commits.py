@@ -50,21 +50,29 @@ def replace(
     stamp: str | None,
     fence: Fence = no_fence,
     staying: Collection[str] = (),
+    changes: Actions | None = None,
 ) -> int:
-    """Make a table consist of files; none: of no rows. The change feed has the rows of the old ones as deleted.
+    """Make a table consist of files; none: of no rows.
 
     Args:
         staying: files of the table that stay, by their paths in its folder.
+        changes: what its change feed has of it (`pipelines.changes`); None: old rows as deleted, new as inserted.
 
     Returns:
         The table's Delta version then.
     """
 
     def actions(now_ms: int) -> tuple[str, Actions]:
-        return "Overwrite", [*_removals(folder, now_ms, staying), *(file.action() for file in files)]
+        removed = _removals(folder, now_ms, staying)
+        return "Overwrite", [*removed, *(file.action() for file in files), *(changes or ())]
 
     # As Delta says that some rows were replaced, and not all.
     return _commit(folder, actions, files, stamp, fence, {"predicate": "of open days"} if staying else {})
+
+
+def stay(folder: Place, stamp: str | None, fence: Fence = no_fence) -> int:
+    """Say by a commit that a table was looked at and is as it was; gives its Delta version then."""
+    return _commit(folder, lambda _: ("Overwrite", []), (), stamp, fence, {"predicate": "of changed rows"})
 
 
 def drop(

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
+from pipelines.changes import COMPARED_BYTES, change_action, changed_rows
 from pipelines.constraints import constraints_kept
 from pipelines.dated import but_for_closed, sql_from_on
 from pipelines.delta_log import read_log, table_version
@@ -35,6 +36,7 @@ from pipelines.local_tasks import LocalTasks
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.spark_jobs import described, with_settings
 from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
 from pipelines.stored_tables import StoredTables
 from pipelines.table_files import (
     ADDED_SCHEMA,
@@ -243,7 +245,23 @@ class Lake(StoredTables):
             self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"), {})
         if self._has_closed_days(spec):
             files, staying = but_for_closed(folder, spec, files, self.closed_us)
-        return delta_commits.replace(folder, files, stamp, self._fence, staying)
+        changes = self._changes(folder, spec, files, staying) if spec.feeds_changes else None
+        if changes is not None and not changes.num_rows:
+            for file in files:
+                store_of(folder).remove(folder / file.path)
+            return delta_commits.stay(folder, stamp, self._fence)
+        fed = None if changes is None else [change_action(folder, changes)]
+        return delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
+
+    def _changes(
+        self, folder: Place, spec: TableSpec, files: Sequence[AddedFile], staying: Collection[str]
+    ) -> pa.Table | None:
+        """Rows in which new files differ from those that they replace; None where all are new, or they are large."""
+        old = [file for file in read_log(folder).files if file.path not in staying]
+        size_bytes = sum(file.size_bytes for file in old) + sum(file.size_bytes for file in files)
+        if not old or size_bytes > COMPARED_BYTES:
+            return None
+        return changed_rows(spec, [folder / file.path for file in old], [folder / file.path for file in files])
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
         given = {name: value for name, value in options.items() if value is not None}

@@ -70,10 +70,14 @@ but `highwater` should write to a lake.
 
 ## What changed since
 
-Every gold table keeps Delta's change data feed: which rows an audit inserted, updated or deleted, with
-`_change_type`, `_commit_version` and `_commit_timestamp`. A consumer remembers the last version that it has read.
-`update_preimage` rows are what an update replaced. `OPTIMIZE`, and so `highwater maintain`, adds no rows to it. A lake
-that an older version of highwater made gets the feed when logs are next ingested into it, and has none before that.
+Some gold tables keep Delta's change data feed, which tells the rows that an audit inserted, updated or deleted:
+{feeds}.
+
+It has the columns of the table, `_change_type`, `_commit_version` and `_commit_timestamp`. A consumer remembers the
+last version that it has read. `update_preimage` rows are what an update replaced. `OPTIMIZE`, and so `highwater
+maintain`, adds no rows to it. The other gold tables have none: each run writes rows of them again that are what they
+were. Where a run makes gold anew, after new grammars for instance, and old and new rows take more than 64 MB as stored,
+all rows of a table are deleted and inserted in its feed.
 
 ```python
 feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
@@ -105,7 +109,8 @@ def tables_markdown(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> s
 
 
 def _document(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> Iterator[str]:
-    yield _INTRODUCTION
+    feeds = _names([table.full_name for table in tables if table.feeds_changes])
+    yield _INTRODUCTION.replace("{feeds}", feeds)
     yield "## All tables"
     for layer in dict.fromkeys(table.layer for table in tables):
         yield ""

@@ -30,6 +30,7 @@ VIOLATIONS = TableSpec(
         column("records", LONG, "Requests or records that it is about, where they are counted"),
         required("message", STRING, "What happened"),
     ),
+    feeds_changes=True,
     keys=("finding_id",),
     cluster_by=("cluster_id", "rule_id", "topic", "partition"),
     checks={"severity_known": "severity IN ('violation', 'observation', 'open')"},
@@ -51,6 +52,7 @@ EVIDENCE = TableSpec(
         required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
         required("text", STRING, "The line's message"),
     ),
+    feeds_changes=True,
     keys=("finding_id", "position"),
     cluster_by=("finding_id",),
 )
@@ -76,6 +78,7 @@ RULE_RESULTS = TableSpec(
             "doubts", STRINGS, "What the audit takes for granted and does not hold, of any rule; part of the reason"
         ),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "rule_id"),
     checks={"verdict_known": "verdict IN ('violated', 'inconclusive', 'clean')"},
 )

@@ -34,6 +34,7 @@ CLOCK_BOUNDS = TableSpec(
         ),
         column("changed_since", TIMESTAMP, "Instant of the earlier bound that contradicts, on the clock of broker_a"),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "broker_a", "broker_b", "window_start"),
     cluster_by=("cluster_id", "broker_a", "broker_b", "window_start"),
     checks={

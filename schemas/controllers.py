@@ -116,6 +116,7 @@ FAILOVERS = TableSpec(
         ),
         required("approximate", BOOLEAN, "The durations since detection compare clocks of two brokers"),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "topic", "partition", "sequence"),
     cluster_by=("cluster_id", "topic", "partition"),
     checks={
@@ -189,6 +190,7 @@ AVAILABILITY = TableSpec(
         required("states_missing", INT, "Partition epochs within it that no line shows: it may have been interrupted"),
         column("produces_refused", LONG, "acks=all produces refused for it meanwhile, to the second; null if offline"),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "topic", "partition", "sequence"),
     cluster_by=("cluster_id", "topic", "partition"),
     checks={"state_known": "state IN ('offline', 'under_min_isr')"},

@@ -110,6 +110,7 @@ DELAYED_OPERATIONS = TableSpec(
             "Partitions of a produce; empty for fetches",
         ),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "broker_id", "operation_id"),
     cluster_by=("cluster_id", "broker_id", "arrival_time"),
     checks={
@@ -143,6 +144,7 @@ REQUEST_PHASES = TableSpec(
         required("send_time_ms", DOUBLE, "Sending the response"),
         required("unaccounted_ms", DOUBLE, "total_time_ms less the sum of the phases"),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "broker_id", "connection", "correlation_id", "line_time", "api"),
     cluster_by=("cluster_id", "broker_id", "arrival_time"),
     dated_by=("arrival_time",),
@@ -189,6 +191,7 @@ COVERAGE = TableSpec(
         required("outcome", STRING, "typed, known, unparsed"),
         required("line_count", LONG, "Records"),
     ),
+    feeds_changes=True,
     keys=("cluster_id", "broker_id", "kind", "logger", "level", "template", "outcome"),
     cluster_by=("cluster_id", "broker_id"),
 )
@@ -209,6 +212,7 @@ RUNS = TableSpec(
         required("lines", LONG, "Lines audited"),
         required("operations", LONG, "Rows of gold.delayed_operations"),
     ),
+    feeds_changes=True,
     keys=("run_id",),
 )
 

@@ -33,9 +33,8 @@ INTS = ArrayType(INT, containsNull=False)
 LONGS = ArrayType(LONG, containsNull=False)
 STRINGS = ArrayType(STRING, containsNull=False)
 
-#: Delta table properties that every table of a layer has. Gold is what others copy or serve: they can read what changed
-#: instead of all rows.
-LAYER_PROPERTIES: Mapping[str, Mapping[str, str]] = {"gold": {"delta.enableChangeDataFeed": "true"}}
+#: Delta table property: whether readers are told which rows a version changed.
+CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def column(name: str, data_type: DataType, comment: str) -> StructField:
@@ -65,7 +64,9 @@ class TableSpec:
         keys: the columns that identify a row.
         cluster_by: up to four of the first columns, for Delta's liquid clustering.
         checks: CHECK constraints, by name.
-        properties: further Delta table properties, beside those of its layer.
+        properties: further Delta table properties.
+        feeds_changes: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are
+            made anew by each run, whose rows are written again though they are what they were.
         bounded_by: further columns of which Delta keeps statistics, because reads ask for a span of them.
         dated_by: columns whose greatest instant is a row's date: rows of old days can be dropped, and in gold those
             whose traffic was dropped stay as they are. None where the table is as small as metadata and is kept.
@@ -79,6 +80,7 @@ class TableSpec:
     cluster_by: tuple[str, ...] = ()
     checks: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    feeds_changes: bool = False
     bounded_by: tuple[str, ...] = ()
     dated_by: tuple[str, ...] = ()
 
@@ -98,8 +100,9 @@ class TableSpec:
 
     @property
     def delta_properties(self) -> dict[str, str]:
-        """Delta table properties: its layer's, then its own."""
-        return {**LAYER_PROPERTIES.get(self.layer, {}), **self.properties}
+        """Delta table properties. In gold it is said of every table whether it has a feed: once, all had."""
+        feed = {CHANGE_FEED: str(self.feeds_changes).lower()} if self.feeds_changes or self.layer == "gold" else {}
+        return {**feed, **self.properties}
 
     @property
     def searched_columns(self) -> tuple[str, ...]:

@@ -109,9 +109,9 @@ def test_a_folder_without_tables_is_no_lake(spark: SparkSession, tmp_path: Path)
         register(spark, tmp_path)
 
 
-def test_the_property_of_a_layer_is_that_of_its_tables() -> None:
+def test_a_feed_is_declared_of_every_table_of_gold() -> None:
     for table in TABLES:
         feed = table.delta_properties.get("delta.enableChangeDataFeed")
-        assert feed == ("true" if table.layer == "gold" else None)
-    own = dataclasses.replace(RUNS, properties={"delta.enableChangeDataFeed": "false"})
-    assert own.delta_properties == {"delta.enableChangeDataFeed": "false"}
+        assert feed == (str(table.feeds_changes).lower() if table.layer == "gold" else None)
+    other = dataclasses.replace(RUNS, properties={"delta.enableChangeDataFeed": "false"})
+    assert other.delta_properties == {"delta.enableChangeDataFeed": "false"}

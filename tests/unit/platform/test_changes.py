@@ -1,0 +1,125 @@
+"""A change feed tells the rows that differ."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import lake as lakes
+from pipelines.changes import CHANGE_TYPE, changed_rows
+from pipelines.delta_log import read_log
+from pipelines.lake import Lake
+from pipelines.table_files import rows_table, write_rows
+from schemas.audit import VIOLATIONS
+from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
+from tests.unit.storage.stores import root  # noqa: F401
+
+SPEC = TableSpec(
+    layer="gold",
+    name="samples",
+    comment="",
+    columns=(
+        required("place", STRING, ""),
+        column("at", TIMESTAMP, ""),
+        column("brokers", INTS, ""),
+    ),
+    keys=("place",),
+    feeds_changes=True,
+)
+Row = tuple[str, int | None, tuple[int, ...] | None]
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("abcd"), st.none() | st.sampled_from([0, 1]), st.none() | st.sampled_from([(), (1,), (1, 2)])
+    ),
+    unique_by=lambda row: row[0],
+)
+
+
+def plain(rows: pa.Table) -> list[tuple[Any, ...]]:
+    at = SPEC.column_names.index("at")
+    rows = rows.set_column(at, "at", rows.column(at).cast(pa.int64()))
+    return [tuple(tuple(v) if isinstance(v, list) else v for v in row.values()) for row in rows.to_pylist()]
+
+
+@given(ROWS, ROWS)
+def test_changes_are_what_makes_old_rows_new(old: list[Row], new: list[Row]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        files = [
+            [folder / file.path for file in write_rows(folder, SPEC, rows_table(SPEC, rows))] for rows in (old, new)
+        ]
+        changes = plain(changed_rows(SPEC, *files))
+    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    updated = {row[0] for row in gone} & {row[0] for row in come}
+    expected = [(*row, "update_preimage" if row[0] in updated else "delete") for row in gone]
+    expected += [(*row, "update_postimage" if row[0] in updated else "insert") for row in come]
+    assert sorted(changes, key=repr) == sorted(expected, key=repr)
+
+
+def rows(*values: Row) -> pa.Table:
+    return rows_table(SPEC, list(values))
+
+
+def fed(lake: Lake, since: int) -> list[tuple[Any, ...]]:
+    """Place, type and version of what the feed has; read by another library."""
+    table = deltalake.DeltaTable(lake.path(SPEC))
+    columns = ["place", "_change_type", "_commit_version"]
+    changes = pa.table(table.load_cdf(starting_version=since, columns=columns).read_all())
+    return sorted(tuple(row[name] for name in columns) for row in changes.to_pylist())
+
+
+def test_a_reader_of_the_feed_is_told_what_differs(tmp_path: Path) -> None:
+    lake = Lake(None, tmp_path)  # type: ignore[arg-type]
+    lake.replace(SPEC, rows(("a", 1, None), ("b", 1, (1,)), ("c", 1, ())), stamp="one")
+    lake.replace(SPEC, rows(("a", 1, None), ("b", 1, (2,)), ("d", 1, ())), stamp="two")
+    assert fed(lake, 2) == [
+        ("b", "update_postimage", 2),
+        ("b", "update_preimage", 2),
+        ("c", "delete", 2),
+        ("d", "insert", 2),
+    ]
+    assert [row["place"] for row in lake.rows(SPEC, "place").to_pylist()] == ["a", "b", "d"]
+    lake.empty(SPEC)
+    assert [(place, kind) for place, kind, _ in fed(lake, 3)] == [("a", "delete"), ("b", "delete"), ("d", "delete")]
+
+
+def test_what_is_as_it_was_is_not_written_again(root: Any) -> None:  # noqa: F811
+    lake = Lake(None, root)  # type: ignore[arg-type]
+    lake.replace(SPEC, rows(("a", 1, None), ("b", 1, (1,))), stamp="one")
+    before = read_log(lake.path(SPEC))
+    assert lake.replace(SPEC, rows(("b", 1, (1,)), ("a", 1, None)), stamp="two") == 2
+    after = read_log(lake.path(SPEC))
+    assert (after.files, after.removed, after.stamp, after.version) == (before.files, {}, "two", 2)
+    assert lake.rows(SPEC, "place").num_rows == 2
+    lake.replace(SPEC, rows(("b", 1, (1,))), stamp="three")
+    assert lake.rows(SPEC, "place").to_pylist() == [{"place": "b"}]
+
+
+def test_large_tables_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lakes, "COMPARED_BYTES", 0)
+    lake = Lake(None, tmp_path)  # type: ignore[arg-type]
+    for _ in range(2):
+        lake.replace(SPEC, rows(("a", 1, None)))
+    assert fed(lake, 2) == [("a", "delete", 2), ("a", "insert", 2)]
+
+
+def test_lists_of_findings_are_compared(tmp_path: Path) -> None:
+    finding = dict.fromkeys(VIOLATIONS.column_names) | {"brokers": [1, 2], "severity": "violation"}
+    for name in ("cluster_id", "finding_id", "rule_id", "message"):
+        finding[name] = name
+    files = []
+    for brokers in ([1, 2], [1, 3]):
+        table = pa.Table.from_pylist([finding | {"brokers": brokers}], VIOLATIONS.arrow_schema)
+        files.append([tmp_path / file.path for file in write_rows(tmp_path, VIOLATIONS, table)])
+    assert changed_rows(VIOLATIONS, files[0], files[0]).num_rows == 0
+    changes = changed_rows(VIOLATIONS, *files)
+    assert changes.column(CHANGE_TYPE).to_pylist() == ["update_preimage", "update_postimage"]
+    assert changes.column("brokers").to_pylist() == [[1, 2], [1, 3]]
