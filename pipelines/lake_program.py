@@ -18,7 +18,7 @@ def require_no_newer(root: Place) -> None:
     """Refuse a lake that a newer version wrote: what that one changed is not known here.
 
     Raises:
-        InputError: it did.
+        InputError: it did, or the file does not say.
     """
     wrote, runs = _noted(root).get("version", ""), code_version()
     if _numbers(wrote) > _numbers(runs) > ():
@@ -45,7 +45,15 @@ def note_program(root: Place, declarations: str) -> None:
 
 def _noted(root: Place) -> dict[str, str]:
     file, store = root / _PLACE[0] / _PLACE[1], store_of(root)
-    return orjson.loads(store.read(file)) if store.is_file(file) else {}
+    if not store.is_file(file):
+        return {}
+    try:
+        noted = orjson.loads(store.read(file))
+    except orjson.JSONDecodeError:
+        noted = None
+    if not isinstance(noted, dict) or not all(isinstance(value, str) for value in noted.values()):
+        raise InputError(file, "does not say which version wrote the lake", "remove it: the tables are looked at then")
+    return noted
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -224,6 +224,18 @@ def test_a_lake_of_a_newer_version_is_refused(
         verb(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}'])
+def test_a_lake_that_does_not_say_which_version_wrote_it_is_refused(tmp_path: Path, content: str) -> None:
+    older_lake(tmp_path)
+    file = tmp_path / "_highwater" / "program.json"
+    file.parent.mkdir()
+    file.write_text(content)
+    with pytest.raises(InputError, match=r"program\.json.* remove it"):
+        upgrade.upgrade(tmp_path, no_fence)
+    file.unlink()
+    upgrade.upgrade(tmp_path, no_fence)
+
+
 def test_who_only_reads_says_what_brings_a_lake_up(tmp_path: Path) -> None:
     older_lake(tmp_path, without_last(REPLAYS))
     with pytest.raises(InputError, match=r"other columns in state\.replays; run `highwater replay`"):
