@@ -6,12 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from shlex import quote as shell_quoted
 from urllib.parse import quote
 
 from pipelines.report.cluster.parts import Unavailable
 from pipelines.report.correctness import place_of
-from pipelines.report.model import INCONCLUSIVE, VIOLATED, Finding, Report
+from pipelines.report.model import INCONCLUSIVE, VIOLATED, ClusterVerdict, Finding, Report
 from pipelines.report.plain import count, ms, share
+from pipelines.report.recurrence import BY_WEIGHT
 from pipelines.report.summary import gaps
 from pipelines.report.tiers import DELAYED_OPERATIONS
 from pipelines.report.values import UNKNOWN_BROKER
@@ -45,6 +47,7 @@ class FirstScreen:
     headline: str
     when: str
     span: str
+    clusters: tuple[Item, ...]
     tier: str
     tiers: str
     rules: str
@@ -63,6 +66,7 @@ def first_screen(report: Report) -> FirstScreen:
         headline=_headline(report),
         when=first[:16].replace("T", " ") if first else "",
         span=f"{_spoken(first)} to {_spoken(last)} UTC" if first and last else "",
+        clusters=tuple(_clusters(report)),
         tier=_TIERS[report.tier],
         tiers=", ".join(f"{number} at {tier}" for tier, number in sorted(tiers.items())) if len(tiers) > 1 else "",
         rules=_rules(report),
@@ -111,6 +115,24 @@ def _rules(report: Report) -> str:
     ]
     judged = sum(rule.checked for rule in report.rules)
     return f"{len(report.rules)} rules: {', '.join(counts)}; {count(judged)} facts judged."
+
+
+def _clusters(report: Report) -> Iterator[Item]:
+    """Several clusters, those first that most is to be said of."""
+    if len(report.clusters) < 2:
+        return
+    parts = _worst_first(report.clusters)
+    for part in parts[:SHOWN_MAX]:
+        reasons = f": {'; '.join(part.inconclusive[:2])}" if part.inconclusive else ""
+        others = len(part.inconclusive) - 2
+        more = f"; and {others} more reason{'s' if others > 1 else ''}" if others > 0 else ""
+        yield Item(f"{part.cluster_id}: {part.verdict}, {part.tier}", f"{reasons}{more}".lstrip(": "))
+    if len(parts) > SHOWN_MAX:
+        yield Item(f"{count(len(parts) - SHOWN_MAX)} more clusters", "in report.json")
+
+
+def _worst_first(parts: Sequence[ClusterVerdict]) -> list[ClusterVerdict]:
+    return sorted(parts, key=lambda part: -BY_WEIGHT.index(part.verdict))
 
 
 # ------------------------------------------------------------------ the worst
@@ -225,6 +247,9 @@ def _slow(report: Report) -> Iterator[Item]:
 
 
 def _next(report: Report) -> Iterator[Item]:
+    if len(report.clusters) > 1:
+        name = shell_quoted(_worst_first(report.clusters)[0].cluster_id)
+        yield Item("This page adds clusters up. One cluster by itself:", f"highwater report --cluster {name}")
     for rule_id in list(_by_rule((*report.violations, *report.open_cases)))[:2]:
         yield Item("What the rule is, and how it is proven:", f"highwater explain {rule_id}")
     bugs = {finding.known_bug for finding in report.violations if finding.known_bug}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipelines.report.model import ClusterVerdict
 from pipelines.report.page import render
 from pipelines.report.page.first_screen import anchor, first_screen
 from pipelines.report.page.render import FINDINGS_MAX, INPUTS_MAX, LINE_CHARS_MAX, embedded, page_data, render_html
@@ -215,6 +217,30 @@ def test_the_first_screen_of_nothing() -> None:
     assert first.rules == "No rule of correctness was run."
     assert first.slow[0].lead.startswith("No acks=all produce was replayed")
     assert first.span == ""
+
+
+def test_several_clusters_are_on_the_first_screen_those_first_that_most_is_to_be_said_of() -> None:
+    parts = [ClusterVerdict(cluster_id=f"c {n}", verdict="clean", tier="T1", inconclusive=()) for n in range(7)]
+    reasons = ("a broker is missing", "an hour is missing", "a file is cut")
+    parts += [ClusterVerdict(cluster_id="open", verdict="inconclusive", tier="T0", inconclusive=reasons)]
+    parts += [ClusterVerdict(cluster_id="it's", verdict="violated", tier="T1", inconclusive=())]
+    first = first_screen(sample.report(clusters=tuple(parts)))
+    assert [item.lead for item in first.clusters[:3]] == [
+        "it's: violated, T1",
+        "open: inconclusive, T0",
+        "c 0: clean, T1",
+    ]
+    assert first.clusters[1].text == "a broker is missing; an hour is missing; and 1 more reason"
+    assert first.clusters[-1].lead == "3 more clusters"
+    assert shlex.split(first.next[0].text) == ["highwater", "report", "--cluster", "it's"]
+    assert "open: inconclusive, T0" in "".join(Shape(render_html(sample.report(clusters=tuple(parts)))).text)
+
+
+def test_one_cluster_is_not_listed() -> None:
+    only = ClusterVerdict(cluster_id="c", verdict="clean", tier="T1", inconclusive=())
+    first = first_screen(sample.report(clusters=(only,)))
+    assert first.clusters == ()
+    assert not any("--cluster" in item.text for item in first.next)
 
 
 @pytest.mark.parametrize("verdict", ["clean", "violated", "inconclusive"])

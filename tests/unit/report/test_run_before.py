@@ -61,7 +61,7 @@ def test_an_audit_that_was_cut_off_is_none(lake: Lake) -> None:
 
 def test_once_its_files_are_gone_nothing_is_told(lake: Lake) -> None:
     audit(lake, "audit-1", found(1))
-    audit(lake, "audit-2", found(1))
+    audit(lake, "audit-2", found(2))
     assert _before(lake, None) is not None
     live = {file.place for file in lake.files(VIOLATIONS) or []}
     for path in lake.path(VIOLATIONS).rglob("*.parquet"):
