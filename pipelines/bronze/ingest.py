@@ -1,7 +1,8 @@
 """Ingest: files become ``bronze.log_files`` and ``bronze.log_lines``, each content once.
 
-Two passes over what is new, both as Spark tasks that read whole files: the first profiles each file, the driver then
-tells who wrote which (it sees one small row per file and never a line), the second stores the lines.
+Two passes over what is new, both as Spark tasks: the first profiles each file, the driver then tells who wrote which
+(it sees one small row per file and never a line), the second stores the lines, those of a large plain file range by
+range (`pipelines.bronze.ranges`).
 
 Repeating a run, or running it after a crash, adds nothing twice:
 
@@ -71,6 +72,8 @@ from schemas.state import INVENTORY
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
 TASK_BYTES = 64 << 20
+#: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
+RANGE_BYTES = 2 * TASK_BYTES
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
 #: hashing, and where all are, it saves the start of Python workers, which takes longer.
 HASHED_HERE_BYTES_MAX = 256 << 20
@@ -152,7 +155,12 @@ def ingest(
     new = {content_id: _unless_expired(item, lake.closed_us) for content_id, item in new.items()}
     new = in_their_pass(new, register, _how(config).zone_of)
     identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
-    readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
+    readings = [
+        span
+        for item in new.values()
+        if item.readable
+        for span in _reading(item, identities[item.path]).in_ranges(item.ranges)
+    ]
     _store_lines(spark, lake, readings, config, run_id, {row["run_id"] for row in register})
     files = [file_row(item, identities[item.path], run_id) for item in new.values()]
     if files:
@@ -296,7 +304,7 @@ def folders(config: IngestConfig) -> Folders:
 
 def _how(config: IngestConfig) -> HowRead:
     patterns = tuple(config.include), tuple(config.exclude)
-    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config))
+    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config), RANGE_BYTES)
 
 
 def _store_lines(
@@ -317,18 +325,19 @@ def _store_lines(
     if not todo:
         return
     how = _how(config)
-    units: dict[str, list[FileSpan]] = defaultdict(list)
+    units: dict[str | FileSpan, list[FileSpan]] = defaultdict(list)
     for item in todo:
-        units[item.bundle or item.path].append(item)
-    sized = [(unit, sum(item.content_bytes - item.start_offset for item in unit)) for unit in units.values()]
+        units[item.bundle or item].append(item)
+    sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
     def work(unit: list[FileSpan]) -> Batches:
         return batches(unit, how)
 
-    contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
+    contents = sha256("\n".join(sorted({item.file_id for item in todo})).encode()).hexdigest()
+    size_bytes = sum(map(_size, {item.bundle or item.path for item in todo}))
     try:
-        lake.append_made(LOG_LINES, plan, work, sum(map(_size, units)), f"{run_id} {contents}")
+        lake.append_made(LOG_LINES, plan, work, size_bytes, f"{run_id} {contents}")
     except (PythonException, FileChangedError) as error:
         if CHANGED not in str(error):
             raise
