@@ -57,11 +57,13 @@ def _told(lines: list[tuple[str, int, int | None]], batches: int) -> list[tuple[
     return [(row["file_id"], row["byte_offset"], row["detail"]) for row in found]
 
 
-TIMES = st.lists(st.integers(0, 30).map(lambda tenths: tenths * STEP_MIN_US // 10), min_size=1, max_size=30)
+TIMES = st.lists(st.integers(0, 30).map(lambda tenths: tenths * STEP_MIN_US // 10), min_size=LINES_MIN, max_size=30)
 
 
 @given(
-    st.dictionaries(st.sampled_from("abc"), st.lists(TIMES, max_size=6), min_size=1), st.integers(1, 9), st.randoms()
+    st.dictionaries(st.sampled_from("abc"), st.lists(TIMES, min_size=2, max_size=4), min_size=1),
+    st.integers(1, 9),
+    st.randoms(),
 )
 def test_a_step_is_told_wherever_the_lines_of_its_file_are_stored(
     files: dict[str, list[list[int]]], batches: int, random: Random
@@ -80,8 +82,9 @@ def test_a_step_is_told_wherever_the_lines_of_its_file_are_stored(
     assert sorted(_told(lines, batches)) == expected
 
 
-def test_a_line_without_a_time_is_passed_over() -> None:
+def test_lines_are_put_in_order_and_those_without_a_time_passed_over() -> None:
     back = [("f", place, 9 * SECOND if place < 5 else SECOND) for place in range(5 + LINES_MIN)]
     assert _told(back, 1) == [("f", 4 + LINES_MIN, "8.000")]
     assert _told([*back, ("f", 99, None), ("g", 1, None)], 3) == [("f", 4 + LINES_MIN, "8.000")]
-    assert _told(sorted(back, key=itemgetter(1))[:-1], 2) == []
+    assert _told(sorted(back, key=itemgetter(1), reverse=True), 2) == [("f", 4 + LINES_MIN, "8.000")]
+    assert _told(back[:-1], 2) == []
