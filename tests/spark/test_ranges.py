@@ -20,7 +20,13 @@ from schemas.table import TableSpec
 from tests.verbs import SLICE
 
 CONFIG = IngestConfig(
-    timezone="UTC", cluster="", clusters={}, record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"]
+    timezone="UTC",
+    cluster="",
+    clusters={},
+    record_bytes_max=1 << 20,
+    batch_mb=0,
+    include=["*"],
+    exclude=["*-gc.log*"],
 )
 
 
