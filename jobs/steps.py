@@ -101,7 +101,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     make_report_folder(run.out)
     batch_bytes = run.config.ingest.batch_mb * 1_000_000
     problems: dict[tuple[str, str], None] = {}
-    with written(run, "audit", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
+    with written(run, "audit", lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True) as lake:
         for of_batch, is_last in _ingested(run, lake, logs, batch_bytes):
             problems |= dict.fromkeys(of_batch)
             _parse(run, lake)
