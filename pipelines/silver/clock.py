@@ -73,12 +73,14 @@ def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     each = (batch.slice(number, 1) for batch in blobs for number in range(batch.num_rows))
     for _, of_file in groupby(each, key=lambda blob: blob.column("table")[0].as_py()):
-        lines = pa.Table.from_batches(unpack(of_file))
-        if rows := _set_backs(lines.filter(pc.is_valid(lines["time"])).sort_by("byte_offset")):
+        if rows := _set_backs(pa.Table.from_batches(unpack(of_file))):
             yield pack(BROKER_LIFECYCLE.name, pa.RecordBatch.from_pylist(rows, BROKER_LIFECYCLE.arrow_schema))
 
 
 def _set_backs(lines: pa.Table) -> list[dict[str, Any]]:
+    if lines.num_rows <= LINES_MIN:
+        return []
+    lines = lines.filter(pc.is_valid(lines["time"])).sort_by("byte_offset")
     time_us = lines["time"].cast(pa.int64())
     behind = pc.less_equal(time_us, pc.subtract(pc.cumulative_max(time_us), STEP_MIN_US))
     if (pc.sum(behind).as_py() or 0) < LINES_MIN:
