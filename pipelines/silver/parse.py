@@ -22,7 +22,7 @@ from pipelines.parquet import Stored
 from pipelines.quality.quarantine import custody
 from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
 from pipelines.rows import Rows, as_frame
-from pipelines.silver.clock import CLOCK_COLUMNS, by_file, set_backs
+from pipelines.silver.clock import CLOCK_COLUMNS, by_group, set_backs
 from pipelines.silver.facts import LINE_COLUMNS, named, parse_lines
 from schemas import bronze, silver
 from schemas.quality import QUALITY_RESULTS
@@ -155,14 +155,14 @@ def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | No
     parsed = read_in_tasks(
         lake, [Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, of_files, files)], BLOBS, parse_lines
     )
-    times = read_in_tasks(lake, [Reading(bronze.LOG_LINES, CLOCK_COLUMNS, by_file, of_files, files)], BLOBS)
+    times = read_in_tasks(lake, [Reading(bronze.LOG_LINES, CLOCK_COLUMNS, by_group, of_files, files)], BLOBS)
     assert parsed is not None
     assert times is not None
     if isinstance(parsed, LocalTasks) and isinstance(times, LocalTasks):
         together = iter(sorted(times.batches(), key=_table_of))
         return _append_here(lake, [*parsed.batches(), *set_backs(together)], parsed.processes, stamp)
-    by_id = as_frame(lake.spark, times, BLOBS).repartition("table").sortWithinPartitions("table")
-    blobs = as_frame(lake.spark, parsed, BLOBS).unionByName(by_id.mapInArrow(set_backs, BLOBS))
+    grouped = as_frame(lake.spark, times, BLOBS).repartition("table").sortWithinPartitions("table")
+    blobs = as_frame(lake.spark, parsed, BLOBS).unionByName(grouped.mapInArrow(set_backs, BLOBS))
     blobs.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
