@@ -9,22 +9,20 @@ from datetime import UTC, datetime
 from threading import Thread
 from uuid import uuid4
 
-import pyarrow as pa
-
 from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
 from jobs.lakes import no_lake
+from jobs.run_ledger import is_noted, note_run
 from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
-from pipelines.bronze.ingest import folders
-from pipelines.bronze.ingest import ingest as ingest_files
+from pipelines.bronze.ingest import folders, ingest_batches
 from pipelines.bronze.unread import new_bytes, waiting_bytes
 from pipelines.catalog_tables import register_in, require_schema
 from pipelines.clusters import ClusterFile, cluster_named
 from pipelines.config import Config
 from pipelines.console import Console
-from pipelines.data_dir.ingest import ingest_data
+from pipelines.data_dir.ingest import DataSummary, ingest_data
 from pipelines.delta_log import find_tables, read_log
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -52,7 +50,9 @@ from schemas import bronze
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 from schemas.data_files import DATA_FILES
-from schemas.gold import RUNS
+
+#: Paths, and what is wrong with each.
+Problems = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,24 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
-    with written(run, "audit", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
-        problems = _ingest(run, lake, logs)
-        _parse(run, lake)
-        if run.config.quality.enabled:
-            check_quality(run, lake)
-        run_id = _replay(run, lake)
-        report = _report(run, lake, run_id, problems, started)
-        _note_run(lake, run, report, run_id, started)
+    batch_bytes = run.config.ingest.batch_mb * 1_000_000
+    problems: dict[tuple[str, str], None] = {}
+    with written(run, "audit", lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True) as lake:
+        for of_batch, is_last in _ingested(run, lake, logs, batch_bytes):
+            problems |= dict.fromkeys(of_batch)
+            _parse(run, lake)
+            if run.config.quality.enabled:
+                check_quality(run, lake)
+            run_id = _replay(run, lake)
+            if is_last:
+                report = _report(run, lake, run_id, list(problems), started)
+            elif is_noted(lake, run_id):
+                continue
+            else:
+                with stage(run, lake, "judge"):
+                    report = _collect(run, lake, run_id, list(problems))
+            note_run(lake, run.config, report, run_id, started)
+            started = datetime.now(UTC)
     return OF_VERDICT[report.verdict]
 
 
@@ -114,7 +124,7 @@ def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
     """Files to bronze."""
     files = _look(run, logs)
     with written(run, "ingest", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
-        _ingest(run, lake, logs)
+        list(_ingested(run, lake, logs))
     return ExitCode.CLEAN
 
 
@@ -266,22 +276,31 @@ def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
         yield
 
 
-def _ingest(run: Run, lake: Lake, logs: Sequence[Place]) -> tuple[tuple[str, str], ...]:
-    """Logs first: they tell whose the data directories are that do not say it themselves. Gives the problems."""
-    ingest_id = new_id()
-    with stage(run, lake, "ingest"):
-        lake.create(TABLES)
-        summary = ingest_files(lake.spark, lake, logs, run.config.ingest, ingest_id)
-        said = folders(run.config.ingest)
-        data = ingest_data(lake.spark, lake, logs, ingest_id, said, run.config.ingest.cluster)
-    new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
-    run.console.note(f"  {summary.files_found} log files, {new}")
-    if data.files_found:
-        run.console.note(f"  {data.files_found} files of data directories, {data.files_new} new")
-    problems = (*summary.problems, *data.problems)
-    for path, problem in problems:
-        run.console.warn(f"{path}: {problem}")
-    return problems
+def _ingested(run: Run, lake: Lake, logs: Sequence[Place], batch_bytes: int = 0) -> Iterator[tuple[Problems, bool]]:
+    """Files to bronze, a batch whenever the next one is asked for: its problems, and whether it is the last.
+
+    Data directories come with the last one: where they do not say whose they are, all logs are asked.
+    """
+    batches = ingest_batches(lake.spark, lake, logs, run.config.ingest, new_id, batch_bytes)
+    is_last = False
+    while not is_last:
+        data = DataSummary()
+        with stage(run, lake, "ingest"):
+            lake.create(TABLES)
+            summary = next(batches)
+            is_last = not summary.files_waiting
+            if is_last:
+                said = folders(run.config.ingest)
+                data = ingest_data(lake.spark, lake, logs, summary.run_id, said, run.config.ingest.cluster)
+        new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
+        later = "" if is_last else f"; {summary.files_waiting} more in later batches"
+        run.console.note(f"  {summary.files_found} log files, {new}{later}")
+        if data.files_found:
+            run.console.note(f"  {data.files_found} files of data directories, {data.files_new} new")
+        problems = (*summary.problems, *data.problems)
+        for path, problem in problems:
+            run.console.warn(f"{path}: {problem}")
+        yield problems, is_last
 
 
 def new_id() -> str:
@@ -379,21 +398,3 @@ def _inputs_of(run: Run, lake: Lake) -> str:
     held = custody(lake).quarantined
     ids = (file_id for register in registers for file_id in register if file_id not in held)
     return fingerprint.inputs_fingerprint(ids, gold.fingerprint_of(lake, run.config))
-
-
-def _note_run(lake: Lake, run: Run, report: Report, run_id: str, started: datetime) -> None:
-    if run_id in lake.rows(RUNS, "run_id")["run_id"].to_pylist():
-        return
-    row = {
-        "run_id": run_id,
-        "started_time": started,
-        "ended_time": datetime.now(UTC),
-        "code_version": fingerprint.code_version(),
-        "config_hash": run.config.config_hash,
-        "rules_fingerprint": fingerprint.rules_fingerprint(),
-        "verdict": report.verdict,
-        "files": len(report.provenance.inputs),
-        "lines": report.coverage.lines,
-        "operations": report.operations.produce.observed,
-    }
-    lake.append_once(RUNS, pa.Table.from_pylist([row], RUNS.arrow_schema), run_id)

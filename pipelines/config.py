@@ -94,6 +94,7 @@ class IngestConfig(_Section):
     cluster: str
     clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
     record_bytes_max: int = Field(ge=4096)
+    batch_mb: int = Field(ge=0)
     include: list[str] = Field(min_length=1)
     exclude: list[str]
 

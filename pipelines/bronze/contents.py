@@ -21,6 +21,7 @@ from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
+from pipelines.bronze.ranges import ByteRange
 from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
 from pipelines.errors import InputError
@@ -34,13 +35,18 @@ Marks = Mapping[str, Sequence[tuple[int, str]]]
 
 @dataclass(frozen=True)
 class HowRead:
-    """What tasks need of ``[ingest]`` of the configuration, without what checks it."""
+    """What tasks need of ``[ingest]`` of the configuration, without what checks it.
+
+    Attributes:
+        range_bytes: as in `pipelines.bronze.profile.profile`.
+    """
 
     timezone: str
     record_bytes_max: int
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     folders: Folders = NO_FOLDERS
+    range_bytes: int | None = None
 
     def zone_of(self, path: str) -> str:
         """IANA name of the zone of a file's times."""
@@ -82,7 +88,8 @@ def from_json(text: bytes) -> Profile | Unread:
     made = {name: kinds[name](dict(value) if kinds[name] is Counter else value) for name, value in hints.items()}
     passages = tuple(Passage(**{**passage, "flips": tuple(passage["flips"])}) for passage in values.pop("passages"))
     flips = tuple(values.pop("flips"))
-    return Profile(**values, hints=Hints(**made), passages=passages, flips=flips)
+    ranges = tuple(ByteRange(*part) for part in values.pop("ranges"))
+    return Profile(**values, hints=Hints(**made), passages=passages, flips=flips, ranges=ranges)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
@@ -100,13 +107,14 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
         elif known and (sha := stored_sha256(path)) in known:
             yield Unread(path, sha, None)
         else:
-            yield profile(path, how.zone_of(path), how.record_bytes_max, marks.get(_folder(path), ()))
+            before = marks.get(_folder(path), ())
+            yield profile(path, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
 
 def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
-    """Rows of a file, or of several members of one bundle.
+    """Rows of a file or of a range of it, or of several members of one bundle.
 
     Raises:
         FileChangedError: one of them is no longer what was profiled.

@@ -1,7 +1,8 @@
 """Ingest: files become ``bronze.log_files`` and ``bronze.log_lines``, each content once.
 
-Two passes over what is new, both as Spark tasks that read whole files: the first profiles each file, the driver then
-tells who wrote which (it sees one small row per file and never a line), the second stores the lines.
+Two passes over what is new, both as Spark tasks: the first profiles each file, the driver then tells who wrote which
+(it sees one small row per file and never a line), the second stores the lines, those of a large plain file range by
+range (`pipelines.bronze.ranges`).
 
 Repeating a run, or running it after a crash, adds nothing twice:
 
@@ -28,7 +29,7 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -43,6 +44,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pipelines.batches import batches_of
+from pipelines.bronze.backfill import in_batches
 from pipelines.bronze.contents import (
     HowRead,
     Unread,
@@ -71,6 +73,8 @@ from schemas.state import INVENTORY
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
 TASK_BYTES = 64 << 20
+#: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
+RANGE_BYTES = 2 * TASK_BYTES
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
 #: hashing, and where all are, it saves the start of Python workers, which takes longer.
 HASHED_HERE_BYTES_MAX = 256 << 20
@@ -91,12 +95,14 @@ class IngestSummary:
         files_found: log files in the input, those in bundles counted one by one.
         files_new: of them, files whose content was not in the lake.
         files_known: of them, files whose content was, or that equal another one of the run.
+        files_waiting: new files of later batches.
         files_skipped: files that were passed over as no logs, and those that cannot be read.
         lines: physical lines of the new files; of a log that has grown, the known ones too.
         records: their records.
         stored_bytes: size of the new files.
         content_bytes: their size decompressed.
-        problems: path and what is wrong with it and what to do, sorted.
+        problems: path and what is wrong with it and what to do, sorted; of files that are not stored, with the last
+            batch.
         brokers: brokers of all files found, sorted.
     """
 
@@ -104,6 +110,7 @@ class IngestSummary:
     files_found: int
     files_new: int
     files_known: int
+    files_waiting: int
     files_skipped: int
     lines: int
     records: int
@@ -116,11 +123,35 @@ class IngestSummary:
 def ingest(
     spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig, run_id: str
 ) -> IngestSummary:
-    """Read log files into the lake.
+    """Read log files into the lake, all in one batch: see `ingest_batches`."""
+    (summary,) = ingest_batches(spark, lake, paths, config, lambda: run_id)
+    return summary
+
+
+def ingest_batches(
+    spark: SparkSession,
+    lake: Lake,
+    paths: Sequence[str | os.PathLike[str]],
+    config: IngestConfig,
+    new_id: Callable[[], str],
+    batch_bytes: int = 0,
+) -> Iterator[IngestSummary]:
+    """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
+
+    Whose the files are, and how their times are read, is told once, by all of them. Where there are several batches and
+    the lake holds logs, the first one is empty, so that what a run before has left is audited by itself.
+
+    Args:
+        new_id: gives a run id for each batch, ascending.
+        batch_bytes: text of one batch; 0: there is one batch.
+
+    Yields:
+        What was done, after each batch.
 
     Raises:
         InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, a file
-            was rotated while it was read, or clusters or brokers cannot be told apart. Nothing is stored then.
+            was rotated while it was read, or clusters or brokers cannot be told apart. Nothing of the batch is
+            stored then.
     """
     found = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES])
@@ -152,31 +183,47 @@ def ingest(
     new = {content_id: _unless_expired(item, lake.closed_us) for content_id, item in new.items()}
     new = in_their_pass(new, register, _how(config).zone_of)
     identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
-    readings = [_reading(item, identities[item.path]) for item in new.values() if item.readable]
-    _store_lines(spark, lake, readings, config, run_id, {row["run_id"] for row in register})
-    files = [file_row(item, identities[item.path], run_id) for item in new.values()]
-    if files:
-        # None of them is in the register, which was read above.
-        lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
-        id_of = {row["sha256"]: row["file_id"] for row in register}
-        entries = rows(updated(inventory, stats, _logs(opened, id_of), looked_us, patterns))
-        lake.replace(INVENTORY, pa.Table.from_pylist(entries, INVENTORY.arrow_schema), stamp=run_id)
-
+    parts = in_batches(new.values(), batch_bytes) if batch_bytes else [list(new.values())]
+    if len(parts) > 1 and register:
+        parts = [[], *parts]
+    registered = {row["run_id"] for row in register}
+    id_of = {row["sha256"]: row["file_id"] for row in register}
+    entries = updated(inventory, stats, _logs(opened, id_of), looked_us, patterns)
+    waiting = len(new)
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
-    said = [(row["path"], row["problem"]) for row in files if row["problem"]]
-    return IngestSummary(
-        run_id=run_id,
-        files_found=len(profiled) + len(unread),
-        files_new=len(new),
-        files_known=len(profiled) + sum(1 for item in unread if not item.problem) - len(new),
-        files_skipped=found.skipped + len(cannot),
-        lines=sum(item.line_count for item in new.values()),
-        records=sum(item.record_count for item in new.values()),
-        stored_bytes=sum(item.size_bytes for item in new.values()),
-        content_bytes=sum(item.content_bytes for item in new.values()),
-        problems=tuple(sorted([*cannot, *said, *changes])),
-        brokers=brokers(identities.values(), known, register),
-    )
+    for part in parts or [[]]:
+        run_id = new_id()
+        readings = [
+            span
+            for item in part
+            if item.readable
+            for span in _reading(item, identities[item.path]).in_ranges(item.ranges)
+        ]
+        _store_lines(spark, lake, readings, config, run_id, registered)
+        files = [file_row(item, identities[item.path], run_id) for item in part]
+        if files:
+            # None of them is in the register, which was read above.
+            lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
+            # Files of later batches are in it as well: they count for read once the register has them.
+            noted = pa.Table.from_pylist(rows(entries), INVENTORY.arrow_schema)
+            lake.replace(INVENTORY, noted, stamp=run_id)
+        registered.add(run_id)
+        waiting -= len(part)
+        said = [(row["path"], row["problem"]) for row in files if row["problem"]]
+        yield IngestSummary(
+            run_id=run_id,
+            files_found=len(profiled) + len(unread),
+            files_new=len(part),
+            files_known=len(profiled) + sum(1 for item in unread if not item.problem) - len(new),
+            files_waiting=waiting,
+            files_skipped=found.skipped + len(cannot),
+            lines=sum(item.line_count for item in part),
+            records=sum(item.record_count for item in part),
+            stored_bytes=sum(item.size_bytes for item in part),
+            content_bytes=sum(item.content_bytes for item in part),
+            problems=tuple(sorted([*said, *(() if waiting else (*cannot, *changes))])),
+            brokers=brokers(identities.values(), known, register),
+        )
 
 
 def _unless_expired(item: Profile, closed_us: int) -> Profile:
@@ -296,7 +343,7 @@ def folders(config: IngestConfig) -> Folders:
 
 def _how(config: IngestConfig) -> HowRead:
     patterns = tuple(config.include), tuple(config.exclude)
-    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config))
+    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config), RANGE_BYTES)
 
 
 def _store_lines(
@@ -317,23 +364,24 @@ def _store_lines(
     if not todo:
         return
     how = _how(config)
-    units: dict[str, list[FileSpan]] = defaultdict(list)
+    units: dict[str | FileSpan, list[FileSpan]] = defaultdict(list)
     for item in todo:
-        units[item.bundle or item.path].append(item)
-    sized = [(unit, sum(item.content_bytes - item.start_offset for item in unit)) for unit in units.values()]
+        units[item.bundle or item].append(item)
+    sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
     def work(unit: list[FileSpan]) -> Batches:
         return batches(unit, how)
 
-    contents = sha256("\n".join(sorted(item.file_id for item in todo)).encode()).hexdigest()
+    contents = sha256("\n".join(sorted({item.file_id for item in todo})).encode()).hexdigest()
+    size_bytes = sum(map(_size, {item.bundle or item.path for item in todo}))
     try:
-        lake.append_made(LOG_LINES, plan, work, sum(map(_size, units)), f"{run_id} {contents}")
+        lake.append_made(LOG_LINES, plan, work, size_bytes, f"{run_id} {contents}")
     except (PythonException, FileChangedError) as error:
         if CHANGED not in str(error):
             raise
         name = next((item.path for item in todo if f"{CHANGED}: {item.path}" in str(error)), todo[0].path)
-        raise InputError(name, CHANGED, "it was probably rotated: run again, nothing was stored") from None
+        raise InputError(name, CHANGED, "it was probably rotated: run again, nothing of it was stored") from None
 
 
 def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> set[str]:

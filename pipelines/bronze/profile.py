@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
 from pipelines.bronze.layout import Clock, Layout
+from pipelines.bronze.ranges import ByteRange, RangeCutter
 from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
@@ -56,6 +57,7 @@ class Profile:
         kafka_records: about how many of the records Kafka's loggers wrote, by those that were asked.
         passages: what its lines tell of an hour that its zone repeats.
         flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
+        ranges: parts that can be read by themselves; none of a file that is read as a whole.
     """
 
     path: str
@@ -80,6 +82,7 @@ class Profile:
     kafka_records: int = 0
     passages: tuple[Passage, ...] = ()
     flips: tuple[int, ...] = ()
+    ranges: tuple[ByteRange, ...] = ()
 
 
 def stored_sha256(path: str) -> str:
@@ -98,7 +101,13 @@ def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
     return found
 
 
-def profile(path: str, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()) -> Profile:
+def profile(
+    path: str,
+    zone: str,
+    record_bytes_max: int,
+    marks: Sequence[tuple[int, str]] = (),
+    range_bytes: int | None = None,
+) -> Profile:
     """Profile a file.
 
     Args:
@@ -106,16 +115,22 @@ def profile(path: str, zone: str, record_bytes_max: int, marks: Sequence[tuple[i
         zone: IANA zone of times that carry none.
         record_bytes_max: as in `pipelines.bronze.reader.records`.
         marks: lengths in bytes and content ids of known files that this one may be a longer version of.
+        range_bytes: length of the ranges that the file is cut into, if it can be; None: it is not.
 
     Raises:
         OSError: the file cannot be read.
     """
     with open_file(path) as file:
-        return profile_stream(path, file, zone, record_bytes_max, marks)
+        return profile_stream(path, file, zone, record_bytes_max, marks, range_bytes)
 
 
 def profile_stream(
-    path: str, file: Readable, zone: str, record_bytes_max: int, marks: Sequence[tuple[int, str]] = ()
+    path: str,
+    file: Readable,
+    zone: str,
+    record_bytes_max: int,
+    marks: Sequence[tuple[int, str]] = (),
+    range_bytes: int | None = None,
 ) -> Profile:
     """`profile` of an open file."""
     source = Source(file, marks)
@@ -132,8 +147,11 @@ def profile_stream(
     layout = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
     counted = _Counted(Hints(), layout, ZoneInfo(zone))
+    is_wrapped = layout is not None and layout.unwrap is not None
+    cutter = None if range_bytes is None or source.compressed or is_wrapped else RangeCutter(layout, range_bytes)
     if why is None:
-        tapped = counted.tap(chain(first, blocks))
+        content = chain(first, blocks)
+        tapped = counted.tap(content if cutter is None else cutter.tap(content))
         for record in log_records(tapped, layout, record_bytes_max):
             counted.count(record)
     else:
@@ -164,6 +182,7 @@ def profile_stream(
         readable=why is None and counted.lines > 0,
         kafka_records=kafka_records,
         passages=tuple(counted.passages()),
+        ranges=() if cutter is None else cutter.ranges(),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from pipelines.bronze.layout import Clock, Parser
+from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.wrapped import log_records
@@ -39,6 +40,7 @@ class FileSpan:
         broker_id: broker that wrote it.
         bundle: the file that it is a member of, if it is one.
         flips: as in `pipelines.bronze.profile.Profile`.
+        part: the range of the file that is read; None: all of it.
     """
 
     path: str
@@ -52,6 +54,23 @@ class FileSpan:
     broker_id: int | None
     bundle: str | None = None
     flips: tuple[int, ...] = ()
+    part: ByteRange | None = None
+
+    @property
+    def stored_bytes(self) -> int:
+        """How much of the content becomes rows."""
+        end = self.content_bytes if self.part is None else self.part.end
+        return end - self.start_offset
+
+    def in_ranges(self, ranges: Sequence[ByteRange]) -> list[FileSpan]:
+        """The same in parts, without those that hold nothing to store."""
+        spans = []
+        for part in ranges:
+            if part.end > self.start_offset:
+                is_begun = part.start < self.start_offset
+                start = (self.start_offset, self.start_line) if is_begun else (part.start, part.line_no)
+                spans.append(replace(self, start_offset=start[0], start_line=start[1], part=part))
+        return spans or [self]
 
 
 class FileChangedError(Exception):
@@ -62,10 +81,10 @@ class FileChangedError(Exception):
 
 
 def rows(reading: FileSpan, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """Rows of one file.
+    """Rows of one file, or of a range of it.
 
     Raises:
-        FileChangedError: at the end of the file, when its content is not the one that was profiled.
+        FileChangedError: at the end, when what was read is not what was profiled.
         OSError: the file cannot be read.
     """
     try:
@@ -73,22 +92,38 @@ def rows(reading: FileSpan, zone: str, record_bytes_max: int) -> Iterator[pa.Rec
     except FileNotFoundError:
         raise FileChangedError(reading.path) from None
     with file:
-        yield from stream_rows(reading, file, zone, record_bytes_max)
+        if reading.part is None:
+            yield from stream_rows(reading, file, zone, record_bytes_max)
+            return
+        content = RangeReader(file, reading.part)
+        yield from _rows(reading, content.blocks(), reading.part.start, zone, record_bytes_max)
+        if not content.is_same:
+            raise FileChangedError(reading.path)
 
 
 def stream_rows(reading: FileSpan, file: Readable, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
     """`rows` of an open file."""
+    source = Source(file)
+    yield from _rows(reading, source.blocks(reading.content_bytes), 0, zone, record_bytes_max)
+    if source.content_id != reading.file_id:
+        raise FileChangedError(reading.path)
+
+
+def _rows(
+    reading: FileSpan, blocks: Iterator[bytes], begun: int, zone: str, record_bytes_max: int
+) -> Iterator[pa.RecordBatch]:
+    """
+    Args:
+        blocks: content of the file from byte ``begun`` on.
+    """
     layout = layout_named(reading.layout) if reading.layout else None
     clock = Clock(ZoneInfo(zone))
     batch = _Batch(reading, layout.make(clock) if layout else None, clock)
-    source = Source(file)
-    blocks = _from(source.blocks(reading.content_bytes), reading.start_offset)
-    for record in log_records(blocks, layout, record_bytes_max, reading.start_offset, reading.start_line):
+    stored = _from(blocks, reading.start_offset - begun)
+    for record in log_records(stored, layout, record_bytes_max, reading.start_offset, reading.start_line):
         batch.add(record)
         if batch.bytes >= BATCH_BYTES or len(batch.offsets) >= BATCH_ROWS:
             yield batch.flush()
-    if source.content_id != reading.file_id:
-        raise FileChangedError(reading.path)
     if batch.offsets:
         yield batch.flush()
 

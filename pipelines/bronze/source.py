@@ -40,6 +40,13 @@ class Readable(Protocol):
         """The next bytes, up to ``size``; none at the end."""
 
 
+class SeekableFile(Readable, Protocol):
+    """A file that can be read from any byte on."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte."""
+
+
 class Source:
     """One pass over one file.
 

@@ -19,12 +19,13 @@ _COMPRESSED_BY = 20
 _COMPRESSED = re.compile(r".+\.(?:gz|bz2|xz|zst|lz4|zip|tgz|tbz2?|txz|tzst)", re.IGNORECASE)
 
 
-def new_bytes(files: Iterable[str], lake: Place) -> int:
-    """Text in files that the lake does not know by their name and size."""
+def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
+    """Text in files that the lake does not know by their name and size; of a run in batches, in one of them."""
     known = {(row["path"], row["size_bytes"]) for row in _rows(lake, LOG_FILES, "path", "size_bytes")}
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
     sizes = ((path, _size_bytes(path)) for path in files if path not in bundles)
-    return sum(_text_bytes(*file) for file in sizes if file not in known)
+    size_bytes = sum(_text_bytes(*file) for file in sizes if file not in known)
+    return min(size_bytes, batch_bytes) if batch_bytes else size_bytes
 
 
 def waiting_bytes(lake: Place) -> int:

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.blobs import BLOB_ROWS_MAX, pack
-from pipelines.silver.clock import ClockWatch
 from pipelines.silver.record import UNPARSED, Parsed, Record
 from pipelines.silver.request_log import parse_request
 from pipelines.silver.text_log import mask, parse_text
@@ -34,8 +33,6 @@ LINE_COLUMNS = (
 )
 
 REQUEST_LOGGER = "kafka.request.logger"
-#: No record has so many facts.
-CLOCK_FACT_NO = 1_000_000
 _MESSAGE_CHARS_MAX = 4_000
 #: What Arrow raises where a value is not of the declared type, or does not fit into it.
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, AttributeError, TypeError)
@@ -53,10 +50,6 @@ class _Tables:
         rows = self._rows[table]
         rows.append(row)
         return self._blob(table) if len(rows) >= BLOB_ROWS_MAX else None
-
-    def keep(self, table: str, row: Row) -> None:
-        """Add a row that is too rare to fill a blob."""
-        self._rows[table].append(row)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         # Unparsed ones last: filling the others may add to them.
@@ -106,7 +99,6 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     tables = _Tables()
     counts: dict[tuple[Any, ...], Row] = {}
-    clock = ClockWatch()
     for batch in batches:
         time_us = batch.column("time").cast(pa.int64()).to_pylist()
         columns = [batch.column(name).to_pylist() for name in LINE_COLUMNS if name != "time"]
@@ -120,9 +112,6 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 "byte_offset": byte_offset,
                 "line_no": line_no,
             }
-            back_us = clock.see(file_id, at) if at is not None else None
-            if back_us is not None:
-                tables.keep("broker_lifecycle", {**source, **_set_back(back_us)})
             parsed = parse_record(kind, at, level, logger, problem, message)
             for fact_no, fact in enumerate(parsed.facts):
                 blob = tables.add(fact.table, {**source, "fact_no": fact_no, **fact.row})
@@ -152,17 +141,6 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if blob is not None:
             yield blob
     yield from tables.rest()
-
-
-def _set_back(back_us: int) -> Row:
-    """A fact of no line of its own: it is found again by the line at which it was certain."""
-    return {
-        "fact_no": CLOCK_FACT_NO,
-        "event": "clock_set_back",
-        "kafka_version": None,
-        "mode": None,
-        "detail": f"{back_us / 1e6:.3f}",
-    }
 
 
 def parse_record(

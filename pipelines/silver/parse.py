@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +21,8 @@ from pipelines.local_tasks import LocalTasks, of_batches
 from pipelines.parquet import Stored
 from pipelines.quality.quarantine import custody
 from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
-from pipelines.rows import Rows
+from pipelines.rows import Rows, as_frame
+from pipelines.silver.clock import CLOCK_COLUMNS, by_group, set_backs
 from pipelines.silver.facts import LINE_COLUMNS, named, parse_lines
 from schemas import bronze, silver
 from schemas.quality import QUALITY_RESULTS
@@ -150,11 +151,18 @@ def _pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
 
 
 def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | None, stamp: str) -> dict[str, int]:
-    reading = Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, pc.field("file_id").isin(file_ids), files)
-    blobs = read_in_tasks(lake, [reading], BLOBS, parse_lines)
-    assert blobs is not None
-    if isinstance(blobs, LocalTasks):
-        return _append_here(lake, blobs, stamp)
+    of_files = pc.field("file_id").isin(file_ids)
+    parsed = read_in_tasks(
+        lake, [Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, of_files, files)], BLOBS, parse_lines
+    )
+    times = read_in_tasks(lake, [Reading(bronze.LOG_LINES, CLOCK_COLUMNS, by_group, of_files, files)], BLOBS)
+    assert parsed is not None
+    assert times is not None
+    if isinstance(parsed, LocalTasks) and isinstance(times, LocalTasks):
+        together = iter(sorted(times.batches(), key=_table_of))
+        return _append_here(lake, [*parsed.batches(), *set_backs(together)], parsed.processes, stamp)
+    grouped = as_frame(lake.spark, times, BLOBS).repartition("table").sortWithinPartitions("table")
+    blobs = as_frame(lake.spark, parsed, BLOBS).unionByName(grouped.mapInArrow(set_backs, BLOBS))
     blobs.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
@@ -165,16 +173,21 @@ def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | No
     return rows
 
 
-def _append_here(lake: Lake, parsed: LocalTasks, stamp: str) -> dict[str, int]:
+def _append_here(lake: Lake, parsed: Sequence[pa.RecordBatch], processes: int, stamp: str) -> dict[str, int]:
     """As the rest of `_parse_batch`, of blobs that the driver can hold."""
     parts: dict[str, list[pa.RecordBatch]] = {}
-    for blob in parsed.batches():
-        parts.setdefault(blob.column("table")[0].as_py(), []).append(blob)
+    for blob in parsed:
+        parts.setdefault(_table_of(blob), []).append(blob)
     rows = {name: sum(blob.column("row_count")[0].as_py() for blob in blobs) for name, blobs in parts.items()}
-    topics = of_batches(parsed.processes, [parts.pop(silver.TOPICS.name, [])])
+    topics = of_batches(processes, [parts.pop(silver.TOPICS.name, [])])
     ordered = sorted(parts, key=lambda name: -rows[name])
-    _append(lake, rows, stamp, topics, of_batches(parsed.processes, [parts[name] for name in ordered]))
+    _append(lake, rows, stamp, topics, of_batches(processes, [parts[name] for name in ordered]))
     return rows
+
+
+def _table_of(blob: pa.RecordBatch) -> str:
+    name: str = blob.column("table")[0].as_py()
+    return name
 
 
 def _append(lake: Lake, rows: Mapping[str, int], stamp: str, topics: Rows, blobs: Rows) -> None:

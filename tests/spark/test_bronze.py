@@ -24,7 +24,13 @@ from schemas.table import TableSpec
 
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
 CONFIG = IngestConfig(
-    timezone="UTC", cluster="", clusters={}, record_bytes_max=1 << 20, include=["*"], exclude=["*-gc.log*"]
+    timezone="UTC",
+    cluster="",
+    clusters={},
+    record_bytes_max=1 << 20,
+    batch_mb=0,
+    include=["*"],
+    exclude=["*-gc.log*"],
 )
 
 

@@ -36,6 +36,8 @@ def logs(tmp_path: Path) -> list[str]:
 
 def test_without_a_lake_all_text_is_new_and_what_is_compressed_counts_more(logs: list[str], tmp_path: Path) -> None:
     assert new_bytes(logs, tmp_path / "lake") == 100 + 40 + 20 * 10 + 20 * 5
+    assert new_bytes(logs, tmp_path / "lake", 150) == 150, "a run in batches has one before it"
+    assert new_bytes(logs, tmp_path / "lake", 1000) == 100 + 40 + 20 * 10 + 20 * 5
     assert waiting_bytes(tmp_path / "lake") == 0
 
 
