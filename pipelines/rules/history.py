@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pipelines.replay.versions import parse_version, rules_for
 from pipelines.rules.epoch_files import contradicting
@@ -32,6 +32,8 @@ _LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELEC
 #: The fields of a fact from here on say where it stands; those before, what it says.
 PLACE: Final = Fact._fields.index("file_id")
 NON_EXISTENT: Final = "NonExistentPartition"
+#: Broker and connection, as its log names it.
+Connection = tuple[int | None, str | None]
 
 
 class Tenure(NamedTuple):
@@ -78,13 +80,15 @@ class PartitionHistory:
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
-    #: Followers' fetches as they stream by, for all rules; the one that was taken last is `chain.fact`.
+    #: Followers' fetches on the connection of the one that was taken last (`chain.fact`), for all rules.
     chain: FetchChain = field(default_factory=FetchChain)
     stretches: Stretches = field(default_factory=Stretches)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
     #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.
     _answered_us: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _last_fetch: Fact | None = None
+    _chains: dict[Connection, FetchChain] = field(default_factory=dict)
+    #: When the last fetch on a connection was answered, and its correlation id.
+    _fetched: dict[Connection, tuple[int, int]] = field(default_factory=dict)
     #: By what it says, the first file of each line of the instant that was taken last.
     _copies: dict[tuple[object, ...], str | None] = field(default_factory=dict)
     _copies_us: int | None = None
@@ -204,7 +208,9 @@ class PartitionHistory:
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
                 self._answers(fact)
-            self._last_fetch = fact
+            connection = fact.broker_id, fact.connection
+            self._fetched[connection] = _correlation(fact), fact.time_us
+            self.chain = self._chains.setdefault(connection, FetchChain())
             if self.chain.follow(fact):
                 self.stretches.add(self.chain)
                 if self.chain.answered:
@@ -213,6 +219,44 @@ class PartitionHistory:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
                 self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
+
+    def follows(self, fetch: Fact) -> bool:
+        """Whether a fetch comes after those of its connection that streamed by."""
+        known = self._fetched.get((fetch.broker_id, fetch.connection))
+        return known is None or (_correlation(fetch), fetch.time_us) >= known
+
+    # ---------------------------------------------------------- from run to run
+
+    def kept(self) -> dict[str, Any]:
+        """What a later run goes on with, beside the facts: what those that streamed by have told."""
+        return {
+            "epochs": [(key, epoch.high_watermark) for key, epoch in self._epochs.items()],
+            "answered_us": self._answered_us,
+            "chains": self._chains,
+            "fetched": self._fetched,
+            "lives": self.lives.known,
+        }
+
+    def go_on(self, kept: Mapping[str, Any]) -> None:
+        """Take what an earlier run `kept`; the history is closed, and begins the same lives as that run's did."""
+        for key, told in kept["epochs"]:
+            epoch = self._epochs.setdefault(key, Epoch(key[1]))
+            if told is not None:
+                epoch.committed(*told)
+        self._answered_us, self._chains, self._fetched = kept["answered_us"], kept["chains"], kept["fetched"]
+        self.lives.knew(kept["lives"])
+
+    def extends(self, before: PartitionHistory) -> bool:
+        """Whether lives and states that an earlier history knew are as they were: what it has more comes after them."""
+        if self.births_us != before.births_us:
+            return False
+        return all(
+            len(self.states[incarnation][partition_epoch]) == len(states)
+            for incarnation, by_epoch in before.states.items()
+            for partition_epoch, states in by_epoch.items()
+        )
+
+    # ------------------------------------------------------------------ proofs
 
     @cached_property
     def isr_known(self) -> IsrKnown:
@@ -227,12 +271,12 @@ class PartitionHistory:
 
     def _answers(self, fact: Fact) -> None:
         """A fetch was read only after the line of the one before it on its connection had been written."""
-        before = self._last_fetch
-        if before is None or (before.broker_id, before.connection) != (fact.broker_id, fact.connection):
+        _, before_us = self._fetched.get((fact.broker_id, fact.connection), (-1, None))
+        if before_us is None or before_us > fact.time_us:
             return
-        if fact.broker_id is not None and fact.leader_epoch is not None and before.time_us <= fact.time_us:
+        if fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
-            self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
+            self._answered_us[key] = max(before_us, self._answered_us.get(key, -1))
 
     def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
         """Whether two epochs are of one life of the topic; None if these lines leave it open.
@@ -359,6 +403,10 @@ class PartitionHistory:
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
+
+
+def _correlation(fetch: Fact) -> int:
+    return -1 if fetch.correlation_id is None else fetch.correlation_id
 
 
 def _leads(fact: Fact) -> bool:

@@ -53,8 +53,10 @@ class Epoch:
             self.rewritten = (offset, fact)
 
     def committed(self, high_watermark: int, fact: Fact) -> None:
-        """The leader told its high watermark."""
-        if self.high_watermark is None or high_watermark > self.high_watermark[0]:
+        """The leader told its high watermark; of those that tell the same, the first line counts, as it may be given
+        last."""
+        known = self.high_watermark
+        if known is None or (high_watermark, _first(known[1])) > (known[0], _first(fact)):
             self.high_watermark = (high_watermark, fact)
 
     @property
@@ -73,3 +75,9 @@ class Epoch:
         """Who led, if one broker is known."""
         sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
         return next(iter(sayers)) if len(sayers) == 1 else None
+
+
+def _first(fact: Fact) -> tuple[int, int, str, int, int]:
+    request = (fact.connection or "", -1 if fact.correlation_id is None else fact.correlation_id)
+    broker_id, byte_offset = (-1 if value is None else value for value in (fact.broker_id, fact.byte_offset))
+    return (fact.time_us, broker_id, *request, byte_offset)
