@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.replay.versions import parse_version, rules_for
 from pipelines.rules.epoch_files import contradicting
-from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.leader_epoch import Epoch, State
+from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
@@ -32,8 +32,6 @@ _LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELEC
 #: The fields of a fact from here on say where it stands; those before, what it says.
 PLACE: Final = Fact._fields.index("file_id")
 NON_EXISTENT: Final = "NonExistentPartition"
-#: Broker and connection, as its log names it.
-Connection = tuple[int | None, str | None]
 
 
 class Tenure(NamedTuple):
@@ -57,16 +55,6 @@ class Tenure(NamedTuple):
         return self.begun and self.latest == self.epoch
 
 
-class State(NamedTuple):
-    """Leader and ISR as of one partition epoch (zkVersion); each commit of the controller adds one."""
-
-    partition_epoch: int
-    leader_epoch: int
-    leader: int | None
-    isr: frozenset[int]
-    fact: Fact
-
-
 @dataclass
 class PartitionHistory:
     """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times.
@@ -80,15 +68,12 @@ class PartitionHistory:
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
-    #: Followers' fetches on the connection of the one that was taken last (`chain.fact`), for all rules.
-    chain: FetchChain = field(default_factory=FetchChain)
+    #: Followers' fetches as they stream by, for all rules.
+    chains: FetchChains = field(default_factory=FetchChains)
     stretches: Stretches = field(default_factory=Stretches)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
     #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.
     _answered_us: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _chains: dict[Connection, FetchChain] = field(default_factory=dict)
-    #: When the last fetch on a connection was answered, and its correlation id.
-    _fetched: dict[Connection, tuple[int, int]] = field(default_factory=dict)
     #: By what it says, the first file of each line of the instant that was taken last.
     _copies: dict[tuple[object, ...], str | None] = field(default_factory=dict)
     _copies_us: int | None = None
@@ -110,6 +95,11 @@ class PartitionHistory:
             named |= {fact.leader} if fact.leader is not None else set()
             named |= set(fact.isr or ()) | set(fact.replicas or ())
         return {broker_id for broker_id in named if broker_id >= 0}
+
+    @property
+    def chain(self) -> FetchChain:
+        """The connection of the fetch that was taken last (`chain.fact`)."""
+        return self.chains.last
 
     # ------------------------------------------------------------ incarnations
 
@@ -208,10 +198,7 @@ class PartitionHistory:
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
                 self._answers(fact)
-            connection = fact.broker_id, fact.connection
-            self._fetched[connection] = _correlation(fact), fact.time_us
-            self.chain = self._chains.setdefault(connection, FetchChain())
-            if self.chain.follow(fact):
+            if self.chains.follow(fact):
                 self.stretches.add(self.chain)
                 if self.chain.answered:
                     self.lives.fetched(fact, self.chain.before)
@@ -220,11 +207,6 @@ class PartitionHistory:
             if tenure is not None and tenure.certain:
                 self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
 
-    def follows(self, fetch: Fact) -> bool:
-        """Whether a fetch comes after those of its connection that streamed by."""
-        known = self._fetched.get((fetch.broker_id, fetch.connection))
-        return known is None or (_correlation(fetch), fetch.time_us) >= known
-
     # ---------------------------------------------------------- from run to run
 
     def kept(self) -> dict[str, Any]:
@@ -232,8 +214,7 @@ class PartitionHistory:
         return {
             "epochs": [(key, epoch.high_watermark) for key, epoch in self._epochs.items()],
             "answered_us": self._answered_us,
-            "chains": self._chains,
-            "fetched": self._fetched,
+            "chains": self.chains,
             "lives": self.lives.known,
         }
 
@@ -243,7 +224,7 @@ class PartitionHistory:
             epoch = self._epochs.setdefault(key, Epoch(key[1]))
             if told is not None:
                 epoch.committed(*told)
-        self._answered_us, self._chains, self._fetched = kept["answered_us"], kept["chains"], kept["fetched"]
+        self._answered_us, self.chains = kept["answered_us"], kept["chains"]
         self.lives.knew(kept["lives"])
 
     def extends(self, before: PartitionHistory) -> bool:
@@ -271,7 +252,7 @@ class PartitionHistory:
 
     def _answers(self, fact: Fact) -> None:
         """A fetch was read only after the line of the one before it on its connection had been written."""
-        _, before_us = self._fetched.get((fact.broker_id, fact.connection), (-1, None))
+        before_us = self.chains.last_us(fact)
         if before_us is None or before_us > fact.time_us:
             return
         if fact.broker_id is not None and fact.leader_epoch is not None:
@@ -403,10 +384,6 @@ class PartitionHistory:
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
-
-
-def _correlation(fetch: Fact) -> int:
-    return -1 if fetch.correlation_id is None else fetch.correlation_id
 
 
 def _leads(fact: Fact) -> bool:

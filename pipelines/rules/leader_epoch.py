@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from schemas.audit_facts import Fact
 
 NO_LEADER: Final = -1
+
+
+class State(NamedTuple):
+    """Leader and ISR as of one partition epoch (zkVersion); each commit of the controller adds one."""
+
+    partition_epoch: int
+    leader_epoch: int
+    leader: int | None
+    isr: frozenset[int]
+    fact: Fact
 
 
 @dataclass

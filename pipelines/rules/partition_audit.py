@@ -21,7 +21,7 @@ from pipelines.replay.versions import parse_version
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
 from pipelines.rules.guarantees.isr_join_behind_hw import Join
 from pipelines.rules.history import PLACE, PartitionHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.rule import Case, Checker, Ref, Rule, Settings
 from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
@@ -34,7 +34,7 @@ GONE_ON_WITH: Final = frozenset(
     {a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.TRUNCATION, a.ISR_REPLAY, a.FETCH, a.OPERATION, a.ANSWER}
 )
 #: All that a frozen audit consists of.
-FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, Join)
+FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Join)
 
 
 @dataclass
@@ -178,7 +178,7 @@ class PartitionAudit:
     def _comes_next(self, fact: Fact) -> bool:
         """Whether a fact comes behind those of its kind, or of its connection, that an earlier run judged."""
         if fact.kind == a.FETCH:
-            return self.history.follows(fact)
+            return self.history.chains.goes_on(fact)
         assert self._kept is not None
         return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._kept["answer_offset"]
 

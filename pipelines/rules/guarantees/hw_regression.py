@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.rules.history import Connection, PartitionHistory
-from pipelines.rules.proofs.fetch_chain import high_watermark_of
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a

@@ -8,9 +8,12 @@ connection may come back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.audit_facts import Fact
+
+#: Broker and connection, as its log names it.
+Connection = tuple[int | None, str | None]
 
 
 def written_before(line: Fact, other: Fact) -> bool:
@@ -81,6 +84,41 @@ class FetchChain:
         """And it took the position for the follower's: logs that diverge are cut first."""
         fact = self.fact
         return self.answered and fact is not None and fact.offset is not None and fact.end_offset is None
+
+
+@dataclass
+class FetchChains:
+    """The chains of all connections, each of which a later run goes on with.
+
+    Attributes:
+        last: of the fetch that was taken last.
+    """
+
+    last: FetchChain = field(default_factory=FetchChain)
+    _of: dict[Connection, FetchChain] = field(default_factory=dict)
+    #: Correlation id and time of the last fetch of each connection, whether or not it is of a chain.
+    _ends: dict[Connection, tuple[int, int]] = field(default_factory=dict)
+
+    def follow(self, fact: Fact) -> bool:
+        """Take the next fetch of its connection; as `FetchChain.follow`."""
+        connection = fact.broker_id, fact.connection
+        self._ends[connection] = _correlation(fact), fact.time_us
+        self.last = self._of.setdefault(connection, FetchChain())
+        return self.last.follow(fact)
+
+    def last_us(self, fact: Fact) -> int | None:
+        """When the fetch before this one was answered on its connection."""
+        end = self._ends.get((fact.broker_id, fact.connection))
+        return None if end is None else end[1]
+
+    def goes_on(self, fact: Fact) -> bool:
+        """Whether a fetch comes after all of its connection."""
+        end = self._ends.get((fact.broker_id, fact.connection))
+        return end is None or (_correlation(fact), fact.time_us) >= end
+
+
+def _correlation(fetch: Fact) -> int:
+    return -1 if fetch.correlation_id is None else fetch.correlation_id
 
 
 def _continues(last: Fact, fact: Fact) -> bool:
