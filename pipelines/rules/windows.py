@@ -28,14 +28,14 @@ class Audited(NamedTuple):
 
     Attributes:
         brokers: that its lines name.
-        writers: whose logs its facts are of, None for a fact of no broker's.
+        writers: brokers whose logs its facts are of.
         frozen: what the next run goes on from; None: it judges the partition whole.
         why_whole: for that.
     """
 
     outcomes: Sequence[RuleOutcome]
     brokers: set[int]
-    writers: set[int | None]
+    writers: set[int]
     frozen: bytes | None
     why_whole: str | None
 
@@ -80,9 +80,12 @@ def audited(
         except CannotGoOn as reason:
             why = str(reason)
     outcomes = audit.finish()
-    # What is told in the end, too: the next run would judge it anew after it has gone on.
-    why = audit.unsettled or why or (f"more than {HELD_MAX} facts are held" if window.is_full else None)
-    return Audited(outcomes, audit.history.brokers, writers, None if why else left, why)
+    if until_us is not None:
+        # What is told in the end, too: the next run would judge it anew after it has gone on.
+        why = audit.unsettled or why or window.why_whole
+        why = "it has facts of no broker's log" if None in writers else why
+    known = {broker_id for broker_id in writers if broker_id is not None}
+    return Audited(outcomes, audit.history.brokers, known, None if why else left, why)
 
 
 class Window:
@@ -90,11 +93,12 @@ class Window:
 
     Attributes:
         held: those that lie before a window and come behind such a one.
+        why_whole: that there are too many of them; None if not.
     """
 
     def __init__(self, until_us: Mapping[int, int]) -> None:
         self.held: list[Fact] = []
-        self.is_full = False
+        self.why_whole: str | None = None
         self._until_us = until_us
         self._ended: set[tuple[object, ...]] = set()
 
@@ -109,7 +113,7 @@ class Window:
             if len(self.held) < HELD_MAX:
                 self.held.append(fact)
             else:
-                self.is_full = True
+                self.why_whole = f"more than {HELD_MAX} facts are held"
             return False
         return True
 
