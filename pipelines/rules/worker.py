@@ -64,7 +64,7 @@ def auditor(
     until_of, since_of = _by_cluster(until_us or {}), _by_cluster(since_us or {})
 
     def audit(batches: Batches) -> Batches:
-        tables = Tables({**SHAPES, AUDITED.name: AUDITED.worker_schema})
+        tables = Tables({**SHAPES, AUDITED.name: AUDITED.schema})
         worst = WorstCases()
         checked: Counter[tuple[str, str]] = Counter()
         errors: dict[tuple[str, str], str] = {}
