@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
-from itertools import pairwise
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit, RuleOutcome, place
+from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit, place
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import Checker, Rule, Settings
-from pipelines.rules.windows import Audited, audited, is_before
+from pipelines.rules.windows import audited
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
+from tests.unit.rules.cut_runs import ends_us, run_by_run, told, whole
 from tests.unit.rules.facts import acked, decided, fact, follows, leads
 from tests.unit.rules.replicated import MS, Partition
 
@@ -26,8 +24,6 @@ SEEDS = st.integers(0, 1 << 32)
 SETTINGS = Settings(
     version=lambda *_: "3.9.1", min_insync_replicas=lambda *_: 2, skew_max_us=500 * MS, unclean_allowed=lambda _: False
 )
-#: What differs between two runs of one partition is an error of the one that went on.
-Outcomes = dict[str, tuple[Any, ...]]
 
 
 class Served(Partition):
@@ -79,65 +75,17 @@ def _wrong(fact: Fact, random: Random) -> Fact:
     return fact._replace(offset=max(0, fact.offset + random.randint(-4, 4))) if fact.offset is not None else fact
 
 
-def whole(facts: Sequence[Fact], rules: Sequence[Rule] = RULES, settings: Settings = SETTINGS) -> Outcomes:
-    return told(audited(facts, settings, rules, None).outcomes)
-
-
-def told(outcomes: Sequence[RuleOutcome]) -> Outcomes:
-    return {
-        outcome.rule_id: (outcome.checked, sorted(map(repr, outcome.cases)), +outcome.left_out, outcome.error)
-        for outcome in outcomes
-    }
-
-
-def ends_us(facts: Sequence[Fact], cuts: int, random: Random) -> list[dict[int, int]]:
-    """By run and broker, up to where its log goes: brokers' logs do not end together."""
-    first, last = min(fact.time_us for fact in facts), max(fact.time_us for fact in facts)
-    instants = sorted(random.randint(first, last) for _ in range(cuts))
-    logs = {fact.broker_id for fact in facts if fact.broker_id is not None}
-    runs = [{broker: instant + random.randint(-3, 3) * MS for broker in logs} for instant in instants]
-    for earlier, later in pairwise(runs):
-        later.update({broker: max(until_us, earlier[broker]) for broker, until_us in later.items()})
-    return [*runs, dict.fromkeys(logs, last + 1)]
-
-
-def run_by_run(
-    facts: Sequence[Fact], ends: Sequence[Mapping[int, int]], lag_us: int, settings: Settings = SETTINGS
-) -> int:
-    """Audit what there is at each end, from the windows of the run before unless lines come late; gives how often."""
-    left: bytes | None = None
-    since: dict[int, int] = {}
-    before: Mapping[int, int] = {}
-    went_on = 0
-    for end in ends:
-        there = [fact for fact in facts if fact.broker_id is not None and fact.time_us < end[fact.broker_id]]
-        until = {broker: max(end_us - lag_us, since.get(broker, 0)) for broker, end_us in end.items()}
-        made: Audited | None = None
-        new = [fact for fact in there if fact.broker_id is not None and fact.time_us >= before.get(fact.broker_id, 0)]
-        if left is not None and not any(is_before(fact, since) for fact in new):
-            try:
-                made = audited([fact for fact in there if not is_before(fact, since)], settings, RULES, until, left)
-                went_on += 1
-            except CannotGoOn:
-                made = None
-        if made is None:
-            made = audited(there, settings, RULES, until)
-        assert told(made.outcomes) == whole(there, settings=settings)
-        left, since, before = made.frozen, until, end
-    return went_on
-
-
 @given(SEEDS)
 @hypothesis_settings(max_examples=150, deadline=None)
 def test_any_cut_gives_the_outcomes_of_one_run(seed: int):
     random = Random(seed)
     facts = partition(seed)
-    run_by_run(facts, ends_us(facts, random.randint(1, 6), random), random.choice((1, 5, 40)) * MS)
+    run_by_run(facts, ends_us(facts, random.randint(1, 6), random), random.choice((1, 5, 40)) * MS, SETTINGS)
 
 
 def test_most_runs_go_on():
     runs = [(partition(seed), Random(seed)) for seed in range(40)]
-    went_on = sum(run_by_run(facts, ends_us(facts, 4, random), 5 * MS) for facts, random in runs)
+    went_on = sum(run_by_run(facts, ends_us(facts, 4, random), 5 * MS, SETTINGS) for facts, random in runs)
     assert went_on > 40, f"{went_on} of 160 went on: nothing is shown"
 
 
@@ -186,7 +134,7 @@ def test_what_lies_behind_a_window_holds_back_what_follows_it():
     left = audited([first, second, third], SETTINGS, RULES, {1: 5_000_000}).frozen
     assert left is not None
     gone_on = audited([second], SETTINGS, RULES, {1: 20_000_000}, left)
-    assert told(gone_on.outcomes) == whole([first, second, third])
+    assert told(gone_on.outcomes) == whole([first, second, third], SETTINGS)
 
 
 def test_a_later_epoch_that_begins_below_what_was_acknowledged_is_judged_anew():
@@ -194,7 +142,9 @@ def test_a_later_epoch_that_begins_below_what_was_acknowledged_is_judged_anew():
     left = audited(facts, SETTINGS, RULES, {1: 5_000_000, 2: 5_000_000}).frozen
     assert left is not None
     clean = [decided(6, 1, 1, 2, (2, 3)), leads(6, 2, 1, 10)]
-    assert told(audited(clean, SETTINGS, RULES, {}, left).outcomes) == whole(sorted([*facts, *clean], key=place))
+    assert told(audited(clean, SETTINGS, RULES, {}, left).outcomes) == whole(
+        sorted([*facts, *clean], key=place), SETTINGS
+    )
     with pytest.raises(CannotGoOn, match="committed-data-lost"):
         audited([leads(6, 2, 1, 8)], SETTINGS, RULES, {}, left)
 
