@@ -66,7 +66,8 @@ class Epoch:
         """The leader told its high watermark; of those that tell the same, the first line counts, as it may be given
         last."""
         known = self.high_watermark
-        if known is None or (high_watermark, _first(known[1])) > (known[0], _first(fact)):
+        is_higher = known is None or high_watermark > known[0]
+        if is_higher or (known is not None and high_watermark == known[0] and _place(fact) < _place(known[1])):
             self.high_watermark = (high_watermark, fact)
 
     @property
@@ -87,7 +88,7 @@ class Epoch:
         return next(iter(sayers)) if len(sayers) == 1 else None
 
 
-def _first(fact: Fact) -> tuple[int, int, str, int, int]:
+def _place(fact: Fact) -> tuple[int, int, str, int, int]:
     request = (fact.connection or "", -1 if fact.correlation_id is None else fact.correlation_id)
     broker_id, byte_offset = (-1 if value is None else value for value in (fact.broker_id, fact.byte_offset))
     return (fact.time_us, broker_id, *request, byte_offset)

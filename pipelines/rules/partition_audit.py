@@ -130,6 +130,9 @@ class PartitionAudit:
         self._begin()
         for rule in self._rules:
             self._ask(rule.rule_id, None)
+        assert self._checkers is not None
+        for rule_id, checker in self._checkers.items():
+            self._outcomes[rule_id].checked = checker.checked
         if self._kept is not None:
             self._refuse(self.unsettled)
         return list(self._outcomes.values())
@@ -156,10 +159,7 @@ class PartitionAudit:
         self._refuse(self.unsettled)
         assert self._checkers is not None
         facts = [fact for kind, facts in self.history.facts.items() for fact in facts]
-        outcomes = {
-            rule_id: (outcome.checked, outcome.cases, dict(outcome.left_out))
-            for rule_id, outcome in self._outcomes.items()
-        }
+        outcomes = {rule_id: (outcome.cases, dict(outcome.left_out)) for rule_id, outcome in self._outcomes.items()}
         document = {
             "held": list(held),
             "lines": sorted(facts, key=place),
@@ -223,8 +223,8 @@ class PartitionAudit:
     def _go_on(self, kept: Mapping[str, Any]) -> None:
         assert self._checkers is not None
         self._answer_offset = kept["answer_offset"]
-        for rule_id, (checked, cases, left_out) in kept["outcomes"].items():
-            self._outcomes[rule_id] = RuleOutcome(rule_id, checked, cases, Counter(left_out))
+        for rule_id, (cases, left_out) in kept["outcomes"].items():
+            self._outcomes[rule_id] = RuleOutcome(rule_id, 0, cases, Counter(left_out))
         has_grown = any(_streams_use(fact) for fact in self._lines)
         for rule_id, checker in self._checkers.items():
             checker.go_on(kept["checkers"][rule_id])
@@ -240,8 +240,8 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         try:
             cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
-            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in cases]
-            outcome.checked = checker.checked
+            for case in cases:
+                outcome.cases.append(case.settled(self._one_suffices[rule_id]))
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))
         except Exception as error:
@@ -252,8 +252,8 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.cases, outcome.left_out = [], Counter()
-        if self._checkers is not None:
-            self._checkers.pop(rule_id, None)
+        checker = (self._checkers or {}).pop(rule_id, None)
+        outcome.checked = checker.checked if checker is not None else 0
 
 
 def held_facts(frozen: bytes) -> list[Fact]:
