@@ -39,7 +39,7 @@ class Reads:
             for reading in readings:
                 if reading.spec.name not in OF_NO_HOUR:
                     files = lake.files(reading.spec, reading.where) if reading.files is None else reading.files
-                    self.files |= {str(file.place) for file in files}
+                    self.files |= {str(file.place) for file in files or ()}
             return read_in_tasks(lake, readings, *others)
 
         def of(lake: Lake, premises: Any, only: Any = None) -> Any:
