@@ -43,6 +43,8 @@ ENDED_US: Final = 3_600_000_000
 _OF_FILES: Final = (CHECKPOINTS, METADATA_RECORDS, LOG_BATCHES)
 #: Of rows that a replay makes anew: when one was final.
 _FINAL: Final = {DELAYED_OPERATIONS.name: "line_time", ISR_TIMELINE.name: "decided_time"}
+#: Rows are chosen by their lines, whose times are cut to milliseconds; facts then to the microsecond.
+_SLACK_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -206,7 +208,7 @@ def older_files(lake: Lake, spec: TableSpec, since: Since) -> tuple[Stored, ...]
 def _behind(spec: TableSpec, since: Since) -> pc.Expression:
     """Rows that may lie behind the window of their broker, or are of one whose rows were made anew."""
     instant = pc.field(_FINAL.get(spec.name, "time"))
-    where = instant.is_null() | (instant >= _EPOCH + timedelta(microseconds=min(since.windows.values())))
+    where = instant.is_null() | (instant >= _EPOCH + timedelta(microseconds=min(since.windows.values()) - _SLACK_US))
     for cluster_id, broker_id in since.back if spec.layer != "silver" else ():
         where |= (pc.field("cluster_id") == cluster_id) & (pc.field("broker_id") == broker_id)
     return where
