@@ -158,6 +158,7 @@ class PartitionAudit:
         self._begin()
         self._refuse(self.unsettled)
         assert self._checkers is not None
+        self.history.chains.forget()
         facts = [fact for kind, facts in self.history.facts.items() for fact in facts]
         outcomes = {rule_id: (outcome.cases, dict(outcome.left_out)) for rule_id, outcome in self._outcomes.items()}
         document = {

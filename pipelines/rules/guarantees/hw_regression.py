@@ -10,6 +10,7 @@ A follower's high watermark may step back at a failover to that of its new leade
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
@@ -40,6 +41,12 @@ class _Checker(Checker):
         if fact.name == "non_monotonic":
             return self._stepped_back(fact)
         return self._updated(fact) if fact.name == "updated" else ()
+
+    def kept(self) -> dict[str, Any]:
+        for highest in (self._highest, self._highest_of_run):
+            for connection in [known for known in highest if not self._history.chains.holds(known)]:
+                del highest[connection]
+        return super().kept()
 
     # ----------------------------------------------------------------- fetches
 

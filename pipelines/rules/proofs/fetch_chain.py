@@ -9,9 +9,12 @@ connection may come back.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from schemas.audit_facts import Fact
 
+#: A connection without a fetch for so long has ended, in most cases.
+ENDED_US: Final = 3_600_000_000
 #: Broker and connection, as its log names it.
 Connection = tuple[int | None, str | None]
 
@@ -112,9 +115,27 @@ class FetchChains:
         return None if end is None else end[1]
 
     def goes_on(self, fact: Fact) -> bool:
-        """Whether a fetch comes after all of its connection."""
-        end = self._ends.get((fact.broker_id, fact.connection))
-        return end is None or (_correlation(fact), fact.time_us) >= end
+        """Whether a fetch comes after all of its connection, and those are known."""
+        connection = fact.broker_id, fact.connection
+        end = self._ends.get(connection)
+        return end is None or (self.holds(connection) and (_correlation(fact), fact.time_us) >= end)
+
+    def holds(self, connection: Connection) -> bool:
+        """Whether the chain of a connection is known."""
+        return connection in self._of
+
+    def forget(self) -> None:
+        """Drop the chains of connections that have ended by their brokers' logs; that there were such stays known."""
+        newest_us: dict[int | None, int] = {}
+        for (broker_id, _), (_, time_us) in self._ends.items():
+            newest_us[broker_id] = max(time_us, newest_us.get(broker_id, time_us))
+        going = {
+            connection
+            for connection, (_, time_us) in self._ends.items()
+            if time_us >= newest_us[connection[0]] - ENDED_US
+        }
+        self._of = {connection: chain for connection, chain in self._of.items() if connection in going}
+        self.last = FetchChain()
 
 
 def _correlation(fetch: Fact) -> int:

@@ -129,6 +129,23 @@ def test_a_connection_whose_name_comes_back_is_judged_anew():
         audited([fetched(4, 6)], SETTINGS, RULES, {}, left)
 
 
+def test_a_connection_that_has_ended_is_forgotten_but_for_its_name():
+    def fetched(second: float, connection: str, number: int) -> Fact:
+        asked = {"replica_id": 2, "offset": number, "high_watermark": number, "leader_epoch": 0, "error_code": 0}
+        return fact(a.FETCH, second, 1, connection=connection, correlation_id=number, **asked)
+
+    def left(last: float) -> bytes:
+        facts = [leads(1, 1, 0, 0), fetched(2, "c", 1), fetched(3, "c", 2), fetched(last, "d", 1)]
+        frozen = audited(facts, SETTINGS, RULES, {1: 9_000_000_000}).frozen
+        assert frozen is not None
+        return frozen
+
+    assert len(left(7000)) < len(left(3000))
+    audited([fetched(9100, "c", 3)], SETTINGS, RULES, {}, left(3000))
+    with pytest.raises(CannotGoOn, match="fetch comes before"):
+        audited([fetched(9100, "c", 3)], SETTINGS, RULES, {}, left(7000))
+
+
 def test_what_lies_behind_a_window_holds_back_what_follows_it():
     first, second, third = (fact(a.ANSWER, at, 1, offset=offset) for at, offset in ((2, 1), (9, 2), (3, 3)))
     left = audited([first, second, third], SETTINGS, RULES, {1: 5_000_000}).frozen
