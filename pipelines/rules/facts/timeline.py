@@ -52,7 +52,7 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
     """
     read = readings(lake, premises)
     if only is not None:
-        read = [reading._replace(rows_of=_only(reading.rows_of, only)) for reading in read]
+        read = [_of_partitions(reading, only) for reading in read]
     return read_in_tasks(lake, read, shape(TYPES))
 
 
@@ -65,6 +65,14 @@ def facts_since(lake: Lake, premises: Premises, since: Since) -> Rows | None:
 def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of `state.audited` before the facts of their partitions."""
     return fact(rows, a.FROZEN, "isr=brokers", detail=rows.column("state").cast(pa.string()), time_us=0)
+
+
+def _of_partitions(reading: Reading, partitions: Collection[Partition]) -> Reading:
+    """Of requests all are read, as one names many partitions; of other tables the rows of these topics."""
+    where = reading.where
+    if "topic" in reading.spec.column_names:
+        where = pc.field("topic").isin(sorted({topic for _, topic, _ in partitions}))
+    return reading._replace(rows_of=_only(reading.rows_of, partitions), where=where)
 
 
 def _only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
