@@ -71,6 +71,11 @@ def replay_fingerprint(config_hash: str, grammar: str) -> str:
     return " ".join((_hash_of(_REPLAY)[:16], grammar, config_hash[:16]))
 
 
+def audit_fingerprint() -> str:
+    """What decides how rules judge the facts of a partition: 16 hex digits."""
+    return _hash_of((*_REPLAY, *_RULES))[:16]
+
+
 def components_changed(before: str, now: str) -> list[str]:
     """Names of the components in which two fingerprints of replays differ."""
     old, new = before.split(" "), now.split(" ")

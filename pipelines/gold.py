@@ -46,8 +46,6 @@ from schemas.isr import ISR_TIMELINE
 from schemas.state import CARRIED, REPLAYS
 from schemas.table import TableSpec
 
-#: The version of ``state.carried`` that a run has written, and its seals.
-Replays = tuple[int, Mapping[Broker, Seal]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: Written by every audit.
@@ -99,7 +97,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     replay = ExitStack()
     before = lake.stamp(REPLAYS)
     last = Stamp.from_json(before) if before is not None and inputs else None
-    rest: list[Callable[[], Replays]] = []
+    rest: list[tuple[Mapping[Broker, Seal], Callable[[], int]]] = []
 
     def operations() -> None:
         rest.append(_operations(lake, config, premises, todo, run_id, replay))
@@ -131,32 +129,41 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), lake.stamped(run_id), replay:
         if last is not None and last.inputs == inputs:
-            version, seals = last.carried_version, last.seals
-            rest.append(lambda: (version, seals))
+            version = last.carried_version
+            rest.append((last.seals, lambda: version))
         else:
             concurrently([operations, phases, followers, checks, coverage])
-        tasks = [lambda: audit(lake, premises, config.audit, run_id), lambda: write_clock_bounds(lake, run_id)]
-        (version, seals), *_ = concurrently([*rest, *tasks])
+        ((seals, carry),) = rest
+        carried, audited, _ = concurrently(
+            [
+                carry,
+                lambda: audit(lake, premises, config.audit, run_id, todo, seals),
+                lambda: write_clock_bounds(lake, run_id),
+            ]
+        )
         # Metrics are also of what the rules' pass writes: windows without leader, elections.
         write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
         drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
-    note_replays(lake, todo, seals, version, run_id, fingerprint, inputs)
+    note_replays(lake, todo, seals, carried, run_id, fingerprint, inputs, audited)
     keep_anchor(lake)
     return todo.starts
 
 
 def _operations(
     lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, stack: ExitStack
-) -> Callable[[], Replays]:
+) -> tuple[Mapping[Broker, Seal], Callable[[], int]]:
     """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
 
     Args:
         stack: closed when that is done, too.
+
+    Returns:
+        Up to where the replay is final, and what is left to do, which gives the version of ``state.carried``.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
             lake.empty(spec, run_id)
-        return lambda: (lake.empty(CARRIED, run_id), {})
+        return {}, lambda: lake.empty(CARRIED, run_id)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
     made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
@@ -179,11 +186,11 @@ def _operations(
         changes = as_declared(ISR_TIMELINE, made.partitions.rows(ISR_TIMELINE.name))
         lake.replace(ISR_TIMELINE, changes, where=_undecided(todo), stamp=run_id)
 
-    def rest() -> Replays:
+    def rest() -> int:
         _blame(lake, config, since, run_id)
-        return write_carried(lake, todo.window, made, run_id), made.seals
+        return write_carried(lake, todo.window, made, run_id)
 
-    return rest
+    return made.seals, rest
 
 
 def _provisional_us(todo: Plan) -> int:

@@ -54,6 +54,28 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
     return added if 0 in commits else None
 
 
+def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
+    """Path in the table and size in bytes of the files that commits after a version added.
+
+    Returns:
+        None where the log does not tell: rows were removed since, files that were added have been rewritten, or it no
+        longer goes back so far.
+    """
+    commits = commits_of(table / "_delta_log")
+    later = range(version + 1, max(commits, default=version) + 1)
+    added: dict[str, int] = {}
+    for number in later:
+        if number not in commits:
+            return None
+        for action in actions_of(commits[number]):
+            removed, file = action.get("remove"), action.get("add")
+            if removed and (removed.get("dataChange", True) or unquote(removed["path"]) in added):
+                return None
+            if file and file.get("dataChange", True):
+                added[unquote(file["path"])] = file["size"]
+    return list(added.items())
+
+
 def keeps_files(table: Place, version: int) -> bool:
     """Whether the files that a version added are there."""
     store = store_of(table)

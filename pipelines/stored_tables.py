@@ -15,7 +15,7 @@ from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import hadoop_path
 from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.skipping import files_within
-from pipelines.stamps import added_until, keeps_files, stamps_of
+from pipelines.stamps import added_since, added_until, keeps_files, stamps_of
 from pipelines.storage.place import Place, resolved
 from pipelines.table_files import AddedFile
 from schemas.state import EXPIRIES
@@ -95,14 +95,17 @@ class StoredTables:
             reader = reader.option("versionAsOf", version)
         return reader.load(hadoop_path(self.path(spec)))
 
-    def files(self, spec: TableSpec, where: pc.Expression | None = None) -> list[Stored] | None:
+    def files(
+        self, spec: TableSpec, where: pc.Expression | None = None, version: int | None = None
+    ) -> list[Stored] | None:
         """The table's Parquet files; None where only Delta can read them.
 
         Args:
             where: files of which the table's statistics say that no row satisfies it are left out.
+            version: of the table; its latest one if not given.
         """
         try:
-            log = read_log(self.path(spec))
+            log = read_log(self.path(spec), version)
         except InputError:
             return None
         folder = self.path(spec)
@@ -146,6 +149,11 @@ class StoredTables:
             settled: whether a batch, and so all before it, is done with.
         """
         added = added_until(self.path(spec), settled)
+        return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)
+
+    def added_since(self, spec: TableSpec, version: int) -> tuple[Stored, ...] | None:
+        """Files that were added after a version; None where the log does not tell (`pipelines.stamps.added_since`)."""
+        added = added_since(self.path(spec), version)
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)
 
     def keeps(self, spec: TableSpec, version: int) -> bool:

@@ -48,6 +48,9 @@ ANSWER: Final = "answer"
 #: A record batch of a segment: ``name`` says whether its checksum is right, ``error_code`` is its format (magic).
 BATCH: Final = "batch"
 
+#: No fact: what an earlier run left of the partition. ``detail`` is its state, ``isr`` are the brokers that tell of it.
+FROZEN: Final = "frozen"
+
 # How a fact is known that is not logged as it is (`Fact.derived`).
 #: The partition is computed from the id of a group or transaction, and the records before it are counted.
 COMPUTED_PARTITION: Final = "the partition is computed from an id, the offset is counted"
@@ -66,6 +69,7 @@ NO_TIME_US: Final = 1 << 60
 
 #: Facts of a partition come in this order.
 RANK: Final = {
+    FROZEN: -1,
     METADATA: 0,
     LEADERSHIP: 0,
     ISR_CHANGE: 0,

@@ -6,7 +6,7 @@ before a file that came late, and SQL reads it.
 
 from __future__ import annotations
 
-from schemas.table import BINARY, INT, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
+from schemas.table import BINARY, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
 
 # Values of `CARRIED.kind`.
 PARTITION = "partition"
@@ -38,6 +38,24 @@ CARRIED = TableSpec(
         "kind_known": "kind IN ('partition', 'session', 'evidence', 'connection', 'watch', 'wake', 'outcome')",
         "row_or_state": "row IS NOT NULL OR state IS NOT NULL",
     },
+)
+
+AUDITED = TableSpec(
+    layer="state",
+    name="audited",
+    comment="One row per partition that the rules have judged: what they go on from. Replaced by every run; its commit "
+    "says up to where each broker's log is judged for good.",
+    columns=(
+        required("cluster_id", STRING, "Cluster"),
+        required("topic", STRING, "Topic"),
+        required("partition", INT, "Partition index"),
+        required("brokers", INTS, "Brokers whose logs tell of it, ascending"),
+        column("why_whole", STRING, "Why the next run judges it anew, over all its facts; null: it goes on"),
+        column("state", BINARY, "What the rules hold of it, as JSON of their own objects"),
+    ),
+    keys=("cluster_id", "topic", "partition"),
+    cluster_by=("cluster_id", "topic", "partition"),
+    checks={"goes_on_or_says_why": "(state IS NULL) <> (why_whole IS NULL)"},
 )
 
 #: Beside the kinds of `CARRIED`, in `ANCHORS`: what the ledger of replays was told by the run.
@@ -155,4 +173,4 @@ DIGESTS = TableSpec(
     keys=("reading", "code", "file", "part"),
 )
 
-TABLES = (CARRIED, ANCHORS, EXPIRIES, REPLAYS, UPGRADES, INVENTORY, DIGESTS)
+TABLES = (CARRIED, AUDITED, ANCHORS, EXPIRIES, REPLAYS, UPGRADES, INVENTORY, DIGESTS)

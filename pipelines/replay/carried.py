@@ -344,6 +344,7 @@ def note_replays(
     run_id: str,
     fingerprint: str,
     inputs: str,
+    audited_version: int | None,
 ) -> None:
     """Add this run to the ledger: the last commit of a run, and the one that the next run goes on from."""
     now = datetime.now(UTC)
@@ -368,7 +369,7 @@ def note_replays(
                 changes or None,
             )
         )
-    stamp = Stamp(run_id, fingerprint, carried_version, seals, inputs).to_json()
+    stamp = Stamp(run_id, fingerprint, carried_version, seals, inputs, audited_version).to_json()
     lake.append_once(REPLAYS, rows_table(REPLAYS, rows), stamp)
 
 

@@ -60,6 +60,7 @@ class Stamp:
         carried_version: Delta version of ``state.carried``.
         seals: by broker; one without a seal begins anew.
         inputs: hash of the files, and of what replayed them (`pipelines.fingerprint.inputs_fingerprint`).
+        audited_version: Delta version of ``state.audited``; None: the rules begin anew.
     """
 
     run_id: str
@@ -67,18 +68,19 @@ class Stamp:
     carried_version: int
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
     inputs: str = ""
+    audited_version: int | None = None
 
     def to_json(self) -> str:
         """The stamp as text."""
         seals = [[*broker, *seal] for broker, seal in sorted(self.seals.items())]
-        values = [self.run_id, self.fingerprint, self.carried_version, seals, self.inputs]
+        values = [self.run_id, self.fingerprint, self.carried_version, seals, self.inputs, self.audited_version]
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Stamp:
-        """The stamp of `to_json`; earlier versions of highwater did not name the inputs."""
-        run_id, fingerprint, version, seals, *inputs = json.loads(text)
-        return cls(run_id, fingerprint, version, {(row[0], row[1]): Seal(*row[2:]) for row in seals}, *inputs)
+        """The stamp of `to_json`; earlier versions of highwater named neither inputs nor ``state.audited``."""
+        run_id, fingerprint, version, seals, *others = json.loads(text)
+        return cls(run_id, fingerprint, version, {(row[0], row[1]): Seal(*row[2:]) for row in seals}, *others)
 
 
 #: In the place of a version of ``state.carried``.

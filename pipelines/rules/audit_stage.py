@@ -13,6 +13,8 @@ from pipelines.controllers.stage import replay_controllers
 from pipelines.lake import Lake
 from pipelines.premises import CLOCK_SET_BACK, UNKNOWN_CLUSTER, Premises
 from pipelines.quality.quarantine import quarantined
+from pipelines.replay.carried import Plan
+from pipelines.replay.seals import Broker, Seal
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
@@ -29,11 +31,23 @@ from schemas.state import EXPIRIES
 from schemas.table import TableSpec
 
 
-def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> None:
-    """Ask all rules and write what they found."""
+def audit(
+    lake: Lake, premises: Premises, config: AuditConfig, stamp: str, todo: Plan, seals: Mapping[Broker, Seal]
+) -> int:
+    """Ask all rules and write what they found.
+
+    Args:
+        todo: what the run replays, and `seals` up to where that is final.
+
+    Returns:
+        The Delta version of ``state.audited`` with what the next run goes on from.
+    """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     controllers, of_partitions = concurrently(
-        [lambda: replay_controllers(lake, premises, stamp), lambda: find_cases(lake, premises, config, rules)]
+        [
+            lambda: replay_controllers(lake, premises, stamp),
+            lambda: find_cases(lake, premises, config, rules, todo, seals),
+        ]
     )
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
@@ -59,6 +73,8 @@ def audit(lake: Lake, premises: Premises, config: AuditConfig, stamp: str) -> No
             lambda: write(RULE_RESULTS, [_result(result) for result in results]),
         ]
     )
+    version: int = of_partitions.version
+    return version
 
 
 def _known(lake: Lake) -> Known:

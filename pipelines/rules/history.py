@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pipelines.replay.versions import parse_version, rules_for
 from pipelines.rules.epoch_files import contradicting
-from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.proofs.fetch_chain import FetchChain
+from pipelines.rules.leader_epoch import Epoch, State
+from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
@@ -55,16 +55,6 @@ class Tenure(NamedTuple):
         return self.begun and self.latest == self.epoch
 
 
-class State(NamedTuple):
-    """Leader and ISR as of one partition epoch (zkVersion); each commit of the controller adds one."""
-
-    partition_epoch: int
-    leader_epoch: int
-    leader: int | None
-    isr: frozenset[int]
-    fact: Fact
-
-
 @dataclass
 class PartitionHistory:
     """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times.
@@ -78,13 +68,12 @@ class PartitionHistory:
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
-    #: Followers' fetches as they stream by, for all rules; the one that was taken last is `chain.fact`.
-    chain: FetchChain = field(default_factory=FetchChain)
+    #: Followers' fetches as they stream by, for all rules.
+    chains: FetchChains = field(default_factory=FetchChains)
     stretches: Stretches = field(default_factory=Stretches)
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
     #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.
     _answered_us: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _last_fetch: Fact | None = None
     #: By what it says, the first file of each line of the instant that was taken last.
     _copies: dict[tuple[object, ...], str | None] = field(default_factory=dict)
     _copies_us: int | None = None
@@ -106,6 +95,11 @@ class PartitionHistory:
             named |= {fact.leader} if fact.leader is not None else set()
             named |= set(fact.isr or ()) | set(fact.replicas or ())
         return {broker_id for broker_id in named if broker_id >= 0}
+
+    @property
+    def chain(self) -> FetchChain:
+        """The connection of the fetch that was taken last (`chain.fact`)."""
+        return self.chains.last
 
     # ------------------------------------------------------------ incarnations
 
@@ -204,8 +198,7 @@ class PartitionHistory:
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
                 self._answers(fact)
-            self._last_fetch = fact
-            if self.chain.follow(fact):
+            if self.chains.follow(fact):
                 self.stretches.add(self.chain)
                 if self.chain.answered:
                     self.lives.fetched(fact, self.chain.before)
@@ -213,6 +206,38 @@ class PartitionHistory:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
                 self.epoch(tenure.epoch, fact.time_us).committed(fact.high_watermark, fact)
+
+    # ---------------------------------------------------------- from run to run
+
+    def kept(self) -> dict[str, Any]:
+        """What a later run goes on with, beside the facts: what those that streamed by have told."""
+        return {
+            "epochs": [(key, epoch.high_watermark) for key, epoch in self._epochs.items()],
+            "answered_us": self._answered_us,
+            "chains": self.chains,
+            "lives": self.lives.known,
+        }
+
+    def go_on(self, kept: Mapping[str, Any]) -> None:
+        """Take what an earlier run `kept`; the history is closed, and begins the same lives as that run's did."""
+        for key, told in kept["epochs"]:
+            epoch = self._epochs.setdefault(key, Epoch(key[1]))
+            if told is not None:
+                epoch.committed(*told)
+        self._answered_us, self.chains = kept["answered_us"], kept["chains"]
+        self.lives.knew(kept["lives"])
+
+    def extends(self, before: PartitionHistory) -> bool:
+        """Whether lives and states that an earlier history knew are as they were: what it has more comes after them."""
+        if self.births_us != before.births_us:
+            return False
+        return all(
+            len(self.states[incarnation][partition_epoch]) == len(states)
+            for incarnation, by_epoch in before.states.items()
+            for partition_epoch, states in by_epoch.items()
+        )
+
+    # ------------------------------------------------------------------ proofs
 
     @cached_property
     def isr_known(self) -> IsrKnown:
@@ -227,12 +252,12 @@ class PartitionHistory:
 
     def _answers(self, fact: Fact) -> None:
         """A fetch was read only after the line of the one before it on its connection had been written."""
-        before = self._last_fetch
-        if before is None or (before.broker_id, before.connection) != (fact.broker_id, fact.connection):
+        before_us = self.chains.last_us(fact)
+        if before_us is None or before_us > fact.time_us:
             return
-        if fact.broker_id is not None and fact.leader_epoch is not None and before.time_us <= fact.time_us:
+        if fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
-            self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
+            self._answered_us[key] = max(before_us, self._answered_us.get(key, -1))
 
     def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
         """Whether two epochs are of one life of the topic; None if these lines leave it open.

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from schemas.audit_facts import Fact
 
 NO_LEADER: Final = -1
+
+
+class State(NamedTuple):
+    """Leader and ISR as of one partition epoch (zkVersion); each commit of the controller adds one."""
+
+    partition_epoch: int
+    leader_epoch: int
+    leader: int | None
+    isr: frozenset[int]
+    fact: Fact
 
 
 @dataclass
@@ -53,8 +63,11 @@ class Epoch:
             self.rewritten = (offset, fact)
 
     def committed(self, high_watermark: int, fact: Fact) -> None:
-        """The leader told its high watermark."""
-        if self.high_watermark is None or high_watermark > self.high_watermark[0]:
+        """The leader told its high watermark; of those that tell the same, the first line counts, as it may be given
+        last."""
+        known = self.high_watermark
+        is_higher = known is None or high_watermark > known[0]
+        if is_higher or (known is not None and high_watermark == known[0] and _place(fact) < _place(known[1])):
             self.high_watermark = (high_watermark, fact)
 
     @property
@@ -73,3 +86,9 @@ class Epoch:
         """Who led, if one broker is known."""
         sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
         return next(iter(sayers)) if len(sayers) == 1 else None
+
+
+def _place(fact: Fact) -> tuple[int, int, str, int, int]:
+    request = (fact.connection or "", -1 if fact.correlation_id is None else fact.correlation_id)
+    broker_id, byte_offset = (-1 if value is None else value for value in (fact.broker_id, fact.byte_offset))
+    return (fact.time_us, broker_id, *request, byte_offset)

@@ -1,24 +1,40 @@
 """All rules over one partition: facts in, cases out. Pure.
 
 A rule that fails takes no other with it, and is never silent: what it raised becomes a result.
+
+**From run to run.** An audit is frozen with the facts up to a window, and goes on, thawed, with later ones. Facts come
+in the order of their ranks, so answers of the first run were judged before fetches of the second were seen. That gives
+what one run gives, as nothing that was judged is changed by what comes: a checker says if something is
+(`pipelines.rules.rule.Checker.stands`), and then the partition is judged anew, over all of it (`CannotGoOn`). So it is
+if a fact comes that belongs before one that was judged, and where there are facts of files or of TRACE lines.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from pipelines.replay.freeze import Freezer
 from pipelines.replay.versions import parse_version
+from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
+from pipelines.rules.guarantees.isr_join_behind_hw import Join
 from pipelines.rules.history import PLACE, PartitionHistory
-from pipelines.rules.rule import Case, Checker, Rule, Settings
+from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
+from pipelines.rules.rule import Case, Checker, Ref, Rule, Settings
 from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
 from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
 #: Brokers of this version and later compare the leader epoch of every fetch with their own.
 EPOCHS_COMPARED: Final = (2, 5, 0)
+#: Of other facts (files, TRACE lines, reads past their limit) a partition is judged whole in each run.
+GONE_ON_WITH: Final = frozenset(
+    {a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.TRUNCATION, a.ISR_REPLAY, a.FETCH, a.OPERATION, a.ANSWER}
+)
+#: All that a frozen audit consists of.
+FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Join)
 
 
 @dataclass
@@ -39,10 +55,24 @@ class RuleOutcome:
     error: str | None = None
 
 
-class PartitionAudit:
-    """Feeds one partition's facts to the rules; facts come in the order of their ranks."""
+class CannotGoOn(Exception):
+    """A partition has to be judged anew, over all its facts; the message says why."""
 
-    def __init__(self, settings: Settings, rules: Sequence[Rule]) -> None:
+
+class PartitionAudit:
+    """Feeds one partition's facts to the rules; facts come in the order of their ranks.
+
+    Attributes:
+        odd: a kind of its facts with which a partition is judged whole.
+
+    Args:
+        frozen: of an earlier audit of the partition, by the same rules: facts that come now are later ones.
+
+    Raises:
+        ValueError: `frozen` is not what `freeze` gives.
+    """
+
+    def __init__(self, settings: Settings, rules: Sequence[Rule], frozen: bytes | None = None) -> None:
         self.history = PartitionHistory(settings.version, settings.skew_max_us)
         self._settings = settings
         self._rules = rules
@@ -52,35 +82,106 @@ class PartitionAudit:
         self._of_kind: dict[str, list[str]] = defaultdict(list)
         self._rank = HISTORY_RANK
         self._last: Fact | None = None
+        self._answer_offset = -1
+        self.odd: str | None = None
+        self._kept = None if frozen is None else FREEZER.thaw(frozen, ())
+        self._lines: list[Fact] = []
 
     def add(self, fact: Fact) -> None:
         """Take the next fact.
 
         Raises:
             ValueError: it belongs before the one that was taken last.
+            CannotGoOn: an earlier run should have had it, or it is of a kind that is judged whole.
         """
         rank = RANK[fact.kind]
         if rank < self._rank:
             raise ValueError(f"facts are out of order: {fact.kind} after rank {self._rank}")
         self._rank = rank
+        if fact.kind not in GONE_ON_WITH:
+            self.odd = fact.kind
+            if self._kept is not None:
+                raise CannotGoOn(f"it has a fact of kind {fact.kind}")
         if rank == HISTORY_RANK:
-            self.history.add(fact)
+            if self._kept is None:
+                self.history.add(fact)
+            else:
+                self._lines.append(fact)
             return
         self._begin()
         if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
         self._last = fact
+        if self._kept is not None and not self._comes_next(fact):
+            raise CannotGoOn(f"a fact of kind {fact.kind} comes before what was judged")
+        if fact.kind == a.ANSWER and fact.offset is not None:
+            self._answer_offset = max(self._answer_offset, fact.offset)
         fact = self._trusted(fact)
         self.history.stream(fact)
         for rule_id in self._of_kind.get(fact.kind, ()):
             self._ask(rule_id, fact)
 
-    def finish(self) -> Iterator[RuleOutcome]:
-        """All facts were given: what each rule found."""
+    def finish(self) -> list[RuleOutcome]:
+        """All facts were given: what each rule found.
+
+        Raises:
+            CannotGoOn: of an audit that went on: what it found depends on what it was given at once.
+        """
         self._begin()
         for rule in self._rules:
             self._ask(rule.rule_id, None)
-        yield from self._outcomes.values()
+        assert self._checkers is not None
+        for rule_id, checker in self._checkers.items():
+            self._outcomes[rule_id].checked = checker.checked
+        if self._kept is not None:
+            self._refuse(self.unsettled)
+        return list(self._outcomes.values())
+
+    @property
+    def unsettled(self) -> str | None:
+        """Why nothing can go on from here; None if something can."""
+        if self.odd is not None:
+            return f"it has facts of kind {self.odd}"
+        failed = [outcome.rule_id for outcome in self._outcomes.values() if outcome.error is not None]
+        failed += [rule_id for rule_id, checker in (self._checkers or {}).items() if not checker.stands()]
+        return f"later facts may change what {failed[0]} judged" if failed else None
+
+    def freeze(self, held: Sequence[Fact] = ()) -> bytes:
+        """What a later audit goes on from, before `finish`.
+
+        Args:
+            held: facts that were not given, and are to be given to that audit (`held_facts`).
+
+        Raises:
+            CannotGoOn: the partition is judged whole.
+        """
+        self._begin()
+        self._refuse(self.unsettled)
+        assert self._checkers is not None
+        self.history.chains.forget()
+        facts = [fact for kind, facts in self.history.facts.items() for fact in facts]
+        outcomes = {rule_id: (outcome.cases, dict(outcome.left_out)) for rule_id, outcome in self._outcomes.items()}
+        document = {
+            "held": list(held),
+            "lines": sorted(facts, key=place),
+            "history": self.history.kept(),
+            "outcomes": outcomes,
+            "checkers": {rule_id: checker.kept() for rule_id, checker in self._checkers.items()},
+            "answer_offset": self._answer_offset,
+        }
+        return FREEZER.freeze(document, ())
+
+    @staticmethod
+    def _refuse(why: str | None) -> None:
+        if why is not None:
+            raise CannotGoOn(why)
+
+    def _comes_next(self, fact: Fact) -> bool:
+        """Whether a fact comes behind those of its kind, or of its connection, that an earlier run judged."""
+        if fact.kind == a.FETCH:
+            return self.history.chains.goes_on(fact)
+        assert self._kept is not None
+        return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._kept["answer_offset"]
 
     def _trusted(self, fact: Fact) -> Fact:
         """A fetch without the leader epoch that it names, where its broker may not have compared the two: before 2.5
@@ -94,7 +195,11 @@ class PartitionAudit:
         if self._checkers is not None:
             return
         self._checkers = {}
+        if self._kept is not None:
+            self._add_lines(self._kept["lines"])
         self.history.close()
+        if self._kept is not None:
+            self.history.go_on(self._kept["history"])
         for rule in self._rules:
             try:
                 self._checkers[rule.rule_id] = rule.make(self.history, self._settings)
@@ -103,6 +208,30 @@ class PartitionAudit:
                 continue
             for kind in rule.kinds:
                 self._of_kind[kind].append(rule.rule_id)
+        if self._kept is not None:
+            self._go_on(self._kept)
+
+    def _add_lines(self, known: Sequence[Fact]) -> None:
+        for fact in sorted([*known, *self._lines], key=place):
+            self.history.add(fact)
+        if any(_streams_use(fact) for fact in self._lines):
+            before = PartitionHistory(self._settings.version, self._settings.skew_max_us)
+            for fact in known:
+                before.add(fact)
+            if not self.history.extends(before):
+                raise CannotGoOn("later lines tell otherwise of what was judged")
+
+    def _go_on(self, kept: Mapping[str, Any]) -> None:
+        assert self._checkers is not None
+        self._answer_offset = kept["answer_offset"]
+        for rule_id, (cases, left_out) in kept["outcomes"].items():
+            self._outcomes[rule_id] = RuleOutcome(rule_id, 0, cases, Counter(left_out))
+        has_grown = any(_streams_use(fact) for fact in self._lines)
+        for rule_id, checker in self._checkers.items():
+            checker.go_on(kept["checkers"][rule_id])
+            if has_grown and checker.awaits_history:
+                raise CannotGoOn(f"{rule_id} awaited later lines")
+        self._refuse(self.unsettled)
 
     def _ask(self, rule_id: str, fact: Fact | None) -> None:
         assert self._checkers is not None
@@ -112,8 +241,8 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         try:
             cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
-            outcome.cases += [case.settled(self._one_suffices[rule_id]) for case in cases]
-            outcome.checked = checker.checked
+            for case in cases:
+                outcome.cases.append(case.settled(self._one_suffices[rule_id]))
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))
         except Exception as error:
@@ -124,8 +253,31 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.cases, outcome.left_out = [], Counter()
-        if self._checkers is not None:
-            self._checkers.pop(rule_id, None)
+        checker = (self._checkers or {}).pop(rule_id, None)
+        outcome.checked = checker.checked if checker is not None else 0
+
+
+def held_facts(frozen: bytes) -> list[Fact]:
+    """Facts that an audit was frozen without, in their order: the one that goes on is given them again.
+
+    Raises:
+        ValueError: not what `PartitionAudit.freeze` gives.
+    """
+    return list(FREEZER.thaw(frozen, ())["held"])
+
+
+def place(fact: Fact) -> tuple[Any, ...]:
+    """Where a fact stands among those of its partition: as `pipelines.rules.facts.columns.ORDER` has it."""
+    by_offset = fact.offset if fact.kind in BY_OFFSET else None
+    connection = (fact.broker_id, fact.connection, fact.correlation_id) if fact.kind in BY_CONNECTION else (None,) * 3
+    line = (fact.time_us, fact.broker_id, fact.byte_offset, fact.offset, fact.kind, fact.name, fact.replica_id)
+    values = (RANK[fact.kind], by_offset, *connection, int(fact.kind != a.BATCH), *line, fact.file_id)
+    return tuple((value is not None, value) for value in values)
+
+
+def _streams_use(fact: Fact) -> bool:
+    """Whether what streams by is judged by it, and not only what is asked in the end."""
+    return fact.kind != a.ISR_REPLAY and (fact.kind, fact.name) != (a.TRUNCATION, a.REPLAYED)
 
 
 def _place(case: Case) -> tuple[str, tuple[object, ...]]:

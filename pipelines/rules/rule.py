@@ -7,10 +7,10 @@ missing lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from pipelines.rules.history import PartitionHistory
 from schemas import audit_facts as a
@@ -143,14 +143,47 @@ def weighed(
 class Checker:
     """A rule at work on one partition: told of the facts that stream by, then asked for what is left.
 
+    A later run goes on with what is `kept`, beside facts that come later (`pipelines.rules.partition_audit`). What was
+    judged then has to be what it would be with all facts there at once, or the checker says that it is not.
+
     Attributes:
         checked: how many facts the rule has judged.
+        is_final: nothing was found that depends on the order of the facts, or on others that stream by.
+        awaits_history: a later line of the partition's history could change what was judged.
     """
+
+    #: Attributes that a later run goes on with, beside the three.
+    KEPT: ClassVar[tuple[str, ...]] = ()
+    #: Attributes that follow from the history, or are as they are made wherever a later run may go on.
+    MADE: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self.checked = 0
+        self.is_final = True
+        self.awaits_history = False
         self._history = history
         self._settings = settings
+
+    def kept(self) -> dict[str, Any]:
+        """What a later run goes on with.
+
+        Raises:
+            TypeError: the class does not say of each of its attributes what it is.
+        """
+        names = ("checked", "awaits_history", *self.KEPT)
+        odd = vars(self).keys() - {*names, *self.MADE, "is_final", "_history", "_settings"}
+        if odd:
+            raise TypeError(f"{type(self).__qualname__}: neither KEPT nor MADE: {', '.join(sorted(odd))}")
+        return {name: getattr(self, name) for name in names}
+
+    def go_on(self, kept: Mapping[str, Any]) -> None:
+        """Take what an earlier run `kept`; the history may have grown since."""
+        for name, value in kept.items():
+            setattr(self, name, value)
+
+    def stands(self) -> bool:
+        """Whether what was judged is so with the history as it is now, and whatever facts come later."""
+        return self.is_final
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         """Look at a fact of one of the rule's kinds."""
@@ -166,6 +199,8 @@ class Checker:
         Args:
             one_run: as of `pipelines.rules.proofs.lives.Lives.one_life`.
         """
+        # Ids are known as of now: the order of connections decides which.
+        self.is_final = False
         shown = self._history.lives.one_life(*facts, one_run=one_run)
         return OPEN if shown is None else VIOLATION if shown else None
 
@@ -234,6 +269,8 @@ Judge = Callable[[PartitionHistory, Settings], tuple[int, list[Case]]]
 
 
 class _OfHistory(Checker):
+    MADE = ("_judge",)
+
     def __init__(self, history: PartitionHistory, settings: Settings, judge: Judge) -> None:
         super().__init__(history, settings)
         self._judge = judge

@@ -7,14 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.config import AuditConfig
-from pipelines.folds import collect_tables, fold
+from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
+from pipelines.replay.carried import Plan
+from pipelines.replay.seals import Broker, Seal
+from pipelines.rows import Rows
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
-from pipelines.rules.facts.timeline import facts
+from pipelines.rules.facts.timeline import TABLES, Partition, facts, facts_since
+from pipelines.rules.going_on import fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
-from pipelines.rules.worker import CASES, LEFT_OUT, NAMED, RESULTS, auditor
+from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
 from pipelines.rules.worst import Case, WorstCases
+from pipelines.staged import Staged, staging
+from schemas.state import AUDITED
 
 
 class Found(NamedTuple):
@@ -26,6 +32,7 @@ class Found(NamedTuple):
         errors: what a rule raised, by cluster and rule.
         left_out: cases beyond `CASES_MAX`, by cluster, rule and severity.
         named: brokers that the facts name, by cluster.
+        version: Delta version of ``state.audited``, with what the next run goes on from.
     """
 
     cases: list[Case]
@@ -33,18 +40,48 @@ class Found(NamedTuple):
     errors: dict[tuple[str, str], str]
     left_out: Mapping[tuple[str, str, str], int]
     named: dict[str, set[int]]
+    version: int
 
 
-def find_cases(lake: Lake, premises: Premises, config: AuditConfig, rules: Sequence[Rule]) -> Found:
-    """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule."""
-    rows = facts(lake, premises)
-    if rows is None:
-        return Found([], {}, {}, {}, {})
-    audited = fold(rows, KEY, ORDER, FACT_TYPES, auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000))
-    return _found(collect_tables(audited))
+def find_cases(
+    lake: Lake,
+    premises: Premises,
+    config: AuditConfig,
+    rules: Sequence[Rule],
+    todo: Plan,
+    seals: Mapping[Broker, Seal],
+) -> Found:
+    """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule.
+
+    Partitions that an earlier run has judged are gone on with, and judged whole where they cannot be.
+
+    Args:
+        seals: up to where this run's replay is final.
+    """
+    fingerprint = fingerprint_of(lake, config, rules)
+    since = since_of(lake, premises, todo, fingerprint, TABLES)
+    left = left_by(lake, todo, seals, fingerprint, since, TABLES)
+
+    def judged(rows: Rows, windows: Windows | None) -> Rows:
+        ask = auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000, left.windows, windows)
+        return fold(rows, KEY, ORDER, FACT_TYPES, ask)
+
+    with staging(lake) as folder:
+        specs = [*folder.tables(SHAPES), AUDITED]
+        told: list[Staged] = []
+        again: list[Partition] | None = None
+        if since is not None and (rows := facts_since(lake, premises, since)) is not None:
+            told.append(folder.write(judged(rows, since.windows), specs))
+            again = [(row["cluster_id"], row["topic"], row["partition"]) for row in told[0].few_rows(AGAIN)]
+        if again != [] and (rows := facts(lake, premises, again)) is not None:
+            told.append(folder.write(judged(rows, None), specs))
+        files = [file for staged in told for file in staged.files(AUDITED.name)]
+        version = lake.replace_files(AUDITED, files, left.to_json())
+        tables = {name: [row for staged in told for row in staged.few_rows(name)] for name in SHAPES}
+    return _found(tables, version)
 
 
-def _found(tables: Mapping[str, list[dict[str, Any]]]) -> Found:
+def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> Found:
     worst = WorstCases()
     for case in tables[CASES]:
         worst.add(case)
@@ -61,4 +98,4 @@ def _found(tables: Mapping[str, list[dict[str, Any]]]) -> Found:
     for row in tables[NAMED]:
         named[row["cluster_id"]].add(row["broker_id"])
     cases = list(worst.ordered())
-    return Found(cases, dict(checked), errors, worst.left_out, named)
+    return Found(cases, dict(checked), errors, worst.left_out, named, version)

@@ -5,31 +5,36 @@ Facts of a partition stream by; only its history is kept. No Spark session here.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, groups
 from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
+from pipelines.replay.seals import Broker
 from pipelines.rules.cases import CASE, case_row
-from pipelines.rules.facts.selection import selected
-from pipelines.rules.partition_audit import PartitionAudit
+from pipelines.rules.partition_audit import CannotGoOn
 from pipelines.rules.rule import Rule, Settings
+from pipelines.rules.windows import Audited, audited, is_before
 from pipelines.rules.worst import WorstCases
-from schemas.audit_facts import Fact
+from schemas.audit_facts import FROZEN, Fact
+from schemas.state import AUDITED
 from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 
 #: Tables that a worker gives: what each rule judged and raised, its cases, how many more there are of each severity,
-#: and the brokers that facts name.
+#: the brokers that facts name, and partitions that have to be judged over all their facts; beside `AUDITED`.
 RESULTS = "results"
 CASES = "cases"
 LEFT_OUT = "left_out"
 NAMED = "named"
+AGAIN = "again"
 SHAPES = {
     RESULTS: shape({"cluster_id": "string", "rule_id": "string", "checked": "long", "error": "string"}),
     CASES: CASE,
     LEFT_OUT: shape({"cluster_id": "string", "rule_id": "string", "severity": "string", "count": "long"}),
     NAMED: shape({"cluster_id": "string", "broker_id": "int"}),
+    AGAIN: shape({"cluster_id": "string", "topic": "string", "partition": "int"}),
 }
 #: Columns before those of a fact: the key.
 KEY_WIDTH = 3
@@ -38,21 +43,45 @@ KEY_WIDTH = 3
 COMPACTED_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC})
 
 
-def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` over facts that are sorted by partition and order."""
+#: By broker, up to where its log is judged for good; microseconds, exclusive.
+Windows = Mapping[Broker, int]
+
+
+def auditor(
+    contexts: Contexts,
+    rules: Sequence[Rule],
+    skew_max_us: int,
+    until_us: Windows | None = None,
+    since_us: Windows | None = None,
+) -> Callable[[Batches], Batches]:
+    """A function for ``mapInArrow`` over facts that are sorted by partition and order.
+
+    Args:
+        until_us: windows of this run; None: no run goes on from it.
+        since_us: of the run that this one goes on from, of brokers whose logs did; a partition that it judged has what
+            it left before its facts (`FROZEN`).
+    """
+    until_of, since_of = _by_cluster(until_us or {}), _by_cluster(since_us or {})
 
     def audit(batches: Batches) -> Batches:
-        tables = Tables(SHAPES)
+        tables = Tables({**SHAPES, AUDITED.name: AUDITED.schema})
         worst = WorstCases()
         checked: Counter[tuple[str, str]] = Counter()
         errors: dict[tuple[str, str], str] = {}
         named: set[tuple[str, int]] = set()
         for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _facts):
-            partition_audit = PartitionAudit(settings_of(contexts, cluster_id, topic, skew_max_us), rules)
-            for fact in selected(facts):
-                partition_audit.add(fact)
-            named |= {(cluster_id, broker_id) for broker_id in partition_audit.history.brokers}
-            for outcome in partition_audit.finish():
+            until = None if until_us is None else until_of.get(cluster_id, {})
+            settings = settings_of(contexts, cluster_id, topic, skew_max_us)
+            try:
+                made = _audited(facts, settings, rules, until, since_of.get(cluster_id, {}))
+            except CannotGoOn:
+                tables.add(AGAIN, (cluster_id, topic, partition))
+                continue
+            if until is not None:
+                left = sorted(made.writers), made.why_whole, made.frozen
+                tables.add(AUDITED.name, (cluster_id, topic, partition, *left))
+            named |= {(cluster_id, broker_id) for broker_id in made.brokers}
+            for outcome in made.outcomes:
                 key = cluster_id, outcome.rule_id
                 checked[key] += outcome.checked
                 if outcome.error is not None:
@@ -72,6 +101,38 @@ def auditor(contexts: Contexts, rules: Sequence[Rule], skew_max_us: int) -> Call
         yield from tables.rest()
 
     return audit
+
+
+def _by_cluster(windows: Windows) -> dict[str, dict[int, int]]:
+    by_cluster: dict[str, dict[int, int]] = defaultdict(dict)
+    for (cluster_id, broker_id), window_us in windows.items():
+        by_cluster[cluster_id][broker_id] = window_us
+    return dict(by_cluster)
+
+
+def _audited(
+    facts: Iterator[Fact],
+    settings: Settings,
+    rules: Sequence[Rule],
+    until_us: Mapping[int, int] | None,
+    since_us: Mapping[int, int],
+) -> Audited:
+    """Judge a partition; raises `CannotGoOn` if the facts are not all that it takes."""
+    first = next(facts)
+    if first.kind != FROZEN:
+        return audited(chain([first], facts), settings, rules, until_us)
+    writers = set(first.isr or ())
+    if first.detail is None or not writers <= since_us.keys():
+        raise CannotGoOn("it was judged whole, or a broker's log has begun anew")
+    made = audited(_in_time(facts, since_us), settings, rules, until_us, first.detail.encode())
+    return made._replace(writers=made.writers | writers)
+
+
+def _in_time(facts: Iterable[Fact], since_us: Mapping[int, int]) -> Iterator[Fact]:
+    for fact in facts:
+        if fact.broker_id not in since_us or is_before(fact, since_us):
+            raise CannotGoOn("a line came late, or a broker's log has begun anew")
+        yield fact
 
 
 def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: int) -> Settings:

@@ -53,6 +53,7 @@ SPARK_SHELLS = {
     "pipelines.rows",
     "pipelines.rules.audit_stage",
     "pipelines.rules.evidence_stage",
+    "pipelines.rules.going_on",
     "pipelines.rules.stage",
     "pipelines.rules.facts.timeline",
     "pipelines.session",

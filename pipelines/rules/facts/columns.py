@@ -36,8 +36,8 @@ ORDER = (
     "replica_id",
     "file_id",
 )
-_BY_OFFSET = (a.OPERATION, a.ANSWER, a.BATCH)
-_BY_CONNECTION = (a.FETCH, a.READ)
+BY_OFFSET = (a.OPERATION, a.ANSWER, a.BATCH)
+BY_CONNECTION = (a.FETCH, a.READ)
 _ORDER_TYPES = {
     "rank": "int",
     "order_offset": "long",
@@ -72,9 +72,9 @@ def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.Reco
     names = [name.partition("=")[::2] for name in same.split()]
     given: dict[str, Any] = {"kind": kind, **{name: rows.column(other or name) for name, other in names}, **values}
     order: dict[str, Any] = {"rank": a.RANK[kind]}
-    if kind in _BY_OFFSET:
+    if kind in BY_OFFSET:
         order["order_offset"] = given.get("offset")
-    if kind in _BY_CONNECTION:
+    if kind in BY_CONNECTION:
         order |= {place: given.get(name) for place, name in _CONNECTION_ORDER.items()}
     # What is stored at an offset comes before what was answered of it.
     order["order_kind"] = 0 if kind == a.BATCH else 1

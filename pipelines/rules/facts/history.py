@@ -83,13 +83,14 @@ def replayed_truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def isr_replay(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Changes of ISRs as replayed: `gold.isr_timeline`."""
+    """Changes of ISRs as replayed: `gold.isr_timeline`; ``log_append_time_us`` is when one was decided."""
     return fact(
         rows,
         a.ISR_REPLAY,
         "broker_id leader_epoch replica_id name=class client=change detail=class_reason isr=isr_after "
         "replicas=isr_before offset=end_offset_predicted",
         time_us=micros(rows.column("change_time")),
+        log_append_time_us=micros(rows.column("decided_time")),
         earliest_us=micros(rows.column("lowest_time")),
         latest_us=micros(rows.column("highest_time")),
         derived=a.REPLAYED,

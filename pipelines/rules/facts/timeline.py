@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from functools import partial
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.arrow_rows import micros
@@ -15,8 +17,10 @@ from pipelines.premises import Premises
 from pipelines.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
 from pipelines.rows import Rows
 from pipelines.rules.facts import files, history, traffic
-from pipelines.rules.facts.columns import TYPES
+from pipelines.rules.facts.columns import TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
+from pipelines.rules.going_on import Since, older_files, parts, states
+from schemas import audit_facts as a
 from schemas import silver
 from schemas.data_files import DATA_FILES
 from schemas.gold import DELAYED_OPERATIONS
@@ -29,14 +33,69 @@ _LINE = "cluster_id broker_id time file_id byte_offset line_no"
 _REQUEST = f"{_LINE} connection correlation_id client_id partitions"
 
 
-def facts(lake: Lake, premises: Premises) -> Rows | None:
-    """Facts of all partitions, in the columns of `TYPES`; None where there are none."""
-    return read_in_tasks(lake, readings(lake, premises), shape(TYPES))
+#: Cluster, topic, partition.
+Partition = tuple[str, str, int]
+#: Tables whose rows become facts.
+TABLES = (
+    *(silver.LEADER_AND_ISR, silver.ISR_CHANGES, silver.PARTITION_STATES, silver.CONTROLLER_EVENTS),
+    *(silver.TRUNCATIONS, REPLICA_TRUNCATIONS, ISR_TIMELINE, CHECKPOINTS, METADATA_RECORDS, silver.REPLICA_FETCHES),
+    *(silver.HIGH_WATERMARKS, DELAYED_OPERATIONS, silver.PRODUCE_REQUESTS, LOG_BATCHES, silver.APPENDS),
+    silver.FETCH_REQUESTS,
+)
 
 
-def readings(lake: Lake, premises: Premises) -> list[Reading]:
-    """What is read of each table, and what becomes of it."""
-    names, ids, asked = premises.topic_names, _topic_ids(lake), _elections_asked_for(lake)
+def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = None) -> Rows | None:
+    """Facts of partitions, in the columns of `TYPES`; None where there are none.
+
+    Args:
+        only: of these partitions; of all if not given.
+    """
+    read = readings(lake, premises)
+    if only is not None:
+        read = [_of_partitions(reading, only) for reading in read]
+    return read_in_tasks(lake, read, shape(TYPES))
+
+
+def facts_since(lake: Lake, premises: Premises, since: Since) -> Rows | None:
+    """What the run before left of each partition (`FROZEN`), and facts that it has not judged for good."""
+    read = [part for reading in readings(lake, premises, since) for part in parts(lake, reading, since)]
+    return read_in_tasks(lake, [states(since, by_batch(frozen)), *read], shape(TYPES))
+
+
+def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `state.audited` before the facts of their partitions."""
+    return fact(rows, a.FROZEN, "isr=brokers", detail=rows.column("state").cast(pa.string()), time_us=0)
+
+
+def _of_partitions(reading: Reading, partitions: Collection[Partition]) -> Reading:
+    """Of requests all are read, as one names many partitions; of other tables the rows of these topics."""
+    where = reading.where
+    if "topic" in reading.spec.column_names:
+        where = pc.field("topic").isin(sorted({topic for _, topic, _ in partitions}))
+    return reading._replace(rows_of=_only(reading.rows_of, partitions), where=where)
+
+
+def _only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
+    wanted = pa.array([f"{cluster_id}|{partition}|{topic}" for cluster_id, topic, partition in partitions], pa.string())
+
+    def only(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for made in rows_of(rows):
+            partition = made["partition"].cast(pa.string())
+            place = pc.binary_join_element_wise(made["cluster_id"], partition, made["topic"], "|")
+            yield made.filter(pc.is_in(place, value_set=wanted))
+
+    return only
+
+
+def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list[Reading]:
+    """What is read of each table, and what becomes of it.
+
+    Args:
+        since: of what is not needed by those who go on, nothing is looked for.
+    """
+    names = premises.topic_names
+    ids = _topic_ids(lake) if since is None else {}
+    asked = _elections_asked_for(lake) if since is None else []
     as_small_as_metadata: list[tuple[TableSpec, RowsOf]] = [
         (silver.LEADER_AND_ISR, by_batch(history.leadership)),
         (silver.ISR_CHANGES, by_batch(history.isr_changes)),
@@ -86,15 +145,18 @@ def readings(lake: Lake, premises: Premises) -> list[Reading]:
     return [
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
-        *_reads(lake, premises),
+        *_reads(lake, premises, since),
     ]
 
 
-def _reads(lake: Lake, premises: Premises) -> list[Reading]:
+def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]:
     """Of connections that were shown something at its limit; most often there are none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
-    suspected = few_rows(lake, Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects)), shape({SUSPECT: "string"}))
-    connections = suspected.column(SUSPECT).unique().to_pylist()
+    looked = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")
+    if since is not None and lake.has_rows(looked.spec):
+        added = since.added[looked.spec.name]
+        looked = looked._replace(files=(*added, *older_files(lake, looked.spec, since)), digest=None)
+    connections = few_rows(lake, looked, shape({SUSPECT: "string"})).column(SUSPECT).unique().to_pylist()
     make = by_batch(reads, connections, premises.topic_names)
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 

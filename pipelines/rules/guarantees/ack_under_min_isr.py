@@ -17,6 +17,8 @@ LATE_LINE_US = 1_000_000
 
 
 class _Checker(Checker):
+    MADE = ("_advanced",)
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._advanced: dict[int, list[Fact]] = {}
@@ -38,7 +40,10 @@ class _Checker(Checker):
         required = self._settings.min_insync_replicas(fact.broker_id, handled_us)
         if required is None or required < 2:
             return
-        lines = _in_force(self._history.isr_known.through(fact.broker_id, read_us - LATE_LINE_US, handled_us))
+        covering = self._history.isr_known.through(fact.broker_id, read_us - LATE_LINE_US, handled_us)
+        if covering is None:
+            self._may_turn_out(fact.broker_id, read_us - LATE_LINE_US, required)
+        lines = _in_force(covering)
         sizes = {len(line.isr) for line in lines if line.isr is not None}
         if not sizes or max(sizes) >= required or any(line.isr is None for line in lines):
             return
@@ -53,6 +58,12 @@ class _Checker(Checker):
             time_us=fact.time_us,
             brokers=(fact.broker_id,),
         )
+
+    def _may_turn_out(self, broker_id: int, since_us: int, required: int) -> None:
+        """The ISR is not known for want of a later line; as large as it was before, it makes no case."""
+        before = self._history.isr_known.before(broker_id, since_us)
+        if before is not None and (before.isr is None or len(before.isr) < required):
+            self.awaits_history = True
 
     def _moved(self, fact: Fact) -> None:
         """The leader moved its high watermark while the ISR was too small: legal before 3.7."""

@@ -25,6 +25,9 @@ APPEND_SLACK_US = 100_000
 class _Checker(Checker):
     """Answers come in the order of their base offsets: those that name the same one are compared."""
 
+    KEPT = ("_same",)
+    MADE = ("_skew_us",)
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._skew_us = settings.skew_max_us
@@ -52,6 +55,8 @@ class _Checker(Checker):
             others = [fact for fact in ordered[:at] if _size_differs(fact, duplicate)]
             original = next((fact for fact in others if self._appended_then(fact, duplicate)), None)
             survived = self._survived(original, duplicate) if original is not None else False
+            if original is not None:
+                self.is_final = False  # Whether the leader surely led then, a later fetch may tell.
             if original is not None and survived is not False:
                 cases.append(_case(duplicate, original, certain=bool(survived)))
         return cases

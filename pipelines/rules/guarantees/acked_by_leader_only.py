@@ -39,9 +39,14 @@ class _Lost:
 class _Checker(Checker):
     """Answers come in the order of their offsets. Kept are a few facts per leader and later epoch, none per answer."""
 
+    KEPT = ("_answered",)
+    MADE = ("_lost", "_cuts")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._lost: dict[tuple[int, int, int, int], _Lost] = {}
+        #: By broker, the highest offset that it answered, and when it answered last.
+        self._answered: dict[int, tuple[int, int]] = {}
         self._cuts: dict[int, list[Fact]] = defaultdict(list)
         for fact in history.facts[a.TRUNCATION]:
             if fact.name in _CUTS and fact.broker_id is not None and fact.offset is not None:
@@ -53,10 +58,15 @@ class _Checker(Checker):
         if fact.name != "1" or fact.error_code or fact.broker_id is None or fact.offset is None:
             return ()
         self.checked += 1
+        answered_us = fact.latest_us or fact.time_us
+        highest, last_us = self._answered.get(fact.broker_id, (fact.offset, answered_us))
+        self._answered[fact.broker_id] = max(highest, fact.offset), max(last_us, answered_us)
         if fact.broker_id not in self._cuts:
             return ()
-        tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
-        cut = self._cut(fact.broker_id, fact.latest_us or fact.time_us, fact.offset)
+        tenure = self._history.tenure(fact.broker_id, answered_us)
+        cut = self._cut(fact.broker_id, answered_us, fact.offset)
+        if cut is not None:
+            self.is_final = False  # In which epoch it surely led, a later fetch may tell.
         if tenure is None or tenure.latest is None or cut is None:
             return ()
         for later in self._history.later(tenure.latest, fact.time_us):
@@ -72,9 +82,13 @@ class _Checker(Checker):
 
     def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
         """The first line after an instant of the broker's clock by which it cut off an offset."""
-        cuts = self._cuts[broker_id]
+        cuts = self._cuts.get(broker_id, [])
         at = bisect_right(cuts, time_us, key=lambda fact: fact.time_us)
         return next((fact for fact in cuts[at:] if fact.offset is not None and fact.offset <= offset), None)
+
+    def stands(self) -> bool:
+        later = (self._cut(broker_id, last_us, highest) for broker_id, (highest, last_us) in self._answered.items())
+        return self.is_final and not any(later)
 
     def finish(self) -> Iterable[Case]:
         for _, lost in sorted(self._lost.items(), key=lambda item: item[0]):

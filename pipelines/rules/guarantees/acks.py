@@ -27,6 +27,7 @@ class _Early(_OfAnswers):
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
             return
         known = self._isr_known(fact)
+        self.awaits_history = self.awaits_history or known is None
         message = (
             f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
             f"as broker {fact.broker_id} led."
@@ -43,6 +44,7 @@ class _Late(_OfAnswers):
         if reason != "lost_wake_up":
             return
         proof = self._isr_known(fact)
+        self.awaits_history = self.awaits_history or proof is None
         stands_still = proof is None or self._may_stand_still(fact, proof)
         if stands_still and self._waits_for_min_isr(fact) and self._min_isr(fact) is None:
             return  # Whether the ISR was large enough for anything to be due, no line tells.

@@ -23,6 +23,8 @@ _WHAT = {
 class _Checker(Checker):
     """Keeps the end of each replica's log as its segments show it."""
 
+    MADE = ("_last", "_entries")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._last: dict[int, Fact] = {}

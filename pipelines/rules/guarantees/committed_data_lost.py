@@ -67,6 +67,9 @@ class _Loss:
 
 
 class _Checker(Checker):
+    KEPT = ("_reached",)
+    MADE = ("_losses", "_open", "_matched", "_stored")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         #: By incarnation and number of the epoch that lost them.
@@ -74,6 +77,8 @@ class _Checker(Checker):
         self._open: dict[tuple[int, int], _Loss] = {}
         #: What is acknowledged by derived facts: counted with a loss that others prove, else open.
         self._matched: dict[tuple[int, int], _Loss] = {}
+        #: By incarnation and leader epoch, where what was acknowledged in it ends.
+        self._reached: dict[tuple[int, int], int] = {}
         #: The last batch of each replica's segments, in the order of offsets.
         self._stored: dict[int, Fact] = {}
 
@@ -95,6 +100,8 @@ class _Checker(Checker):
         if tenure is None:
             return
         end = max(fact.end_offset or 0, fact.offset + 1)
+        life = self._history.incarnation(fact.time_us), tenure.epoch
+        self._reached[life] = max(end, self._reached.get(life, end))
         if fact.derived is not None and not self._committed(tenure.epoch, fact, end):
             return
         # What is derived counts in the epoch alone whose high watermark passed it.
@@ -132,6 +139,13 @@ class _Checker(Checker):
         """Where the log has no responses: the leader's high watermark passed the batch, by its own lines."""
         known = self._history.epoch(number, fact.time_us).high_watermark
         return known is not None and known[0] >= end
+
+    def stands(self) -> bool:
+        return self.is_final and not any(
+            incarnation == life and number < epoch.number and epoch.bound is not None and epoch.bound[0] < end
+            for incarnation, epoch in self._history.epochs()
+            for (life, number), end in self._reached.items()
+        )
 
     # ------------------------------------------------------------------- cases
 

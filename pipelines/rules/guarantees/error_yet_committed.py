@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, Case, Checker, Ref, Rule, Settings
@@ -14,6 +14,8 @@ from schemas.audit_facts import Fact
 RULE_ID = "error-yet-committed"
 #: Requests that a case shows of each error.
 SHOWN = 5
+#: Requests of a partition that a later run looks at again; with more of them it judges the partition anew.
+UNDECIDED_MAX = 200
 ERRORS = {
     6: "NOT_LEADER_OR_FOLLOWER",
     7: "REQUEST_TIMED_OUT",
@@ -24,30 +26,65 @@ ERRORS = {
 class _Checker(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
+    KEPT = ("_found", "_count", "_last", "_span", "_undecided")
+    MADE = ("_goes_on",)
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._found: dict[tuple[int, int], list[Fact]] = defaultdict(list)
-        self._count: dict[tuple[int, int], int] = defaultdict(int)
-        self._proof: dict[tuple[int, int], Fact] = {}
+        self._found: dict[tuple[int, int], list[Fact]] = {}
+        self._count: dict[tuple[int, int], int] = {}
+        self._last: dict[tuple[int, int], Fact] = {}
+        #: Those that the high watermark has not passed as far as it is known, with their leader epochs.
+        self._undecided: list[tuple[int, Fact]] = []
+        self._goes_on = False
         self._span: dict[tuple[int, int], tuple[int, int]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if not fact.error_code or fact.offset is None or fact.broker_id is None:
             return ()
+        self._look_again()
         self.checked += 1
         tenure = self._history.tenure(fact.broker_id, fact.earliest_us or fact.time_us)
-        if tenure is None:
-            return ()
-        proof = self._survived(fact, tenure.epoch)
-        if proof is not None:
-            key = (tenure.epoch, fact.error_code)
-            self._count[key] += 1
-            self._proof[key] = proof
-            low, high = self._span.get(key, (fact.offset, fact.offset))
-            self._span[key] = (min(low, fact.offset), max(high, fact.offset))
-            if len(self._found[key]) < SHOWN:
-                self._found[key].append(fact)
+        if tenure is not None:
+            self._judge(tenure.epoch, fact)
         return ()
+
+    def _judge(self, number: int, fact: Fact) -> None:
+        assert fact.error_code is not None
+        assert fact.offset is not None
+        if self._survived(fact, number) is None:
+            if len(self._undecided) < UNDECIDED_MAX:
+                self._undecided.append((number, fact))
+            else:
+                self.is_final = False
+            return
+        key = (number, fact.error_code)
+        self._count[key] = self._count.get(key, 0) + 1
+        self._last[key] = fact
+        low, high = self._span.get(key, (fact.offset, fact.offset))
+        self._span[key] = (min(low, fact.offset), max(high, fact.offset))
+        found = self._found.setdefault(key, [])
+        if len(found) < SHOWN:
+            found.append(fact)
+
+    def go_on(self, kept: Mapping[str, Any]) -> None:
+        super().go_on(kept)
+        self._goes_on = True
+
+    def _look_again(self) -> None:
+        """All fetches of this run have streamed by: judge what an earlier run could not decide."""
+        if self._goes_on:
+            self._goes_on = False
+            undecided, self._undecided = self._undecided, []
+            for number, fact in undecided:
+                self._judge(number, fact)
+
+    def stands(self) -> bool:
+        return self.is_final and all(self._survived(fact, number) for (number, _), fact in self._highest())
+
+    def _highest(self) -> Iterator[tuple[tuple[int, int], Fact]]:
+        for key, (_, high) in self._span.items():
+            yield key, self._last[key]._replace(offset=high)
 
     def _survived(self, fact: Fact, number: int) -> Fact | None:
         """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
@@ -63,6 +100,7 @@ class _Checker(Checker):
         return None if started is None else started[1]
 
     def finish(self) -> Iterable[Case]:
+        self._look_again()
         for (number, error_code), facts in sorted(self._found.items()):
             low, high = self._span[number, error_code]
             error = ERRORS.get(error_code, f"error {error_code}")
@@ -72,7 +110,9 @@ class _Checker(Checker):
                 f"appended, at offsets {low} to {high}, and {'are' if count > 1 else 'is'} in the log: a retry "
                 "without idempotence writes the records again."
             )
-            refs = (*(Ref.of(fact) for fact in facts), Ref.of(self._proof[number, error_code]))
+            proof = self._survived(self._last[number, error_code], number)
+            assert proof is not None
+            refs = (*(Ref.of(fact) for fact in facts), Ref.of(proof))
             yield Case(
                 RULE_ID,
                 OBSERVATION,

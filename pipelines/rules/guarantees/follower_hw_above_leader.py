@@ -32,6 +32,8 @@ class _Candidate:
 
 
 class _Checker(Checker):
+    MADE = ("_skew_us", "_pending")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._skew_us = settings.skew_max_us

@@ -19,6 +19,8 @@ RULE_ID = "hw-above-isr"
 
 
 class _Checker(Checker):
+    MADE = ("_cases",)
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._cases = Repeated("{} times in this epoch")
@@ -77,8 +79,10 @@ class _Checker(Checker):
     ) -> None:
         if fetch.broker_id is None or fetch.replica_id is None or fetch.offset is None:
             return
-        around = self._history.isr_known.held(fetch.broker_id, epoch, fetch.replica_id, *within)
+        isr_known, leadership = self._history.isr_known, (fetch.broker_id, epoch, fetch.replica_id)
+        around = isr_known.held(*leadership, *within)
         if around is None:
+            self.awaits_history = self.awaits_history or isr_known.may_hold(*leadership, within[0])
             return
         before, states = around
         severity = self._severity(*facts, before, *states)

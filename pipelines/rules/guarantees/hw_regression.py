@@ -10,9 +10,10 @@ A follower's high watermark may step back at a failover to that of its new leade
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.proofs.fetch_chain import high_watermark_of
+from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
 from schemas import audit_facts as a
@@ -22,10 +23,14 @@ RULE_ID = "hw-regression"
 
 
 class _Checker(Checker):
+    KEPT = ("_highest", "_highest_of_run")
+    MADE = ("_passed", "_steps_us", "_steps")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._highest: tuple[int, Fact] | None = None
-        self._highest_of_run: tuple[int, Fact] | None = None
+        #: Of each connection's chain, and of its run: the highest answer, with the epoch that it is of.
+        self._highest: dict[Connection, tuple[int, Fact]] = {}
+        self._highest_of_run: dict[Connection, tuple[int, Fact]] = {}
         self._passed: dict[tuple[int, int, int], PassedOffsets] = {}
         self._steps_us = -1
         self._steps: set[tuple[int, int, int]] = set()
@@ -37,31 +42,39 @@ class _Checker(Checker):
             return self._stepped_back(fact)
         return self._updated(fact) if fact.name == "updated" else ()
 
+    def kept(self) -> dict[str, Any]:
+        for highest in (self._highest, self._highest_of_run):
+            for connection in [known for known in highest if not self._history.chains.holds(known)]:
+                del highest[connection]
+        return super().kept()
+
     # ----------------------------------------------------------------- fetches
 
     def _fetched(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
         if chain.fact is not fact:
             return
+        connection = fact.broker_id, fact.connection
         if chain.before is None:
-            self._highest = None
+            self._highest.pop(connection, None)
         if chain.run is fact:
-            self._highest_of_run = None
+            self._highest_of_run.pop(connection, None)
         epoch = chain.epoch
         if epoch is None or not chain.answered:
             return
         self.checked += 1
-        for highest, one_run in ((self._highest_of_run, True), (self._highest, False)):
+        of_run, of_chain = self._highest_of_run.get(connection), self._highest.get(connection)
+        for highest, one_run in ((of_run, True), (of_chain, False)):
             if highest is None or highest[0] != epoch or high_watermark_of(highest[1]) <= high_watermark_of(fact):
                 continue
             severity = self._severity(highest[1], fact, one_run=one_run)
             if severity is not None:
                 yield _regression(severity, highest[1], fact, epoch)
             # Said once: from here on it may only grow again.
-            self._highest = self._highest_of_run = (epoch, fact)
+            self._highest[connection] = self._highest_of_run[connection] = (epoch, fact)
             return
-        self._highest = _higher(self._highest, epoch, fact)
-        self._highest_of_run = _higher(self._highest_of_run, epoch, fact)
+        self._highest[connection] = _higher(of_chain, epoch, fact)
+        self._highest_of_run[connection] = _higher(of_run, epoch, fact)
 
     # ------------------------------------------------------------------- lines
 

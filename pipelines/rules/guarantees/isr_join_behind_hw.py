@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipelines.replay.versions import rules_for
 from pipelines.rules.history import PartitionHistory
@@ -27,7 +28,7 @@ _Key = tuple[int, int]
 
 
 @dataclass
-class _Join:
+class Join:
     """A replica joined: the leader's line of the ISR before and of the one with it.
 
     Attributes:
@@ -45,12 +46,19 @@ class _Join:
 
 
 class _Checker(Checker):
+    KEPT = ("_highest",)
+    MADE = ("_starts", "_lines", "_joins", "_befores", "_of", "_afters")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._starts = _epoch_starts(history, settings)
-        self._joins = _joins(history)
+        lines = _isr_lines(history)
+        self._lines = {(leader, epoch): by_epoch[max(by_epoch)] for (_, leader, epoch), by_epoch in lines.items()}
+        self._joins = _joins(lines)
+        #: By leader and epoch, the highest answer before its last line of an ISR, if any, and the highest of all.
+        self._highest: dict[_Key, tuple[Fact | None, Fact]] = {}
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
-        self._of: dict[tuple[int, int, int], list[_Join]] = defaultdict(list)
+        self._of: dict[tuple[int, int, int], list[Join]] = defaultdict(list)
         for (leader, epoch), joins in self._joins.items():
             for join in joins:
                 self._of[leader, epoch, join.replica].append(join)
@@ -60,7 +68,7 @@ class _Checker(Checker):
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
-        if not self._joins or chain.fact is not fact or not chain.answered:
+        if chain.fact is not fact or not chain.answered:
             return ()
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return ()
@@ -71,12 +79,16 @@ class _Checker(Checker):
 
     def _told(self, fact: Fact, key: _Key) -> None:
         """A lower bound of the high watermark for every ISR committed after this line."""
+        below, highest = self._highest.get(key, (None, fact))
+        line = self._lines.get(key)
+        if line is not None and fact.time_us < line.time_us:
+            below = _higher(below, fact)
+        self._highest[key] = below, _higher(highest, fact)
         befores = self._befores.get(key)
         at = bisect_right(befores, fact.time_us) if befores else 0
         if befores and at < len(befores):
             join = self._joins[key][at]
-            if join.answered is None or high_watermark_of(fact) > high_watermark_of(join.answered):
-                join.answered = fact
+            join.answered = _higher(join.answered, fact)
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
         """An upper bound of the log end offset with which the replica joined."""
@@ -87,6 +99,7 @@ class _Checker(Checker):
         join = self._of[key][at - 1]
         lower = not join.low or (fact.offset or 0) < (join.low[0].offset or 0)
         if not lower or join.tries >= TRIES_MAX:
+            self.is_final = self.is_final and not lower
             return
         join.tries += 1
         since = self._history.chain.since
@@ -97,6 +110,38 @@ class _Checker(Checker):
         stayed = self._history.isr_known.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
         if stayed is not None:
             join.low = (fact, before, *stayed)
+        else:
+            self.awaits_history = True
+
+    def kept(self) -> dict[str, Any]:
+        joins = [(key, join) for key, joins in self._joins.items() for join in joins]
+        return super().kept() | {"joins": joins, "lines": self._lines}
+
+    def go_on(self, kept: Mapping[str, Any]) -> None:
+        """Later lines may show new joins: what fetches told before counts for those, too."""
+        lines, joins = kept["lines"], {_place(key, join): join for key, join in kept["joins"]}
+        super().go_on({name: value for name, value in kept.items() if name not in ("lines", "joins")})
+        for key, now in self._joins.items():
+            for join in now:
+                known = joins.pop(_place(key, join), None)
+                if known is not None:
+                    join.answered, join.low, join.tries = known.answered, known.low, known.tries
+                else:
+                    self._begins(join, lines.get(key), *self._highest.get(key, (None, None)))
+        # A join that is no more, or a second life, whose epochs are the same numbers.
+        self.is_final = self.is_final and not joins and not (self._history.births_us and self._lines != lines)
+        for key, (_, highest) in self._highest.items():
+            if self._lines.get(key) != lines.get(key):
+                self._highest[key] = highest, highest
+
+    def _begins(self, join: Join, last: Fact | None, below: Fact | None, highest: Fact | None) -> None:
+        """A join that no run knew, next to what an earlier run had as the last line, or behind it."""
+        if last is None or _version(join.before) > _version(last):
+            join.answered = highest
+        elif join.before == last:
+            join.answered = below
+        else:
+            self.is_final = False
 
     def finish(self) -> Iterable[Case]:
         for (leader, epoch), joins in sorted(self._joins.items()):
@@ -108,7 +153,7 @@ class _Checker(Checker):
                     highest = join.answered
                 yield from self._judge(leader, epoch, join, highest)
 
-    def _judge(self, leader: int, epoch: int, join: _Join, highest: Fact | None) -> Iterator[Case]:
+    def _judge(self, leader: int, epoch: int, join: Join, highest: Fact | None) -> Iterator[Case]:
         if not join.low or join.low[0].offset is None:
             return
         self.checked += 1
@@ -140,8 +185,21 @@ class _Checker(Checker):
         )
 
 
-def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
-    """Commits by which a replica joined, next to the leader's own line of the ISR directly before, by its time."""
+def _higher(highest: Fact | None, fact: Fact) -> Fact:
+    return fact if highest is None or high_watermark_of(fact) > high_watermark_of(highest) else highest
+
+
+def _place(key: _Key, join: Join) -> tuple[_Key, int, Fact, Fact]:
+    return key, join.replica, join.before, join.after
+
+
+def _version(line: Fact) -> int:
+    assert line.partition_epoch is not None
+    return line.partition_epoch
+
+
+def _isr_lines(history: PartitionHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
+    """By incarnation, leader and epoch, the leader's own lines of its ISRs by partition epoch."""
     lines: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
     for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
         if fact.broker_id is None or fact.partition_epoch is None or fact.isr is None:
@@ -155,14 +213,19 @@ def _joins(history: PartitionHistory) -> dict[_Key, list[_Join]]:
         if epoch is not None:
             key = (history.incarnation(fact.time_us), fact.broker_id, epoch)
             lines[key].setdefault(fact.partition_epoch, fact)
-    joins: dict[_Key, list[_Join]] = defaultdict(list)
+    return lines
+
+
+def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Key, list[Join]]:
+    """Commits by which a replica joined, next to the leader's own line of the ISR directly before, by its time."""
+    joins: dict[_Key, list[Join]] = defaultdict(list)
     for (_, leader, epoch), by_epoch in lines.items():
         for partition_epoch, after in by_epoch.items():
             before = by_epoch.get(partition_epoch - 1)
             if before is None or after.kind != a.ISR_CHANGE or before.time_us >= after.time_us:
                 continue
             for replica in sorted(set(after.isr or ()) - set(before.isr or ())):
-                joins[leader, epoch].append(_Join(replica, before, after))
+                joins[leader, epoch].append(Join(replica, before, after))
     for of_leader in joins.values():
         of_leader.sort(key=lambda join: (join.before.time_us, join.replica))
     return joins

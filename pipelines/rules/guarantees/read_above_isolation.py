@@ -31,6 +31,8 @@ class _Found:
 
 
 class _Checker(Checker):
+    MADE = ("_found",)
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._found: dict[tuple[int, int, str], _Found] = {}

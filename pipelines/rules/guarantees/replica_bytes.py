@@ -21,6 +21,8 @@ CASES_MAX = 3
 class _Checker(Checker):
     """Batches come in the order of their offsets: those of one base offset are compared."""
 
+    MADE = ("_cases", "_same", "_run", "_marks", "_epochs")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._cases = 0

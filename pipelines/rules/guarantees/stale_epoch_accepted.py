@@ -20,16 +20,23 @@ RULE_ID = "stale-epoch-accepted"
 
 
 class _Checker(Checker):
+    KEPT = ("_named",)
+    MADE = ("_epochs", "_cases")
+
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
         self._epochs = OwnEpochs(history)
         self._cases = Repeated("{} such fetches")
+        #: By broker, the highest epoch that a fetch named, and when its last one was answered.
+        self._named: dict[int, tuple[int, int]] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
         if chain.fact is not fact or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
             return ()
         self.checked += 1
+        epoch, last_us = self._named.get(fact.broker_id, (fact.leader_epoch, fact.time_us))
+        self._named[fact.broker_id] = max(epoch, fact.leader_epoch), max(last_us, fact.time_us)
         if chain.before is not None:
             entered = self._epochs.highest_before(fact.broker_id, chain.before.time_us)
             if entered is not None and epoch_of(entered) > fact.leader_epoch:
@@ -43,6 +50,11 @@ class _Checker(Checker):
 
     def finish(self) -> Iterable[Case]:
         return self._cases.cases()
+
+    def stands(self) -> bool:
+        named = self._named.items()
+        after = [(epoch, self._epochs.lowest_after(broker_id, last_us)) for broker_id, (epoch, last_us) in named]
+        return self.is_final and all(line is None or epoch_of(line) >= epoch for epoch, line in after)
 
     def _judge(self, fact: Fact, line: Fact, between: tuple[Fact, ...], *, one_run: bool) -> None:
         assert fact.broker_id is not None

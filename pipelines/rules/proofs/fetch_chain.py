@@ -8,9 +8,15 @@ connection may come back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from schemas.audit_facts import Fact
+
+#: A connection without a fetch for so long has ended, in most cases.
+ENDED_US: Final = 3_600_000_000
+#: Broker and connection, as its log names it.
+Connection = tuple[int | None, str | None]
 
 
 def written_before(line: Fact, other: Fact) -> bool:
@@ -81,6 +87,59 @@ class FetchChain:
         """And it took the position for the follower's: logs that diverge are cut first."""
         fact = self.fact
         return self.answered and fact is not None and fact.offset is not None and fact.end_offset is None
+
+
+@dataclass
+class FetchChains:
+    """The chains of all connections, each of which a later run goes on with.
+
+    Attributes:
+        last: of the fetch that was taken last.
+    """
+
+    last: FetchChain = field(default_factory=FetchChain)
+    _of: dict[Connection, FetchChain] = field(default_factory=dict)
+    #: Correlation id and time of the last fetch of each connection, whether or not it is of a chain.
+    _ends: dict[Connection, tuple[int, int]] = field(default_factory=dict)
+
+    def follow(self, fact: Fact) -> bool:
+        """Take the next fetch of its connection; as `FetchChain.follow`."""
+        connection = fact.broker_id, fact.connection
+        self._ends[connection] = _correlation(fact), fact.time_us
+        self.last = self._of.setdefault(connection, FetchChain())
+        return self.last.follow(fact)
+
+    def last_us(self, fact: Fact) -> int | None:
+        """When the fetch before this one was answered on its connection."""
+        end = self._ends.get((fact.broker_id, fact.connection))
+        return None if end is None else end[1]
+
+    def goes_on(self, fact: Fact) -> bool:
+        """Whether a fetch comes after all of its connection, and those are known."""
+        connection = fact.broker_id, fact.connection
+        end = self._ends.get(connection)
+        return end is None or (self.holds(connection) and (_correlation(fact), fact.time_us) >= end)
+
+    def holds(self, connection: Connection) -> bool:
+        """Whether the chain of a connection is known."""
+        return connection in self._of
+
+    def forget(self) -> None:
+        """Drop the chains of connections that have ended by their brokers' logs; that there were such stays known."""
+        newest_us: dict[int | None, int] = {}
+        for (broker_id, _), (_, time_us) in self._ends.items():
+            newest_us[broker_id] = max(time_us, newest_us.get(broker_id, time_us))
+        going = {
+            connection
+            for connection, (_, time_us) in self._ends.items()
+            if time_us >= newest_us[connection[0]] - ENDED_US
+        }
+        self._of = {connection: chain for connection, chain in self._of.items() if connection in going}
+        self.last = FetchChain()
+
+
+def _correlation(fetch: Fact) -> int:
+    return -1 if fetch.correlation_id is None else fetch.correlation_id
 
 
 def _continues(last: Fact, fact: Fact) -> bool:

@@ -97,6 +97,8 @@ class Stretches:
         fact = chain.fact
         assert fact is not None
         last = self._last
+        if last is not None and (last.first.broker_id, last.first.connection) != (fact.broker_id, fact.connection):
+            last = None
         # A fetch of an unknown epoch between does not end it: epochs do not come back.
         moved = last is not None and chain.epoch is not None and chain.epoch != last.epoch and chain.answered
         if chain.before is None or moved:

@@ -99,6 +99,12 @@ class IsrKnown:
             return None
         return tuple(line.fact for line in covering)
 
+    def before(self, broker_id: int, time_us: int) -> Fact | None:
+        """The broker's line with which `through` begins; a later line does not change which one that is."""
+        lines = self._of_broker.get((self._history.incarnation(time_us), broker_id), [])
+        before, _ = _around(lines, time_us, time_us)
+        return None if before is None else lines[before].fact
+
     def held(
         self, leader: int, epoch: int, replica: int, since_us: int, until_us: int
     ) -> tuple[Fact, tuple[Fact, ...]] | None:
@@ -114,6 +120,15 @@ class IsrKnown:
         last = lines[after].partition_epoch if after is not None else None
         states = self._states_with(replica, incarnation, (leader, epoch), lines[before].partition_epoch, last)
         return (lines[before].fact, tuple(states)) if states else None
+
+    def may_hold(self, leader: int, epoch: int, replica: int, since_us: int) -> bool:
+        """Whether a later line may show what `held` does not: by the line before, the replica was in the ISR."""
+        lines = self._of_epoch.get((self._history.incarnation(since_us), leader, epoch), [])
+        before, _ = _around(lines, since_us, since_us)
+        if before is None:
+            return False
+        isr = lines[before].fact.isr
+        return isr is None or replica in isr
 
     def stayed(
         self, leader: int, epoch: int, replica: int, joined: Fact, within: tuple[int, int]

@@ -55,6 +55,20 @@ class Lives:
             if fact.broker_id is not None and fact.topic_id is not None:
                 self._knew(fact.broker_id, fact.topic_id, fact.time_us, fact.time_us)
 
+    @property
+    def known(self) -> list[tuple[int, str, int, int]]:
+        """What brokers knew: broker, topic id, from when on, and until when."""
+        return [
+            (broker_id, topic_id, first_us, last_us)
+            for broker_id, ids in self._known.items()
+            for topic_id, (first_us, last_us) in ids.items()
+        ]
+
+    def knew(self, known: Iterable[tuple[int, str, int, int]]) -> None:
+        """Take what an earlier run had as `known`."""
+        for broker_id, topic_id, first_us, last_us in known:
+            self._knew(broker_id, topic_id, first_us, last_us)
+
     def fetched(self, fact: Fact, before: Fact | None) -> None:
         """A fetch that was answered without error: the id was the leader's after `before` and before its line."""
         if fact.topic_id is not None and fact.broker_id is not None:

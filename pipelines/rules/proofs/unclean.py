@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.rules.history import PartitionHistory, State
-from pipelines.rules.leader_epoch import Epoch
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.leader_epoch import Epoch, State
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipelines.stamps import added_until
+from pipelines.stamps import added_since, added_until
 
 
 def commit(table: Path, version: int, stamp: str | None, *added: str, removed: str | None = None) -> None:
@@ -67,3 +67,34 @@ def test_what_is_removed_since_is_not_told(table: Path):
 def test_a_stamp_of_contents_says_nothing_of_batches(table: Path):
     commit(table, 4, "0a" * 32, "h")
     assert names(table, "wednesday") is None
+
+
+def test_files_are_told_that_came_after_a_version(table: Path):
+    assert added_since(table, 1) == [("b", 1), ("c", 1), ("d e", 5)]
+    assert added_since(table, 3) == []
+    (table / "_delta_log" / f"{2:020}.json").unlink()
+    assert added_since(table, 1) is None
+    assert added_since(table, 2) == [("d e", 5)]
+
+
+def test_rows_that_were_removed_since_leave_nothing_to_be_told(table: Path):
+    commit(table, 4, None, removed="a")
+    assert added_since(table, 3) is None
+    assert added_since(table, 4) == []
+
+
+def test_older_files_may_be_compacted_but_not_those_that_came_since(table: Path):
+    log = table / "_delta_log"
+
+    def compact(version: int, old: str, new: str) -> None:
+        actions = [
+            {"remove": {"path": old, "dataChange": False}},
+            {"add": {"path": new, "size": 1, "dataChange": False}},
+        ]
+        (log / f"{version:020}.json").write_bytes(b"\n".join(map(orjson.dumps, actions)))
+
+    compact(4, "a", "smaller")
+    assert added_since(table, 2) == [("d e", 5)]
+    compact(5, "d%20e", "smallest")
+    assert added_since(table, 2) is None
+    assert added_since(table, 3) == []

@@ -1,0 +1,130 @@
+"""Up to where a partition's facts are judged for good, and what one run makes of those that it is given. Pure.
+
+Each broker has a window on its own clock: the replay of its log is final before it (`pipelines.replay.seals`), and so
+are its lines, unless a file comes late. A run judges all facts that are there. What the next one goes on from is a
+second audit, of the facts before the windows only: those behind are read again. Facts that come in an order of their
+own (fetches by connection, answers by offset) are judged for good up to the first one behind a window; the few that lie
+before the window and come after that one are *held*: kept with the audit, and given to the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import merge
+from typing import Final, NamedTuple
+
+from pipelines.rules.facts.selection import selected
+from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit, RuleOutcome, held_facts, place
+from pipelines.rules.rule import Rule, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import NO_TIME_US, Fact
+
+#: With more of them a partition is judged whole by the next run.
+HELD_MAX: Final = 1_000
+
+
+class Audited(NamedTuple):
+    """What a run made of a partition.
+
+    Attributes:
+        brokers: that its lines name.
+        writers: brokers whose logs its facts are of.
+        frozen: what the next run goes on from; None: it judges the partition whole.
+        why_whole: for that.
+    """
+
+    outcomes: Sequence[RuleOutcome]
+    brokers: set[int]
+    writers: set[int]
+    frozen: bytes | None
+    why_whole: str | None
+
+
+def audited(
+    facts: Iterable[Fact],
+    settings: Settings,
+    rules: Sequence[Rule],
+    until_us: Mapping[int, int] | None,
+    frozen: bytes | None = None,
+) -> Audited:
+    """Judge a partition.
+
+    Args:
+        facts: in their order; of a partition that is gone on with those that the earlier run had not judged for good.
+        until_us: by broker, the window of this run; None: nothing is to be gone on from.
+        frozen: what an earlier run left.
+
+    Raises:
+        CannotGoOn: the partition has to be judged whole: without `frozen`, and over all its facts.
+    """
+    audit = PartitionAudit(settings, rules, frozen)
+    kept = PartitionAudit(settings, rules, frozen) if until_us is not None else None
+    window = Window(until_us or {})
+    writers: set[int | None] = set()
+    why: str | None = None
+    given = facts if frozen is None else merge(held_facts(frozen), facts, key=place)
+    for fact in selected(given):
+        audit.add(fact)
+        writers.add(fact.broker_id)
+        if kept is not None and audit.odd is not None:
+            kept, why = None, audit.unsettled
+        if kept is not None and window.takes(fact):
+            try:
+                kept.add(fact)
+            except CannotGoOn as reason:
+                kept, why = None, str(reason)
+    left = None
+    if kept is not None:
+        try:
+            left = kept.freeze(window.held)
+        except CannotGoOn as reason:
+            why = str(reason)
+    outcomes = audit.finish()
+    if until_us is not None:
+        # What is told in the end, too: the next run would judge it anew after it has gone on.
+        why = audit.unsettled or why or window.why_whole
+        why = "it has facts of no broker's log" if None in writers else why
+    known = {broker_id for broker_id in writers if broker_id is not None}
+    return Audited(outcomes, audit.history.brokers, known, None if why else left, why)
+
+
+class Window:
+    """Facts that are judged for good: those before the windows of their brokers, as far as none behind stands before.
+
+    Attributes:
+        held: those that lie before a window and come behind such a one.
+        why_whole: that there are too many of them; None if not.
+    """
+
+    def __init__(self, until_us: Mapping[int, int]) -> None:
+        self.held: list[Fact] = []
+        self.why_whole: str | None = None
+        self._until_us = until_us
+        self._ended: set[tuple[object, ...]] = set()
+
+    def takes(self, fact: Fact) -> bool:
+        """Whether the next fact is judged for good."""
+        row = (fact.kind, fact.broker_id, fact.connection) if fact.kind == a.FETCH else (fact.kind,)
+        in_a_row = fact.kind in (a.FETCH, a.ANSWER)
+        if not is_before(fact, self._until_us):
+            self._ended |= {row} if in_a_row else set()
+            return False
+        if in_a_row and row in self._ended:
+            if len(self.held) < HELD_MAX:
+                self.held.append(fact)
+            else:
+                self.why_whole = f"more than {HELD_MAX} facts are held"
+            return False
+        return True
+
+
+def is_before(fact: Fact, until_us: Mapping[int, int]) -> bool:
+    """Whether a fact lies before its broker's window; the replay's rows by when they were final."""
+    instant_us = fact.time_us
+    if fact.kind == a.OPERATION:
+        instant_us = fact.latest_us or fact.time_us
+    elif fact.kind == a.ISR_REPLAY:
+        instant_us = fact.log_append_time_us or NO_TIME_US
+    elif fact.name == a.REPLAYED:
+        instant_us = NO_TIME_US  # Made anew by every run.
+    return fact.broker_id is not None and instant_us < until_us.get(fact.broker_id, -1)
