@@ -1,9 +1,10 @@
 """What one more hour costs, by the hours before it: ``python -m bench.incremental [LOGS] [--history 1 20 200]``.
 
-The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only. The
-hours of a history are audited in one run, then one by one two more: the second of them is measured, as a process of its
-own, since an hourly audit is one. Beside seconds by stage it counts how often a Parquet file of the lake was opened,
-whoever opened it. The last column is an hour beside the one after the shortest history.
+The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only,
+from the last change of a leader on. The hours of a history are audited in one run, then one by one two more: the second
+of them is measured, as a process of its own, since an hourly audit is one. Beside seconds by stage it counts how often a
+Parquet file of the lake was opened, whoever opened it. The last column is an hour beside the one after the shortest
+history.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from threading import Event, Thread
 from inotify_simple import INotify, flags
 
 from bench.figures import insert, markdown
-from bench.hours import write_hour
+from bench.hours import settled, write_hour
 from bench.performance import STAGES, stages_of
 
 SLICE = Path(__file__).parents[1] / "tests" / "data" / "slice"
@@ -42,13 +43,14 @@ def main(arguments: list[str]) -> None:
     first: tuple[float, int] | None = None
     with tempfile.TemporaryDirectory(prefix="highwater-bench-") as scratch:
         folder, lake, hours, size = Path(scratch, "logs"), Path(scratch, "lake"), 0, 0
+        since = settled(given.logs)
         for history in given.history:
             for until in (history, history + 1):
                 while hours < until:
-                    size += write_hour(given.logs, folder, hours)
+                    size += write_hour(given.logs, folder, hours, since)
                     hours += 1
                 _audited(folder, lake)
-            size += write_hour(given.logs, folder, hours)
+            size += write_hour(given.logs, folder, hours, since)
             hours += 1
             with opened_files(lake) as opened:
                 seconds, stages, in_report = _audited(folder, lake, opened)
