@@ -2,8 +2,8 @@
 
 The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only,
 from the last change of a leader on. The hours of a history are audited in one run, then one by one two more: the second
-of them is measured, as a process of its own, since an hourly audit is one. Beside seconds by stage it counts how often a
-Parquet file of the lake was opened, whoever opened it. The last column is an hour beside the one after the shortest
+of them is measured, as a process of its own, since an hourly audit is one. Beside seconds by stage it counts how often
+a Parquet file of the lake was opened, whoever opened it. The last column is an hour beside the one after the shortest
 history.
 """
 
