@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +48,29 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The slice, in two pieces up to midnight, and two after it."""
+    return pieces_of(tmp_path_factory, AT)
+
+
+def pieces_of(tmp_path_factory: pytest.TempPathFactory, at: datetime) -> list[Path]:
+    """The slice, in two pieces up to midnight, and two after it.
+
+    Args:
+        at: when midnight comes, on the slice's own clocks.
+    """
     moved = tmp_path_factory.mktemp("moved")
     plain = cut_at(SLICE, tmp_path_factory.mktemp("plain"), [])[0]
     for path in plain.rglob("*"):
         if path.is_file():
             target = moved / path.relative_to(plain)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(TIME.sub(_moved, path.read_bytes()))
+            target.write_bytes(TIME.sub(partial(_moved, at=at), path.read_bytes()))
     instants = [MIDNIGHT + timedelta(seconds=seconds) for seconds in (-24, 0, 1)]
     return cut_at(moved, tmp_path_factory.mktemp("pieces"), instants)
 
 
-def _moved(found: re.Match[bytes]) -> bytes:
-    at = datetime.strptime(found[1].decode(), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC) + (MIDNIGHT - AT)
-    return f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}]".encode()
+def _moved(found: re.Match[bytes], at: datetime) -> bytes:
+    time = datetime.strptime(found[1].decode(), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC) + (MIDNIGHT - at)
+    return f"[{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}]".encode()
 
 
 @pytest.fixture(scope="module")
@@ -176,10 +185,10 @@ def test_days_that_stay_are_told_as_before(
 
 @pytest.mark.long
 def test_a_late_file_is_gone_back_for_up_to_the_cut_and_not_behind_it(
-    spark: SparkSession, pieces: list[Path], tmp_path: Path
+    spark: SparkSession, config: Config, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    # The second after midnight is final before the late file comes.
-    config = load_config(None, {"replay.seal_lag_ms": 1_000})
+    # The second after midnight is final before the late file comes: the log goes on for longer than the lag.
+    pieces = pieces_of(tmp_path_factory, AT - timedelta(seconds=14))
     whole, lake = Lake(spark, tmp_path / "whole"), Lake(spark, tmp_path / "lake")
     folder, late = tmp_path / "folder", tmp_path / "late"
     for piece in pieces[:2]:
@@ -204,8 +213,8 @@ def test_a_late_file_is_gone_back_for_up_to_the_cut_and_not_behind_it(
     assert differences(closed, on_days(lake, closed=True)) == {}
     assert differences(on_days(whole, closed=False), on_days(lake, closed=False)) == {}
 
-    old = next(path for path in pieces[0].rglob("kafka-request*") if path.is_file())
-    target = folder / "again" / old.relative_to(pieces[0])
+    old = next(path for path in pieces[1].rglob("kafka-request*") if path.is_file())
+    target = folder / "again" / old.relative_to(pieces[1])
     target.parent.mkdir(parents=True)
     target.write_bytes(b"".join(old.read_bytes().splitlines(keepends=True)[1:]))
     before, lines = told(lake), count(lake, bronze.LOG_LINES)
