@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.bronze import ingest as module
 from pipelines.bronze.ingest import ingest
-from pipelines.config import IngestConfig
+from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.silver.parse import parse
 from schemas import silver
@@ -19,15 +19,7 @@ from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
 from tests.verbs import SLICE
 
-CONFIG = IngestConfig(
-    timezone="UTC",
-    cluster="",
-    clusters={},
-    record_bytes_max=1 << 20,
-    batch_mb=0,
-    include=["*"],
-    exclude=["*-gc.log*"],
-)
+CONFIG = load_config(None).ingest
 
 
 def plain_logs(folder: Path) -> Path:
