@@ -123,6 +123,8 @@ def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path
             change(lake)
         assert told(drafting, version) == told(there, version), change
         assert forgotten(drafting) == set()
+        if change is compacted:
+            assert [len(read_log(lake.path(SPEC)).files) for lake in (drafting, there)] == [1, 1]
         assert list((drafting.root / STAGING).iterdir()) == []
     assert len(FENCED) == there.versions()[SPEC.full_name] - versions
     # What is appended to it goes on from there.
