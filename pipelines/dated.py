@@ -80,6 +80,22 @@ def from_on(spec: TableSpec, instant_us: int) -> Wanted:
     return partial(_is_from_on, names=spec.dated_by, instant_us=instant_us)
 
 
+def but_for(part: pc.Expression) -> Wanted:
+    """Rows that do not satisfy a condition."""
+    return partial(_is_out_of, part=part)
+
+
+def either(first: Wanted, second: Wanted) -> Wanted:
+    """Rows that one of two wants."""
+    return lambda rows: pc.or_(first(rows), second(rows))
+
+
+def _is_out_of(rows: pa.RecordBatch, part: pc.Expression) -> pa.Array:
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    within = rows.append_column("_number", numbers).filter(part)
+    return pc.invert(pc.is_in(numbers, value_set=within.column("_number")))
+
+
 def _is_before(rows: pa.RecordBatch, names: Sequence[str], instant_us: int) -> pa.Array:
     instants = [rows.column(name).cast(pa.int64()) for name in names]
     return pc.fill_null(pc.less(pc.max_element_wise(*instants), instant_us), False)

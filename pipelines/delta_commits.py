@@ -67,7 +67,7 @@ def replace(
         return "Overwrite", [*removed, *(file.action() for file in files), *(changes or ())]
 
     # As Delta says that some rows were replaced, and not all.
-    return _commit(folder, actions, files, stamp, fence, {"predicate": "of open days"} if staying else {})
+    return _commit(folder, actions, files, stamp, fence, {"predicate": "of some rows"} if staying else {})
 
 
 def stay(folder: Place, stamp: str | None, fence: Fence = no_fence) -> int:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,13 +20,13 @@ from pipelines.config import Config
 from pipelines.digests import drop_outdated
 from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake
-from pipelines.lake_tables import sql_text
-from pipelines.latency.stage import has_requests, once, replica_blame, request_phases
+from pipelines.latency.stage import has_requests, once, request_phases, write_replica_blame
 from pipelines.metrics.stage import write_broker_metrics
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
 from pipelines.quality.quarantine import batches_without
-from pipelines.readings import Reading, read_in_tasks, write_in_tasks
+from pipelines.readings import Reading, by_batch, read_in_tasks, write_in_tasks
+from pipelines.replay.bounds import instant
 from pipelines.replay.carried import Plan, keep_anchor, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
@@ -33,20 +35,19 @@ from pipelines.replay.judge import Tolerances
 from pipelines.replay.late_stage import settled
 from pipelines.replay.seals import OF_ANCHOR, Broker, Seal, Stamp, Start
 from pipelines.replay.stage import replayed
-from pipelines.rows import as_frame
+from pipelines.rows import Rows, as_frame, as_table, local_processes
 from pipelines.rules.audit_stage import audit
 from pipelines.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.silver.parse import parsed_by
-from pipelines.staged import as_declared, remove_staging
+from pipelines.staged import Staged, as_declared, remove_staging
 from pipelines.threads import concurrently
 from schemas import clocks, controllers, gold, metrics, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
 from schemas.state import CARRIED, REPLAYS
-from schemas.table import TableSpec
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INSTANT = pa.timestamp("us", "UTC")
 
 #: Written by every audit.
 ANSWERS = (
@@ -106,15 +107,10 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         if todo.whole:
             _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
-            rows = once(_phases_of_files(lake, new)).persist()
-            # Without a bound each hour's merge would join the whole of the largest gold table.
-            first = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
-            if first is not None:
-                lake.merge(gold.REQUEST_PHASES, rows, since={"line_time": _EPOCH + timedelta(microseconds=first)})
-            rows.unpersist()
+            _merge_phases(lake, new, run_id)
 
     def coverage() -> None:
-        _replace(lake, gold.COVERAGE, _coverage(lake) if lake.has_rows(silver.LINE_COUNTS) else None, run_id)
+        lake.replace(gold.COVERAGE, _coverage(lake), run_id)
 
     def followers() -> None:
         lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
@@ -165,7 +161,7 @@ def _operations(
             lake.empty(spec, run_id)
         return {}, lambda: lake.empty(CARRIED, run_id)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-    made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else ()
+    made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
     made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
     late = settled(lake, made.operations, limits)
@@ -178,16 +174,12 @@ def _operations(
     else:
         since = made.operations.least("arrival_time")
         if since is not None:
-            rows = made.operations.rows(gold.DELAYED_OPERATIONS.name)
-            if late is not None:
-                rows = rows.unionByName(as_frame(lake.spark, late, gold.DELAYED_OPERATIONS.worker_schema))
-            rows = as_declared(gold.DELAYED_OPERATIONS, rows)
-            lake.merge(gold.DELAYED_OPERATIONS, rows, since={"arrival_time": since})
-        changes = as_declared(ISR_TIMELINE, made.partitions.rows(ISR_TIMELINE.name))
-        lake.replace(ISR_TIMELINE, changes, where=_undecided(todo), stamp=run_id)
+            rows = _to_merge(lake, made.operations, late)
+            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
+        lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
     def rest() -> int:
-        _blame(lake, config, since, run_id)
+        write_replica_blame(lake, config.latency, since, run_id)
         return write_carried(lake, todo.window, made, run_id)
 
     return made.seals, rest
@@ -203,31 +195,30 @@ def _provisional_us(todo: Plan) -> int:
     return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
 
 
-def _undecided(todo: Plan) -> str:
-    """SQL: rows of the ISR's timeline that this run decides anew."""
-    parts = []
+def _to_merge(lake: Lake, operations: Staged, late: Rows | None) -> DataFrame | pa.Table:
+    """Rows of ``gold.delayed_operations``: on the driver if they are few."""
+    spec = gold.DELAYED_OPERATIONS
+    size_bytes = sum(file.size_bytes for file in operations.files(spec.name))
+    if local_processes(lake.spark, size_bytes) and not isinstance(late, DataFrame):
+        tables = [operations.table(spec.name, *spec.column_names)]
+        tables += [] if late is None else [as_table(late, spec.worker_schema)]
+        return pa.concat_tables([table.cast(spec.arrow_schema) for table in tables])
+    rows = operations.rows(spec.name)
+    if late is not None:
+        rows = rows.unionByName(as_frame(lake.spark, late, spec.worker_schema))
+    return as_declared(spec, rows)
+
+
+def _undecided(todo: Plan) -> pc.Expression:
+    """Rows of the ISR's timeline that this run decides anew."""
+    of_brokers = []
     for (cluster_id, broker_id), start in sorted(todo.starts.items()):
-        part = f"cluster_id = {sql_text(cluster_id)} AND broker_id = {broker_id}"
+        of_broker = (pc.field("cluster_id") == cluster_id) & (pc.field("broker_id") == broker_id)
         if start.seal is not None:
-            sealed = f"timestamp_micros({start.seal.sealed_us})"
-            part += f" AND (decided_time IS NULL OR decided_time >= {sealed})"
-        parts.append(f"({part})")
-    return " OR ".join(parts)
-
-
-def _blame(lake: Lake, config: Config, since: datetime | None, run_id: str) -> None:
-    """Aggregate the intervals that operations from an instant on fall into; None: all."""
-    needed, where = None, None
-    seconds = config.latency.interval_s
-    first = 0 if since is None else int(since.timestamp()) // seconds * seconds
-    if since is not None:
-        needed = pc.field("arrival_time") >= datetime.fromtimestamp(first, UTC)
-    operations = lake.read(gold.DELAYED_OPERATIONS, needed=needed)
-    if since is not None:
-        operations = operations.where(F.col("arrival_time") >= F.timestamp_seconds(F.lit(first)))
-        where = f"interval_start >= timestamp_seconds({first})"
-    rows = replica_blame(operations, config.latency).coalesce(1)
-    lake.replace(gold.REPLICA_BLAME, rows, where=where, stamp=run_id)
+            decided = pc.field("decided_time")
+            of_broker &= decided.is_null() | (decided >= pa.scalar(instant(start.seal.sealed_us), _INSTANT))
+        of_brokers.append(of_broker)
+    return reduce(or_, of_brokers)
 
 
 def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
@@ -239,16 +230,16 @@ def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
     if not has_requests(lake):
         lake.empty(gold.REQUEST_PHASES, run_id)
     elif repeated:
-        lake.replace(gold.REQUEST_PHASES, once(_phases_frame(lake, request_phases())), stamp=run_id)
+        lake.replace(gold.REQUEST_PHASES, once(_phases(lake, request_phases())), run_id)
     else:
         files = write_in_tasks(lake, gold.REQUEST_PHASES, request_phases())
         lake.replace_files(gold.REQUEST_PHASES, files, run_id)
 
 
-def _phases_of_files(lake: Lake, file_ids: Set[str]) -> DataFrame:
+def _phases_of_files(lake: Lake, file_ids: Set[str]) -> Rows:
     batches = batches_without(lake, file_ids)
     of_files = pc.field("file_id").isin(list(file_ids))
-    return _phases_frame(
+    return _phases(
         lake,
         [
             reading._replace(where=of_files, files=lake.added_until(reading.spec, batches.__contains__))
@@ -258,22 +249,40 @@ def _phases_of_files(lake: Lake, file_ids: Set[str]) -> DataFrame:
     )
 
 
-def _phases_frame(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
+def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
     columns = gold.REQUEST_PHASES.worker_schema
     rows = read_in_tasks(lake, readings, columns)
-    return lake.spark.createDataFrame([], columns) if rows is None else as_frame(lake.spark, rows, columns)
+    return lake.spark.createDataFrame([], columns) if rows is None else rows
 
 
-def _coverage(lake: Lake) -> DataFrame:
-    rows = lake.read(silver.LINE_COUNTS).withColumn("broker_id", F.coalesce("broker_id", F.lit(-1)))
-    keys = gold.COVERAGE.keys
-    counted = rows.groupBy(*keys).agg(F.sum("line_count").alias("line_count"))
-    return counted.select(*gold.COVERAGE.column_names).coalesce(1)
+def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
+    """Add the phases of the requests in some files."""
+    rows = once(_phases_of_files(lake, file_ids))
+    # Without a bound each hour's merge would look through the whole of the largest gold table.
+    if isinstance(rows, pa.Table):
+        first = pc.min(rows["line_time"]).as_py()
+        if first is not None:
+            lake.merge(gold.REQUEST_PHASES, rows, {"line_time": first}, run_id)
+        return
+    rows = rows.persist()
+    first_us = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
+    if first_us is not None:
+        lake.merge(gold.REQUEST_PHASES, rows, {"line_time": instant(first_us)}, run_id)
+    rows.unpersist()
 
 
-def _replace(lake: Lake, spec: TableSpec, rows: DataFrame | None, run_id: str) -> None:
-    """Make a table what rows say, or empty."""
+def _coverage(lake: Lake) -> pa.Table:
+    """How many records of each broker fell to which template."""
+    spec = gold.COVERAGE
+    reading = Reading(silver.LINE_COUNTS, spec.column_names, by_batch(_counted))
+    rows = read_in_tasks(lake, [reading], spec.worker_schema)
     if rows is None:
-        lake.empty(spec, run_id)
-    else:
-        lake.replace(spec, rows, stamp=run_id)
+        return spec.arrow_schema.empty_table()
+    return pa.Table.from_batches([_counted(as_table(rows, spec.worker_schema))]).cast(spec.arrow_schema)
+
+
+def _counted(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    columns = {name: rows.column(name) for name in gold.COVERAGE.column_names}
+    columns["broker_id"] = pc.coalesce(columns["broker_id"], pa.scalar(-1, pa.int32()))
+    counts = pa.table(columns).group_by(list(gold.COVERAGE.keys)).aggregate([("line_count", "sum")])
+    return counts.rename_columns([*gold.COVERAGE.keys, "line_count"]).combine_chunks().to_batches()[0]

@@ -4,22 +4,22 @@ A table lives at ``<root>/<layer>/<name>`` and looks as its `TableSpec` says. Th
 repeat:
 
 - `Lake.append_once`: the batch that was added last is not added again;
-- `Lake.replace`: a whole table, or the part of it that a condition names, is what the rows say;
+- `Lake.replace`, `Lake.replace_part`: a whole table, or the part of it that a condition names, is what the rows say;
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 
 Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`,
 `Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which commits them; by Delta where
-rows that are there count: a merge, replacing some. Closed days of gold (`pipelines.expiry`) stay whatever is written.
+many rows are merged. Closed days of gold (`pipelines.expiry`) stay whatever is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -27,13 +27,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipelines import delta_commits
 from pipelines.changes import COMPARED_BYTES, change_action, changed_rows
 from pipelines.constraints import constraints_kept
-from pipelines.dated import but_for_closed, sql_from_on
-from pipelines.delta_log import read_log, table_version
+from pipelines.dated import Wanted, before, but_for, but_for_closed, either, from_on, part_of, sql_from_on
+from pipelines.delta_log import read_log
 from pipelines.drafts import through_delta
 from pipelines.errors import LakeError
 from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake
 from pipelines.local_tasks import LocalTasks
-from pipelines.rows import Rows, in_tasks, mapped, only_tables
+from pipelines.merging import Since, but_for_keys, differing, from_instants
+from pipelines.rows import Rows, as_frame, in_tasks, mapped, only_tables
+from pipelines.skipping import files_within
 from pipelines.spark_jobs import described, with_settings
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
@@ -107,13 +109,10 @@ class Lake(StoredTables):
         if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
             delta_commits.append(self.path(spec), files, stamp, self._fence)
 
-    def replace(
-        self, spec: TableSpec, rows: DataFrame | pa.Table, where: str | None = None, stamp: str | None = None
-    ) -> int:
-        """Make the table, or its rows that satisfy `where`, consist of rows; the same call twice leaves the same rows.
+    def replace(self, spec: TableSpec, rows: Rows | pa.Table, stamp: str | None = None) -> int:
+        """Make the table consist of rows; the same call twice leaves the same rows.
 
         Args:
-            where: only for a DataFrame.
             stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
 
         Returns:
@@ -122,12 +121,17 @@ class Lake(StoredTables):
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        if where is None or not isinstance(rows, DataFrame):
-            return self.replace_files(spec, self.write_rows(spec, rows), stamp)
-        is_open = self._sql_open(spec)
-        options = {"replaceWhere": f"({where}) AND {is_open}", "userMetadata": stamp}
-        self._overwrite(spec, self._shaped(spec, rows).where(is_open), options)
-        return table_version(self.path(spec)) or 0
+        return self.replace_files(spec, self.write_rows(spec, rows), stamp)
+
+    def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> int:
+        """Make the rows that satisfy a condition consist of files that are in the table's folder, but for closed days.
+
+        Of the table's own files those are written anew that hold such rows, one after the other, by the driver.
+
+        Returns:
+            The table's Delta version then.
+        """
+        return self._replace_some(spec, files, part, but_for(part), stamp)
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
         """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
@@ -240,11 +244,43 @@ class Lake(StoredTables):
             staying: files that it has and that stay, by their paths.
         """
         folder = self._existing(spec)
-        if self.has_rows(spec) and not read_log(folder).is_plain:
+        if not self._is_plain(spec):
             # Only Delta can say of a file with a deletion vector that it is gone.
-            self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"), {})
+            self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"))
         if self._has_closed_days(spec):
             files, staying = but_for_closed(folder, spec, files, self.closed_us)
+        return self._commit_replaced(spec, files, stamp, staying)
+
+    def _is_plain(self, spec: TableSpec) -> bool:
+        return not self.has_rows(spec) or read_log(self.path(spec)).is_plain
+
+    def _replace_some(
+        self,
+        spec: TableSpec,
+        files: Sequence[AddedFile],
+        searched: pc.Expression | None,
+        stays: Wanted,
+        stamp: str | None,
+    ) -> int:
+        """Add files, and keep of the table's own rows those that stay, all that are not searched, and closed days."""
+        folder, closed_us = self._existing(spec), self.closed_us
+        if not self._is_plain(spec):
+            self._overwrite(spec, self.read(spec))
+        there = read_log(folder).files
+        if self._has_closed_days(spec):
+            by_path = {file.path: file for file in files}
+            of_open = part_of(folder, spec, list(by_path), from_on(spec, closed_us), spec.column_names)
+            files = [*(by_path[path] for path in of_open.whole), *of_open.written]
+            stays = either(stays, before(spec, closed_us))
+        touched = {file.path for file in files_within(spec.arrow_schema, there, searched)}
+        rest = part_of(folder, spec, sorted(touched), stays, spec.column_names)
+        staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
+        return self._commit_replaced(spec, [*files, *rest.written], stamp, staying)
+
+    def _commit_replaced(
+        self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str]
+    ) -> int:
+        folder = self.path(spec)
         changes = self._changes(folder, spec, files, staying) if spec.feeds_changes else None
         if changes is not None and not changes.num_rows:
             for file in files:
@@ -263,10 +299,9 @@ class Lake(StoredTables):
             return None
         return changed_rows(spec, [folder / file.path for file in old], [folder / file.path for file in files])
 
-    def _overwrite(self, spec: TableSpec, rows: DataFrame, options: Mapping[str, str | None]) -> None:
-        given = {name: value for name, value in options.items() if value is not None}
+    def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:
         with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
-            rows.write.format("delta").mode("overwrite").options(**given).save(hadoop_path(written))
+            rows.write.format("delta").mode("overwrite").save(hadoop_path(written))
 
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
@@ -274,23 +309,34 @@ class Lake(StoredTables):
             with self.through_delta(self.path(spec)) as written:
                 DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
 
-    def merge(self, spec: TableSpec, df: DataFrame, since: Mapping[str, datetime] | None = None) -> None:
-        """Make the rows with df's keys what df says; others stay, and rows that are so already do not change.
+    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since, stamp: str | None = None) -> None:
+        """Make the rows with the keys of rows what those say; others stay, and rows that are so already do not change.
+
+        Rows that the driver holds are merged by it, unless the files that may hold their keys are large.
 
         Args:
-            df: rows with distinct keys.
-            since: by column, the instant, in UTC, at which the rows of df begin: older ones need not be looked at.
+            rows: with distinct keys.
+            since: by column, the instant, in UTC, at which the rows begin: older ones need not be looked at.
 
         Raises:
-            LakeError: the columns of df are not those of the table, or a row breaks a constraint; nothing is written.
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
+        if isinstance(rows, pa.Table) and self._is_plain(spec):
+            files = self.files(spec, from_instants(since)) if self.has_rows(spec) else []
+            if files is not None and sum(file.size_bytes for file in files) <= COMPARED_BYTES:
+                new = differing(spec, [file.place for file in files], rows, since)
+                stays = but_for_keys(spec, new, since)
+                self._replace_some(spec, self.write_rows(spec, new), from_instants(since), stays, stamp)
+                return
+        frame = rows if isinstance(rows, DataFrame) else as_frame(self.spark, rows, spec.worker_schema)
+        self._merge_by_delta(spec, frame, since)
+
+    def _merge_by_delta(self, spec: TableSpec, rows: DataFrame, since: Since) -> None:
         same = [f"old.`{name}` <=> new.`{name}`" for name in spec.keys]
-        same += [
-            f"old.`{name}` >= timestamp '{time:%Y-%m-%d %H:%M:%S.%f}+00:00'" for name, time in (since or {}).items()
-        ]
+        same += [f"old.`{name}` >= timestamp '{time:%Y-%m-%d %H:%M:%S.%f}+00:00'" for name, time in since.items()]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
-        new = self._shaped(spec, df).where(self._sql_open(spec))
+        new = self._shaped(spec, rows).where(self._sql_open(spec))
         with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
             merge = table.merge(new.alias("new"), " AND ".join(same))

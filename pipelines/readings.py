@@ -84,7 +84,7 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
 def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
     (reading,) = digested(lake, [reading], shape)
-    files = _files(lake, reading) if lake.has_rows(reading.spec) else ()
+    files = _files(lake, reading) if reading.files or lake.has_rows(reading.spec) else ()
     pieces = [piece for file in files or () for piece in pieces_of(file)]
     if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)

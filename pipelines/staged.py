@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -52,11 +53,14 @@ class Staged:
         instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
         return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
 
+    def table(self, table: str, *columns: str) -> pa.Table:
+        """Columns of the rows of a table that the driver can hold, read without a query."""
+        spec = self._specs[table]
+        return read_files(spec, [self._lake.path(spec) / file.path for file in self.files(table)], columns)
+
     def few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
-        """Rows of a table that the driver can hold, read without a query; whole if no columns are given."""
-        spec, files = self._specs[table], self.files(table)
-        paths = [self._lake.path(spec) / file.path for file in files]
-        rows: list[dict[str, Any]] = read_files(spec, paths, columns or spec.column_names).to_pylist()
+        """The same as rows; whole if no columns are given."""
+        rows: list[dict[str, Any]] = self.table(table, *(columns or self._specs[table].column_names)).to_pylist()
         return rows
 
     def reading(self, table: str, rows_of: RowsOf) -> Reading:

@@ -115,6 +115,15 @@ class StoredTables:
             Stored(folder / file.path, file.size_bytes) for file in files_within(spec.arrow_schema, log.files, where)
         ]
 
+    def files_of_version(self, spec: TableSpec, version: int) -> tuple[Stored, ...]:
+        """The Parquet files of a version of a table.
+
+        Raises:
+            InputError: its log is not whole, or of a kind that is not known.
+        """
+        folder = self.path(spec)
+        return tuple(Stored(folder / file.path, file.size_bytes) for file in read_log(folder, version).files)
+
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
         """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
         files = self.files(spec, where) if self.has_rows(spec) else []

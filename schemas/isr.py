@@ -60,5 +60,6 @@ ISR_TIMELINE = TableSpec(
         "change_known": "change IN ('shrink', 'expand')",
         "interval_in_order": "lowest_time IS NULL OR highest_time IS NULL OR lowest_time <= highest_time",
     },
+    bounded_by=("decided_time",),
     dated_by=("change_time",),
 )

@@ -68,12 +68,11 @@ def write_broker_metrics(lake: Lake, config: Config, premises: Premises, since_u
         if row["interval_start"] >= since_us and row["broker_id"] >= 0
     )
     tables = (pa.Table.from_pylist(part, BROKER_METRICS.arrow_schema) for part in iter(lambda: _next(rows), []))
+    files = [file for table in tables for file in lake.write_rows(BROKER_METRICS, table)]
     if since_us:
-        where = f"interval_start >= timestamp_micros({since_us})"
-        table = pa.concat_tables([BROKER_METRICS.arrow_schema.empty_table(), *tables])
-        lake.replace(BROKER_METRICS, lake.spark.createDataFrame(table.combine_chunks()), where=where, stamp=run_id)
+        anew = pc.field("interval_start") >= pa.scalar(since_us, pa.timestamp("us", "UTC"))
+        lake.replace_part(BROKER_METRICS, files, anew, run_id)
     else:
-        files = [file for table in tables for file in lake.write_rows(BROKER_METRICS, table)]
         lake.replace_files(BROKER_METRICS, files, run_id)
 
 

@@ -71,10 +71,12 @@ class Bounds:
 
     def of_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
         """The rows, with ``cluster_id`` and ``broker_id``, whose instants lie at or after that of their broker."""
-        if not self.instants:
-            return rows
+        return rows.filter(self.at_or_after(rows, time_us)) if self.instants else rows
+
+    def at_or_after(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
+        """Whether instants of rows lie at or after that of their broker; what has no instant counts as late."""
         texts = {f"{cluster_id}|{broker_id}": time_us for (cluster_id, broker_id), time_us in self.instants.items()}
         broker = pc.coalesce(rows.column("broker_id"), pa.scalar(-1, pa.int32())).cast(pa.string())
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|")
         bounds = look_up(texts, keys, pa.int64())
-        return rows.filter(pc.fill_null(pc.greater_equal(time_us, bounds), True))
+        return pc.fill_null(pc.greater_equal(time_us, bounds), True)

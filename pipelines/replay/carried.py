@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import reduce
+from datetime import UTC, datetime
+from functools import partial, reduce
 from hashlib import sha256
 from itertools import takewhile
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as Over
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from pipelines.arrow_rows import both, is_in, micros, shaped, when
+from pipelines.blobs import shape
 from pipelines.fingerprint import RULES, components_changed
+from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
+from pipelines.local_tasks import LocalTasks
 from pipelines.premises import REQUEST_FILE, Premises
-from pipelines.replay import fetch_sessions, isr_evidence, partition_fold, partition_worker, session_worker
+from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.replay import fetch_sessions, isr_evidence, partition_fold, partition_worker, session_worker, silences
+from pipelines.replay.bounds import Bounds, instant
+from pipelines.replay.carried_rows import LEFT_WAKES, Left, carried_folds, carried_rows, wakes_left, wakes_to_carry
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
 from pipelines.replay.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
-from pipelines.replay.stage import Replayed, outcomes_of, wakes_of
-from pipelines.replay.wakes import ROLL, STABLE
-from pipelines.replay.window import SparkBounds, Window
+from pipelines.replay.stage import Replayed
+from pipelines.replay.window import CarriedFiles, Window
+from pipelines.rows import as_table
+from pipelines.staged import Staged
 from pipelines.table_files import rows_table
 from schemas import silver, state
 from schemas.state import ANCHORS, CARRIED, EXPIRIES, REPLAYS, STAMP
-from schemas.table import TableSpec
 
 _BROKER = ("cluster_id", "broker_id")
 _DAY_US = 86_400_000_000
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LEAST = shape({"cluster_id": "string", "broker_id": "int", "time_us": "long"})
 
 
 @dataclass(frozen=True)
@@ -128,91 +134,104 @@ def _earliest(
     if not going_on:
         return earliest
     looked_at = sorted(file_id for broker in going_on for file_id in new_files[broker])
-    wanted = F.broadcast(lake.spark.createDataFrame([(file_id,) for file_id in looked_at], "file_id string"))
-    since = _EPOCH + timedelta(microseconds=min(earliest[broker] for broker in going_on))
-    parts = [
-        _written_since(lake, spec, since).select("file_id", *_BROKER, "dequeued_time")
-        for spec in _REQUESTS
-        if lake.has_rows(spec)
-    ]
-    if parts:
-        rows = reduce(DataFrame.unionByName, parts).where("broker_id IS NOT NULL").join(wanted, "file_id")
-        taken_up = F.unix_micros(F.min("dequeued_time")).alias("earliest_us")
-        for row in rows.groupBy(*_BROKER).agg(taken_up).collect():
-            broker = row["cluster_id"], row["broker_id"]
-            earliest[broker] = min(earliest.get(broker, row["earliest_us"]), row["earliest_us"])
-    sealed = {broker: seals[broker].sealed_us for broker in going_on}
-    if lake.has_rows(silver.FETCH_REQUESTS):
-        for broker, silent_us in _silent_since(lake, wanted, SparkBounds(sealed)).items():
-            earliest[broker] = min(earliest[broker], silent_us)
+    since = min(earliest[broker] for broker in going_on)
+    for broker, taken_up_us in _taken_up(lake, looked_at, since).items():
+        earliest[broker] = min(earliest.get(broker, taken_up_us), taken_up_us)
+    for broker, silent_us in _silences(
+        lake, looked_at, {broker: seals[broker].sealed_us for broker in going_on}
+    ).items():
+        earliest[broker] = min(earliest[broker], silent_us)
     return earliest
 
 
-def _written_since(lake: Lake, spec: TableSpec, since: datetime) -> DataFrame:
-    return lake.read(spec, needed=pc.field("time") >= since).where(F.col("time") >= F.lit(since))
+def _taken_up(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker, int]:
+    """By broker, when the first of the requests in files was taken up; none of their lines is older than an instant."""
+
+    def first(rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), is_in(rows.column("file_id"), file_ids)))
+        return _least(rows, micros(rows.column("dequeued_time")))
+
+    columns = ("file_id", *_BROKER, "dequeued_time")
+    written = pc.field("time") >= instant(since_us)
+    rows = read_in_tasks(lake, [Reading(spec, columns, by_batch(first), written) for spec in _REQUESTS], _LEAST)
+    if rows is None:
+        return {}
+    table = as_table(rows, _LEAST)
+    least = _least(table, table.column("time_us")).to_pylist()
+    return {(row["cluster_id"], row["broker_id"]): row["time_us"] for row in least}
 
 
-def _silent_since(lake: Lake, new: DataFrame, sealed: SparkBounds) -> dict[Broker, int]:
-    """By broker, the beginning of the earliest silence that new files end, if it lies before the seal."""
-    since = _EPOCH + timedelta(microseconds=min(sealed.instants.values()) - GONE_US)
-    fetches = _written_since(lake, silver.FETCH_REQUESTS, since)
-    fetches = fetches.where("broker_id IS NOT NULL AND connection IS NOT NULL")
-    is_new = F.coalesce("is_new", F.lit(False)).alias("is_new")
-    arrival_us = F.unix_micros("arrival_time").alias("arrival_us")
-    fetches = fetches.join(new.withColumn("is_new", F.lit(True)), "file_id", "left")
-    silent = silent_since(fetches.select(*_BROKER, "connection", arrival_us, is_new), sealed)
-    rows = silent.groupBy(*_BROKER).agg(F.min("silent_us").alias("silent_us")).collect()
-    return {(row["cluster_id"], row["broker_id"]): row["silent_us"] for row in rows}
+def _least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.RecordBatch:
+    table = pa.table({**{name: rows.column(name) for name in _BROKER}, "time_us": time_us})
+    least = table.group_by(list(_BROKER)).aggregate([("time_us", "min")]).rename_columns(_LEAST.names)
+    return least.combine_chunks().to_batches()[0]
 
 
-def silent_since(fetches: DataFrame, sealed: SparkBounds) -> DataFrame:
-    """Connections on which the first new fetch came after a silence that began before the seal.
+def _silences(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, int]) -> dict[Broker, int]:
+    """By broker, the beginning of the earliest silence that requests in files end, if it lies before the seal."""
 
-    What was replayed within the silence was replayed without knowing that the connection would go on.
+    def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("connection"))))
+        is_new = is_in(rows.column("file_id"), file_ids)
+        values = {name: rows.column(name) for name in silences.KEY_TYPES}
+        values |= {"arrival_us": micros(rows.column("arrival_time")), "is_new": is_new, "rank": when(is_new, 0, 1)}
+        return shaped(silences.SCHEMA, rows.num_rows, values)
 
-    Args:
-        fetches: columns cluster_id, broker_id, connection, arrival_us, is_new (no earlier run knew it).
-
-    Returns:
-        cluster_id, broker_id, connection, ``silent_us``: when the last fetch before the silence arrived.
-    """
-    connection = ["cluster_id", "broker_id", "connection"]
-    resumed = fetches.where("is_new").groupBy(*connection).agg(F.min("arrival_us").alias("resumed_us"))
-    known = fetches.where("NOT is_new").join(resumed, connection)
-    known = known.where(F.col("arrival_us").between(F.col("resumed_us") - GONE_US, F.col("resumed_us") - 1))
-    silent = known.groupBy(*connection).agg(F.max("arrival_us").alias("silent_us"))
-    return silent.where(sealed.before(F.col("silent_us")))
+    columns = ("file_id", *silences.KEY_TYPES, "arrival_time")
+    written = pc.field("time") >= instant(min(sealed_us.values()) - GONE_US)
+    rows = read_in_tasks(
+        lake, [Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)], shape(silences.ROW_TYPES)
+    )
+    if rows is None:
+        return {}
+    worker = silences.SilenceWorker(sealed_us)
+    blobs = fold(rows, tuple(silences.KEY_TYPES), silences.ORDER, silences.COLUMNS, worker)
+    earliest: dict[Broker, int] = {}
+    for row in collect_tables(blobs)[silences.SILENCES]:
+        broker = row["cluster_id"], row["broker_id"]
+        earliest[broker] = min(earliest.get(broker, row["silent_us"]), row["silent_us"])
+    return earliest
 
 
 def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], begins: Mapping[Broker, Start]) -> set[Broker]:
     """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
     if not stamps or not premises.topic_names or not any(start.seal for start in begins.values()):
         return set()
-    rows = lake.read(CARRIED, stamps[0].carried_version).where("kind = 'partition' AND name LIKE 'id:%'")
-    topic_id = F.regexp_extract("name", r"^id:(.*)-\d+$", 1).alias("topic_id")
+    files = lake.files_of_version(CARRIED, stamps[0].carried_version)
+    by_id = (pc.field("kind") == state.PARTITION) & pc.starts_with(pc.field("name"), "id:")
+    rows = few_rows(lake, Reading(CARRIED, CARRIED.column_names, as_they_are, by_id, files), CARRIED.worker_schema)
+    topic_ids = pc.struct_field(pc.extract_regex(rows["name"], r"^id:(?P<topic_id>.*)-\d+$"), "topic_id")
+    places = zip(*(rows[name].to_pylist() for name in _BROKER), topic_ids.to_pylist(), strict=True)
     return {
-        (row["cluster_id"], row["broker_id"])
-        for row in rows.select(*_BROKER, topic_id).distinct().collect()
-        if (row["cluster_id"], row["topic_id"]) in premises.topic_names
+        (cluster_id, broker_id)
+        for cluster_id, broker_id, topic_id in places
+        if (cluster_id, topic_id) in premises.topic_names
     }
 
 
-def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> DataFrame | None:
-    """Rows of ``state.carried``, for each broker those of the seal that it goes on from."""
+def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> tuple[CarriedFiles, ...]:
+    """Where what is carried lies, of each broker that of the seal that it goes on from."""
     versions: dict[int, list[Broker]] = defaultdict(list)
     for broker, start in begins.items():
         if start.seal is not None and start.carried_version is not None:
             versions[start.carried_version].append(broker)
-    parts = [
-        (_anchor_rows(lake) if version == OF_ANCHOR else lake.read(CARRIED, version)).where(_among(brokers))
+    return tuple(
+        CarriedFiles(ANCHORS, tuple(lake.files(ANCHORS) or ()), _of_anchor(lake) & _among(brokers))
+        if version == OF_ANCHOR
+        else CarriedFiles(CARRIED, lake.files_of_version(CARRIED, version), _among(brokers))
         for version, brokers in sorted(versions.items())
+    )
+
+
+def _among(brokers: Sequence[Broker]) -> pc.Expression:
+    broker_ids: dict[str, list[int]] = defaultdict(list)
+    for cluster_id, broker_id in sorted(brokers):
+        broker_ids[cluster_id].append(broker_id)
+    of_clusters = [
+        (pc.field("cluster_id") == cluster_id) & pc.field("broker_id").isin(pa.array(ids, pa.int32()))
+        for cluster_id, ids in broker_ids.items()
     ]
-    return reduce(DataFrame.unionByName, parts) if parts else None
-
-
-def _among(brokers: list[Broker]) -> Column:
-    names = [f"{cluster_id}|{broker_id}" for cluster_id, broker_id in sorted(brokers)]
-    return F.concat_ws("|", "cluster_id", F.col("broker_id").cast("string")).isin(names)
+    return reduce(or_, of_clusters)
 
 
 def pinned(lake: Lake) -> Stamp | None:
@@ -234,9 +253,8 @@ def _pinned_run(lake: Lake) -> str | None:
     return None if rows.num_rows == 0 else str(rows["run_id"][-1].as_py())
 
 
-def _anchor_rows(lake: Lake) -> DataFrame:
-    rows = lake.read(ANCHORS).where((F.col("run_id") == _pinned_run(lake)) & (F.col("kind") != STAMP))
-    return rows.select(*CARRIED.column_names)
+def _of_anchor(lake: Lake) -> pc.Expression:
+    return (pc.field("run_id") == _pinned_run(lake)) & (pc.field("kind") != STAMP)
 
 
 def folds_shape() -> str:
@@ -270,69 +288,58 @@ def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) ->
 
     No run reads it before its version stands in ``state.replays`` (`note_replays`).
     """
-    sealed = window.ends.of_row().isNotNull()
+    sessions = Bounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})
+    waiting = Bounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
     # Partitions of brokers without a seal are never final.
-    partition = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    parts = [_folds(replayed.partitions.rows(partition_worker.FOLDS), state.PARTITION, partition)]
-    if replayed.sessions is not None:
-        parts.append(_folds(replayed.sessions.rows(session_worker.FOLDS), state.SESSION, F.col("connection")))
-        connections = replayed.ground.connections
-        parts.append(_rows(connections.rows(LAST_FETCHES), state.CONNECTION, F.col("connection")))
-        watches = connections.rows(WATCHES).where(~window.ends.before(F.col("went_us") + GONE_US))
-        parts.append(_rows(watches.drop("until_us").where(sealed), state.WATCH, F.col("connection")))
-        sessions = SparkBounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})
-        wakes = wakes_of(replayed.partitions, window).where("final").where(sealed)
-        awaited = sessions.at_or_after(F.greatest("appended_lowest_us", "committed_lowest_us"))
-        parts.append(_rows(wakes_to_carry(wakes, awaited).drop("final"), state.WAKE, partition))
-    waiting = SparkBounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
-    outcomes = outcomes_of(replayed.partitions, window, only_final=True).where(sealed)
-    parts.append(_rows(outcomes.where(waiting.at_or_after(F.col("handled_us"))), state.OUTCOME, partition))
-    frozen = [
-        (state.EVIDENCE, *broker, None, 0, None, None, replayed.ground.evidence[broker].freeze())
-        for broker in sorted(window.until)
-        if broker in replayed.ground.evidence
+    left = Left(frozenset(window.until), window.ends, sessions, waiting)
+    partitions, connections = replayed.partitions, replayed.ground.connections
+    of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME)
+    of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME)
+    readings = [
+        partitions.reading(partition_worker.FOLDS, by_batch(carried_folds, state.PARTITION)),
+        partitions.reading(partition_worker.OUTCOMES, by_batch(of_outcomes)),
+        *window.carried_of(state.OUTCOME, by_batch(of_carried_outcomes)),
     ]
-    parts.append(lake.spark.createDataFrame(frozen, CARRIED.worker_schema))
-    return lake.replace(CARRIED, reduce(DataFrame.unionByName, parts).coalesce(2), stamp=stamp)
+    driver_rows = [_evidences(window, replayed)]
+    if replayed.sessions is not None:
+        readings += [
+            replayed.sessions.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION)),
+            connections.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION)),
+            connections.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH))),
+        ]
+        driver_rows.append(pa.Table.from_batches([carried_rows(_wakes(lake, window, partitions, left), state.WAKE)]))
+    rows = read_in_tasks(lake, readings, CARRIED.worker_schema)
+    files = []
+    if isinstance(rows, LocalTasks):
+        driver_rows.append(as_table(rows, CARRIED.worker_schema))
+    elif rows is not None:
+        files = lake.write_rows(CARRIED, rows)
+    table = pa.concat_tables([some.cast(CARRIED.arrow_schema) for some in driver_rows])
+    return lake.replace_files(CARRIED, [*files, *lake.write_rows(CARRIED, table)], stamp)
 
 
-def wakes_to_carry(wakes: DataFrame, awaited: Column) -> DataFrame:
-    """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
-
-    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not.
-    """
-    partition = ("cluster_id", "broker_id", "topic", "partition")
-    offset, is_roll = F.col("wake_offset"), F.col("wake") == ROLL
-    stable = F.coalesce(F.max(F.when(F.col("wake") == STABLE, offset)).over(Over.partitionBy(*partition)), F.lit(-1))
-    few = wakes.where(awaited | F.col("wake").isin(ROLL, STABLE))
-    rows = few.withColumns({"is_roll": is_roll, "waits": F.col("unstable") & (offset > stable)})
-    newest = F.max(offset).over(Over.partitionBy(*partition, "is_roll", "unstable", "waits"))
-    rows = rows.withColumn("newest", newest)
-    last_rolls = F.col("is_roll") & (F.col("waits") | (offset == F.col("newest")))
-    return rows.where(awaited | last_rolls).drop("is_roll", "waits", "newest")
+def _rows(rows: pa.RecordBatch, of_rows: Callable[[pa.RecordBatch], pa.RecordBatch], kind: str) -> pa.RecordBatch:
+    return carried_rows(of_rows(rows), kind)
 
 
-def _folds(rows: DataFrame, kind: str, name: Column) -> DataFrame:
-    return rows.select(
-        F.lit(kind).alias("kind"),
-        *_BROKER,
-        name.alias("name"),
-        "pending",
-        F.timestamp_micros(F.nullif("last_us", F.lit(0))).alias("last_time"),
-        F.lit(None).cast("string").alias("row"),
-        F.col("frozen").alias("state"),
-    )
+def _wakes(lake: Lake, window: Window, partitions: Staged, left: Left) -> pa.Table:
+    readings = [
+        partitions.reading(partition_worker.WAKES, left.wakes),
+        *window.carried_of(state.WAKE, left.carried_wakes),
+    ]
+    rows = read_in_tasks(lake, readings, LEFT_WAKES, wakes_left)
+    return wakes_to_carry(to_arrow_schema(LEFT_WAKES).empty_table() if rows is None else as_table(rows, LEFT_WAKES))
 
 
-def _rows(rows: DataFrame, kind: str, name: Column) -> DataFrame:
-    return rows.select(
-        F.lit(kind).alias("kind"),
-        *_BROKER,
-        name.alias("name"),
-        F.lit(0).cast("long").alias("pending"),
-        F.lit(None).cast("timestamp").alias("last_time"),
-        F.to_json(F.struct(*rows.columns)).alias("row"),
-        F.lit(None).cast("binary").alias("state"),
+def _evidences(window: Window, replayed: Replayed) -> pa.Table:
+    evidence = replayed.ground.evidence
+    return rows_table(
+        CARRIED,
+        [
+            (state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())
+            for broker in sorted(window.until)
+            if broker in evidence
+        ],
     )
 
 
@@ -374,4 +381,4 @@ def note_replays(
 
 
 def _time(time_us: int | None) -> datetime | None:
-    return None if time_us is None else _EPOCH + timedelta(microseconds=time_us)
+    return None if time_us is None else instant(time_us)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pipelines.blobs import shape
@@ -15,8 +14,8 @@ from pipelines.config import ReplayConfig
 from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.readings import Reading, read_in_tasks
-from pipelines.replay import fetch_events, produce_worker, session_worker
+from pipelines.readings import Reading, by_batch, read_in_tasks
+from pipelines.replay import carried_rows, fetch_events, produce_worker, session_worker
 from pipelines.replay.connections import WATCHES
 from pipelines.replay.context import Contexts
 from pipelines.replay.coordinators import counts_of
@@ -26,26 +25,19 @@ from pipelines.replay.partition_events import ROW_TYPES
 from pipelines.replay.partition_worker import (
     CARRIED,
     CARRIED_WAKE,
-    KEY_TYPES,
     OPEN,
-    OUTCOME_TYPES,
     OUTCOMES,
-    RANK,
     SESSION_WAKES,
     SHAPES,
-    WAKE_TYPES,
-    WAKES,
     PartitionWorker,
 )
 from pipelines.replay.seals import Broker, Seal
-from pipelines.replay.session_worker import CARRIED as CARRIED_SESSION
 from pipelines.replay.session_worker import FOLDS, SessionWorker
 from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.unsettled import OPERATION_SHAPES
 from pipelines.replay.window import WHOLE, Window
-from pipelines.rows import Rows, as_frame, with_frame
-from pipelines.shapes import Value, shaped
+from pipelines.rows import Rows, as_frame, as_table
 from pipelines.staged import Staged, staging
 from pipelines.threads import concurrently
 from schemas import silver
@@ -55,8 +47,7 @@ from schemas.table import TableSpec
 _BROKER = ("cluster_id", "broker_id")
 #: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
 _WAKE_SLACK_US = 5_000_000
-_OUTCOME = shape(KEY_TYPES | OUTCOME_TYPES)
-_WAKE = shape(KEY_TYPES | WAKE_TYPES)
+_OPEN = shape({"cluster_id": "string", "broker_id": "int", "wakes_us": "long", "waiting_us": "long"})
 
 
 class Replayed(NamedTuple):
@@ -103,7 +94,7 @@ def replayed(
         ground = grounds(lake, premises, window, folder)
         partitions = folder.write(replay_partitions(lake, premises, ground, config, window), tables(SHAPES))
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
-        seals = _seals(partitions, window, premises)
+        seals = _seals(lake, partitions, window, premises)
 
         def produces() -> Staged:
             blobs = _produces(lake, partitions, limits, premises.contexts, window)
@@ -125,45 +116,25 @@ def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: Window = WHOLE
 ) -> Rows:
     """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
-    events, columns = timeline(lake, premises, ground, config.evidence_tier_max, window), shape(ROW_TYPES)
-    folds = _carried_rows(window.states_of(PARTITION), CARRIED, "state")
-    is_stateful = config.driver == "stateful"
-    if folds is not None:
-        # The operator has the folds as its state.
-        keys = folds.withColumn("carried", F.lit(None).cast("binary")) if is_stateful else folds
-        events = with_frame(events, keys, columns)
-    wakes = _carried_rows(window.carried_of(WAKE), CARRIED_WAKE, F.col("row").cast("binary"))
-    events = with_frame(events, wakes, columns)
+    wakes = window.carried_of(WAKE, by_batch(carried_rows.partition_events, CARRIED_WAKE, "row"))
+    folds = window.carried_of(PARTITION, by_batch(carried_rows.partition_events, CARRIED, "state"))
+    events = timeline(lake, premises, ground, config.evidence_tier_max, window, [*wakes, *folds])
     since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
     worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
-    if is_stateful:
-        return stateful_fold(as_frame(lake.spark, events, columns), folds, worker)
+    if config.driver == "stateful":
+        columns = shape(ROW_TYPES)
+        frame = as_frame(lake.spark, events, columns)
+        carried = read_in_tasks(lake, folds, columns)
+        return stateful_fold(frame, None if carried is None else as_frame(lake.spark, carried, columns), worker)
     return fold(events, KEY, ORDER, COLUMNS, worker)
 
 
-def _carried_rows(carried: DataFrame | None, kind: str, brought: str | Column) -> DataFrame | None:
-    """What an earlier run left, as events that come before all others of their partition."""
-    if carried is None:
-        return None
-    place = r"^(.*)-(\d+)$"
-    topic, partition = F.regexp_extract("name", place, 1), F.regexp_extract("name", place, 2)
-    values: dict[str, Value] = {
-        "topic": topic,
-        "partition": partition,
-        "kind": F.lit(kind),
-        "rank": RANK[kind],
-        "time_us": -1,
-    }
-    same: dict[str, Value] = {name: name for name in ("cluster_id", "broker_id")}
-    return carried.select(*shaped(ROW_TYPES, same | values | {"carried": brought}))
-
-
-def _seals(partitions: Staged, window: Window, premises: Premises) -> dict[Broker, Seal]:
+def _seals(lake: Lake, partitions: Staged, window: Window, premises: Premises) -> dict[Broker, Seal]:
     """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
     if not window.until:
         return {}
-    by_broker = partitions.rows(OPEN).groupBy(*_BROKER)
-    rows = by_broker.agg(F.min("wakes_us").alias("wakes_us"), F.min("waiting_us").alias("waiting_us")).collect()
+    least = read_in_tasks(lake, [partitions.reading(OPEN, by_batch(_least_open))], _OPEN)
+    rows = [] if least is None else _least_open(as_table(least, _OPEN)).to_pylist()
     row_of = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
     for broker, sealed_us in window.until.items():
@@ -181,19 +152,11 @@ def _seals(partitions: Staged, window: Window, premises: Premises) -> dict[Broke
     return seals
 
 
-def outcomes_of(partitions: Staged, window: Window, only_final: bool = False) -> DataFrame:
-    """Outcomes of the window, and those carried of requests that may have others in it."""
-    rows = partitions.rows(OUTCOMES)
-    rows = (rows.where("final") if only_final else rows).drop("final")
-    carried = window.rows_of(OUTCOME, _OUTCOME)
-    return rows if carried is None else rows.unionByName(carried)
-
-
-def wakes_of(partitions: Staged, window: Window) -> DataFrame:
-    """Wakes of the window, and those carried, which may matter to fetches that are not final."""
-    rows = partitions.rows(WAKES)
-    carried = window.rows_of(WAKE, _WAKE)
-    return rows if carried is None else rows.unionByName(carried.withColumn("final", F.lit(True)))
+def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    """From when on each broker has what is not final."""
+    table = pa.table({name: rows.column(name) for name in _OPEN.names})
+    least = table.group_by(list(_BROKER)).aggregate([("wakes_us", "min"), ("waiting_us", "min")])
+    return least.rename_columns(_OPEN.names).combine_chunks().to_batches()[0]
 
 
 def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Rows | None:
@@ -203,17 +166,11 @@ def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Cont
         Reading(silver.PRODUCE_REQUESTS, produce_worker.PRODUCE_COLUMNS, reader.produces, waits),
         Reading(silver.REQUESTS, produce_worker.COORDINATOR_COLUMNS, reader.requests, waits),
         partitions.reading(OUTCOMES, produce_worker.outcomes),
+        *window.carried_of(OUTCOME, carried_rows.outcomes),
     ]
-    columns = shape(produce_worker.ROW_TYPES)
-    rows = read_in_tasks(lake, readings, columns)
-    carried = window.rows_of(OUTCOME, _OUTCOME)
+    rows = read_in_tasks(lake, readings, shape(produce_worker.ROW_TYPES))
     if rows is None:
         return None
-    if carried is not None:
-        values: dict[str, Value] = {f"outcome_{name}": name for name in OUTCOME_TYPES}
-        values |= {"operation_id": "request_id", "rank": 1}
-        same: dict[str, Value] = {name: name for name in ("cluster_id", "broker_id", "topic", "partition")}
-        rows = with_frame(rows, carried.select(*shaped(produce_worker.ROW_TYPES, same | values)), columns)
     worker = produce_worker.ProduceWorker(limits, contexts.eras)
     return fold(rows, tuple(produce_worker.KEY_TYPES), produce_worker.ORDER, produce_worker.COLUMNS, worker)
 
@@ -236,21 +193,10 @@ def _sessions(
         Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches, where),
         partitions.reading(SESSION_WAKES, fetch_events.wakes),
         ground.connections.reading(WATCHES, fetch_events.names),
+        *window.carried_of(SESSION, by_batch(carried_rows.session_events)),
     ]
-    shape_of_rows = shape(fetch_events.ROW_TYPES)
-    rows = read_in_tasks(lake, readings, shape_of_rows)
+    rows = read_in_tasks(lake, readings, shape(fetch_events.ROW_TYPES))
     assert rows is not None
-    sessions = window.states_of(SESSION)
-    if sessions is not None:
-        values: dict[str, Value] = {
-            "kind": F.lit(CARRIED_SESSION),
-            "rank": -1,
-            "time_us": -1,
-            "connection": "name",
-            "carried": "state",
-        }
-        same: dict[str, Value] = {name: name for name in ("cluster_id", "broker_id")}
-        rows = with_frame(rows, sessions.select(*shaped(fetch_events.ROW_TYPES, same | values)), shape_of_rows)
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
     worker = SessionWorker(limits, premises.contexts.eras, sealed_us, since_us)

@@ -6,21 +6,19 @@ connection (`pipelines.replay.connections`) and by broker (`pipelines.replay.bro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from pipelines.blobs import shape
 from pipelines.folds import fold
 from pipelines.lake import Lake
 from pipelines.premises import Premises
-from pipelines.readings import Reading, as_they_are, read_in_tasks
-from pipelines.replay import broker_lines, connection_rows, connections
+from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.replay import broker_lines, carried_rows, connection_rows, connections
 from pipelines.replay.connections import ConnectionWorker
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.isr_evidence import IsrEvidence
@@ -28,13 +26,11 @@ from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
-from pipelines.rows import Rows, with_frame
-from pipelines.shapes import Value, shaped
+from pipelines.rows import Rows
 from pipelines.staged import Staged, Staging
 from pipelines.threads import concurrently
 from schemas import bronze, silver
-from schemas import connection_rows as c
-from schemas.state import CONNECTION, EVIDENCE, WATCH
+from schemas.state import CARRIED, CONNECTION, EVIDENCE, WATCH
 
 KEY = tuple(KEY_TYPES)
 #: What a worker gets behind the key.
@@ -63,14 +59,6 @@ _CHANGE_COLUMNS = (
     *(*KEY, "time", "change", "isr", "previous_isr", "leader_epoch", "high_watermark", "leader_end_offset"),
     *("out_of_sync", "detail"),
 )
-_CARRIED_FETCH = (
-    "cluster_id string, broker_id int, connection string, replica_id int, correlation_id int, "
-    "arrival_us long, dequeued_us long, handled_us long, completed_us long, sent_us long, carried_chain_no int"
-)
-_CARRIED_WATCH = (
-    "cluster_id string, broker_id int, connection string, session_topic string, topic string, topic_id string, "
-    "partition int, replica_id int, isolation_level int, from_us long, went_us long"
-)
 
 
 class Grounds(NamedTuple):
@@ -89,7 +77,7 @@ class Grounds(NamedTuple):
 
 def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> Grounds:
     """Fold what is logged by connection and by broker, side by side."""
-    carried = _carried_evidence(window)
+    carried = _carried_evidence(lake, window)
     connected, leaderships = concurrently(
         [
             partial(_written, lake, folder, connections.SHAPES, lambda: _connections(lake, premises, window, carried)),
@@ -117,15 +105,12 @@ def _connections(lake: Lake, premises: Premises, window: Window, carried: Eviden
         Reading(bronze.LOG_LINES, _LINE_COLUMNS, reader.lines, window.sealed.where("time")),
         Reading(silver.FETCH_REQUESTS, _FETCH_COLUMNS, reader.fetches, fetched),
         Reading(silver.REPLICA_FETCHES, _LISTED_COLUMNS, reader.listed, window.sealed.where("handled_time")),
+        *window.carried_of(CONNECTION, by_batch(carried_rows.last_fetches)),
+        *window.carried_of(WATCH, by_batch(carried_rows.watches)),
     ]
     types = connection_rows.ROW_TYPES
     rows = read_in_tasks(lake, readings, shape(types))
     assert rows is not None
-    for kind, of_kind in ((c.FETCH, window.rows_of(CONNECTION, _CARRIED_FETCH)), (c.WATCH, _carried_watches(window))):
-        if of_kind is not None:
-            values: dict[str, Value] = {name: name for name in of_kind.columns}
-            values |= {"kind": F.lit(kind), "rank": c.RANK[kind]}
-            rows = with_frame(rows, of_kind.select(*shaped(types, values)), shape(types))
     last_lines = {
         broker: (evidence.last_line_us, evidence.logged(evidence.last_line_us, evidence.last_line_us))
         for broker, evidence in carried.items()
@@ -141,16 +126,12 @@ def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Ex
     return None if first is None or second is None else first | second
 
 
-def _carried_watches(window: Window) -> DataFrame | None:
-    rows = window.rows_of(WATCH, _CARRIED_WATCH)
-    return None if rows is None else rows.withColumnRenamed("went_us", "until_us")
-
-
-def _carried_evidence(window: Window) -> Evidences:
-    states = window.states_of(EVIDENCE)
-    if states is None:
-        return {}
-    return {(row["cluster_id"], row["broker_id"]): IsrEvidence.thawed(bytes(row["state"])) for row in states.collect()}
+def _carried_evidence(lake: Lake, window: Window) -> Evidences:
+    evidences: Evidences = {}
+    for reading in window.carried_of(EVIDENCE, as_they_are):
+        for row in few_rows(lake, reading, CARRIED.worker_schema).to_pylist():
+            evidences[row["cluster_id"], row["broker_id"]] = IsrEvidence.thawed(row["state"])
+    return evidences
 
 
 def _brokers(lake: Lake, premises: Premises, window: Window) -> Rows | None:
@@ -169,12 +150,20 @@ def _brokers(lake: Lake, premises: Premises, window: Window) -> Rows | None:
     return fold(rows, tuple(broker_lines.KEY_TYPES), broker_lines.ORDER, broker_lines.LINE_TYPES, worker)
 
 
-def timeline(lake: Lake, premises: Premises, ground: Grounds, tier_max: str, window: Window = WHOLE) -> Rows:
+def timeline(
+    lake: Lake,
+    premises: Premises,
+    ground: Grounds,
+    tier_max: str,
+    window: Window = WHOLE,
+    carried: Sequence[Reading] = (),
+) -> Rows:
     """Events of all partitions: `KEY`, ``rank`` and `COLUMNS`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
-        window: which part of silver; folds that are gone on from come first, as events of the kind `CARRIED`.
+        window: which part of silver.
+        carried: what is gone on from, as events.
     """
     contexts, sealed = premises.contexts, window.sealed
     reader = Reader(
@@ -207,5 +196,5 @@ def timeline(lake: Lake, premises: Premises, ground: Grounds, tier_max: str, win
             Reading(silver.DELAYED_OPERATION_CHECKS, checks, reader.checks, sealed.where("time")),
             Reading(silver.APPENDS, appends, reader.appends, sealed.where("time")),
         ]
-    events = read_in_tasks(lake, readings, shape(ROW_TYPES))
+    events = read_in_tasks(lake, [*readings, *carried], shape(ROW_TYPES))
     return lake.spark.createDataFrame([], shape(ROW_TYPES)) if events is None else events

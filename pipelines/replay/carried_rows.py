@@ -1,0 +1,238 @@
+"""Rows of ``state.carried`` as the rows that a replay goes on from, and what a replay leaves as those. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pipelines.arrow_rows import arrow_schema, is_in, shaped
+from pipelines.blobs import shape
+from pipelines.replay import connection_rows, fetch_events, produce_worker
+from pipelines.replay.bounds import Bounds
+from pipelines.replay.connections import GONE_US
+from pipelines.replay.partition_events import ROW_TYPES as EVENT_TYPES
+from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
+from pipelines.replay.seals import Broker
+from pipelines.replay.session_worker import CARRIED as CARRIED_SESSION
+from pipelines.replay.wakes import ROLL, STABLE
+from schemas import connection_rows as c
+from schemas.state import CARRIED
+
+#: As Spark has them between two steps: every column may be null.
+CARRIED_SCHEMA: Final = to_arrow_schema(CARRIED.worker_schema, timezone="UTC")
+_EVENTS: Final = arrow_schema(EVENT_TYPES)
+_OUTCOMES: Final = arrow_schema(KEY_TYPES | OUTCOME_TYPES)
+#: A wake, and whether a fetch that is not final may wait for it.
+LEFT_WAKE_TYPES: Final = KEY_TYPES | WAKE_TYPES | {"awaited": "boolean"}
+LEFT_WAKES: Final = shape(LEFT_WAKE_TYPES)
+_LEFT_WAKES: Final = arrow_schema(LEFT_WAKE_TYPES)
+_FETCHES: Final = arrow_schema(
+    {"cluster_id": "string", "broker_id": "int", "connection": "string", "replica_id": "int", "correlation_id": "int"}
+    | dict.fromkeys(("arrival_us", "dequeued_us", "handled_us", "completed_us", "sent_us"), "long")
+    | {"carried_chain_no": "int"}
+)
+_WATCHES: Final = arrow_schema(
+    {"cluster_id": "string", "broker_id": "int", "connection": "string", "session_topic": "string", "topic": "string"}
+    | {"topic_id": "string", "partition": "int", "replica_id": "int", "isolation_level": "int"}
+    | {"from_us": "long", "went_us": "long"}
+)
+_PARTITION: Final = ("cluster_id", "broker_id", "topic", "partition")
+
+Rows = Iterator[pa.RecordBatch]
+
+
+# ------------------------------------------------------------- what a run goes on from
+
+
+def partition_events(rows: pa.RecordBatch, kind: str, column: str) -> pa.RecordBatch:
+    """What comes before all events of its partition: a fold, or a wake.
+
+    Args:
+        kind: of `pipelines.replay.partition_worker.RANK`.
+        column: that it is in.
+    """
+    place = pc.extract_regex(rows.column("name"), r"^(?P<topic>.*)-(?P<partition>\d+)$")
+    values = {
+        "cluster_id": rows.column("cluster_id"),
+        "broker_id": rows.column("broker_id"),
+        "topic": pc.struct_field(place, "topic"),
+        "partition": pc.struct_field(place, "partition").cast(pa.int32()),
+        "kind": kind,
+        "rank": RANK[kind],
+        "time_us": -1,
+        "carried": rows.column(column),
+    }
+    return shaped(_EVENTS, rows.num_rows, values)
+
+
+def session_events(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A connection's fold, before all its fetches."""
+    values = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
+    values |= {"connection": rows.column("name"), "carried": rows.column("state")}
+    values |= {"kind": CARRIED_SESSION, "rank": -1, "time_us": -1}
+    return shaped(fetch_events.SCHEMA, rows.num_rows, values)
+
+
+def outcomes(rows: pa.RecordBatch) -> Rows:
+    """Outcomes of partitions, beside which others of their requests come."""
+    return produce_worker.outcomes(_loaded(rows, _OUTCOMES))
+
+
+def last_fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The last fetch of each connection before the seal."""
+    return _connection_rows(_loaded(rows, _FETCHES), c.FETCH)
+
+
+def watches(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Which partitions connections read before the seal."""
+    loaded = _loaded(rows, _WATCHES)
+    names = ["until_us" if name == "went_us" else name for name in loaded.schema.names]
+    return _connection_rows(loaded.rename_columns(names), c.WATCH)
+
+
+def _connection_rows(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    values = {name: rows.column(name) for name in rows.schema.names}
+    return shaped(connection_rows.SCHEMA, rows.num_rows, {**values, "kind": kind, "rank": c.RANK[kind]})
+
+
+def _loaded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    values = [orjson.loads(text) for text in rows.column("row").to_pylist()]
+    arrays = [pa.array([value.get(field.name) for value in values], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# ------------------------------------------------------------- what it leaves to the next one
+
+
+@dataclass(frozen=True)
+class Left:
+    """What of a replay's rows the next one goes on from; goes to the tasks that read them.
+
+    Args:
+        brokers: those whose log is final up to some instant.
+        ends: what that is.
+        sessions: the same of fetches.
+        waiting: the same of requests.
+    """
+
+    brokers: Collection[Broker]
+    ends: Bounds
+    sessions: Bounds
+    waiting: Bounds
+
+    def watches(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Which partitions connections read that may not have ended."""
+        rows = self._of_brokers(rows)
+        return rows.filter(self.ends.at_or_after(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
+            ["until_us"]
+        )
+
+    def outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Final outcomes of requests that may have others."""
+        rows = self._of_brokers(_final(rows))
+        return rows.filter(self.waiting.at_or_after(rows, rows.column("handled_us")))
+
+    def carried_outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The same of those that were carried already."""
+        return self.outcomes(_loaded(rows, _OUTCOMES))
+
+    def wakes(self, rows: pa.RecordBatch) -> Rows:
+        """Final wakes, but for those that nobody waits for; to be gone through by `wakes_left`."""
+        rows = self._of_brokers(_final(rows))
+        committed_us = pc.max_element_wise(rows.column("appended_lowest_us"), rows.column("committed_lowest_us"))
+        awaited = self.sessions.at_or_after(rows, committed_us)
+        values = {name: rows.column(name) for name in rows.schema.names} | {"awaited": awaited}
+        few = pc.or_(awaited, is_in(rows.column("wake"), (ROLL, STABLE)))
+        yield shaped(_LEFT_WAKES, rows.num_rows, values).filter(few)
+
+    def carried_wakes(self, rows: pa.RecordBatch) -> Rows:
+        """The same of those that were carried already."""
+        return self.wakes(_loaded(rows, arrow_schema(KEY_TYPES | WAKE_TYPES)))
+
+    def _of_brokers(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        places = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
+        return rows.filter(pa.array([place in self.brokers for place in places], pa.bool_()))
+
+
+def _final(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that lie before the seal; what was carried does."""
+    if "final" not in rows.schema.names:
+        return rows
+    return rows.filter(pc.fill_null(rows.column("final"), False)).drop_columns(["final"])
+
+
+def wakes_left(batches: Rows) -> Rows:
+    """Of wakes of some tasks those that `wakes_to_carry` may want of all of them."""
+    rows = pa.Table.from_batches(batches, _LEFT_WAKES)
+    yield from rows.take(_left(rows, with_stable=True)).to_batches()
+
+
+def wakes_to_carry(rows: pa.Table) -> pa.Table:
+    """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
+
+    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not.
+
+    Args:
+        rows: of `LEFT_WAKES`.
+    """
+    return rows.take(_left(rows, with_stable=False)).drop_columns(["awaited"])
+
+
+def _left(rows: pa.Table, with_stable: bool) -> list[int]:
+    names = (*_PARTITION, "wake", "wake_offset", "unstable", "awaited")
+    *places, kinds, offsets, unstable, awaited = (rows.column(name).to_pylist() for name in names)
+    partitions = list(zip(*places, strict=True))
+    stable: dict[Any, int] = defaultdict(lambda: -1)
+    for partition, kind, offset in zip(partitions, kinds, offsets, strict=True):
+        if kind == STABLE:
+            stable[partition] = max(stable[partition], offset)
+    waits = [
+        bool(held) and offset > stable[partition]
+        for partition, offset, held in zip(partitions, offsets, unstable, strict=True)
+    ]
+    newest: dict[Any, int] = {}
+    for number, group in enumerate(zip(partitions, unstable, strict=True)):
+        if kinds[number] == ROLL and not waits[number]:
+            newest[group] = max(newest.get(group, -1), offsets[number])
+
+    def is_left(number: int) -> bool:
+        if awaited[number]:
+            return True
+        if kinds[number] == ROLL:
+            return waits[number] or bool(offsets[number] == newest[partitions[number], unstable[number]])
+        return with_stable and kinds[number] == STABLE and bool(offsets[number] == stable[partitions[number]])
+
+    return [number for number in range(rows.num_rows) if is_left(number)]
+
+
+def carried_folds(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    """Frozen folds as rows of ``state.carried``."""
+    last_us = rows.column("last_us")
+    last_time = pc.if_else(pc.equal(last_us, 0), pa.scalar(None, pa.int64()), last_us)
+    values = {"pending": rows.column("pending"), "last_time": last_time, "state": rows.column("frozen")}
+    return _carried(rows, kind, values)
+
+
+def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str) -> pa.RecordBatch:
+    """Rows of a table as rows of ``state.carried``, without what is null."""
+    texts = [
+        orjson.dumps({name: value for name, value in row.items() if value is not None}).decode()
+        for row in rows.to_pylist()
+    ]
+    return _carried(rows, kind, {"pending": 0, "row": pa.array(texts, pa.string())})
+
+
+def _carried(rows: pa.RecordBatch | pa.Table, kind: str, values: Mapping[str, Any]) -> pa.RecordBatch:
+    broker = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
+    if "connection" in rows.schema.names:
+        name = rows.column("connection")
+    else:
+        name = pc.binary_join_element_wise(rows.column("topic"), rows.column("partition").cast(pa.string()), "-")
+    return shaped(CARRIED_SCHEMA, rows.num_rows, {**broker, "kind": kind, "name": name, **values})

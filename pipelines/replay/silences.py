@@ -1,0 +1,64 @@
+"""Connections that go on after a silence: what was replayed within it did not know that they would. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pipelines.arrow_rows import arrow_schema
+from pipelines.blobs import Batches, Tables, shape
+from pipelines.groups import Columns, groups
+from pipelines.replay.connections import GONE_US
+from pipelines.replay.seals import Broker
+
+KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
+#: A fetch, and whether no earlier run knew it.
+ROW_TYPES: Final = {**KEY_TYPES, "arrival_us": "long", "rank": "int", "is_new": "boolean"}
+SCHEMA: Final = arrow_schema(ROW_TYPES)
+#: Of two at an instant the new one first: what it came with was no silence.
+ORDER: Final = ("arrival_us", "rank")
+COLUMNS: Final = ("arrival_us", "is_new")
+SILENCES: Final = "silences"
+SHAPES: Final = {SILENCES: shape({"cluster_id": "string", "broker_id": "int", "silent_us": "long"})}
+
+
+class SilenceWorker:
+    """Finds, by broker, the earliest silence before the seal that a new fetch ended.
+
+    Args:
+        sealed_us: by broker, up to where it was replayed for good.
+    """
+
+    def __init__(self, sealed_us: Mapping[Broker, int]) -> None:
+        self._sealed_us = sealed_us
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
+        earliest: dict[Broker, int] = {}
+        for (cluster_id, broker_id, _), fetches in groups(batches, len(KEY_TYPES), _fetches):
+            broker = cluster_id, broker_id
+            silent_us = silent_since(fetches)
+            if silent_us is not None and silent_us < self._sealed_us.get(broker, 0):
+                earliest[broker] = min(silent_us, earliest.get(broker, silent_us))
+        tables = Tables(SHAPES)
+        for broker, silent_us in earliest.items():
+            tables.add(SILENCES, (*broker, silent_us))
+        yield from tables.rest()
+
+
+def silent_since(fetches: Iterable[tuple[int, bool]]) -> int | None:
+    """When the last known fetch before the first new one arrived, microseconds; None if there is none so late.
+
+    Args:
+        fetches: of one connection, by arrival: when it arrived, and whether no earlier run knew it.
+    """
+    last_us = None
+    for arrival_us, is_new in fetches:
+        if is_new:
+            return last_us if last_us is not None and last_us >= arrival_us - GONE_US else None
+        last_us = arrival_us
+    return None
+
+
+def _fetches(columns: Columns) -> Iterable[tuple[int, bool]]:
+    return zip(*columns, strict=True)
