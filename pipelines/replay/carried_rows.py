@@ -185,7 +185,7 @@ def wakes_to_carry(rows: pa.Table) -> pa.Table:
     return rows.take(_left(rows, with_stable=False)).drop_columns(["awaited"])
 
 
-def _left(rows: pa.Table, with_stable: bool) -> list[int]:
+def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
     names = (*_PARTITION, "wake", "wake_offset", "unstable", "awaited")
     *places, kinds, offsets, unstable, awaited = (rows.column(name).to_pylist() for name in names)
     partitions = list(zip(*places, strict=True))
@@ -209,7 +209,7 @@ def _left(rows: pa.Table, with_stable: bool) -> list[int]:
             return waits[number] or bool(offsets[number] == newest[partitions[number], unstable[number]])
         return with_stable and kinds[number] == STABLE and bool(offsets[number] == stable[partitions[number]])
 
-    return [number for number in range(rows.num_rows) if is_left(number)]
+    return pa.array([number for number in range(rows.num_rows) if is_left(number)], pa.int64())
 
 
 def carried_folds(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
