@@ -56,10 +56,15 @@ def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted
     return Part(tuple(whole), tuple(written), left_out)
 
 
+def rows_in(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> int:
+    """How many rows of files are wanted; nothing is written."""
+    batches = (batch for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), columns))
+    return sum(pc.sum(wanted(batch)).as_py() or 0 for batch in batches)
+
+
 def rows_left_out(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> int:
     """How many rows `part_of` would leave out; nothing is written."""
-    masks = (wanted(batch) for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), columns))
-    return sum(len(mask) - (pc.sum(mask).as_py() or 0) for mask in masks)
+    return rows_in(folder, spec, paths, lambda rows: pc.invert(wanted(rows)), columns)
 
 
 def _written(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> AddedFile:

@@ -107,7 +107,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         if todo.whole:
             _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
-            _merge_phases(lake, new, run_id)
+            _merge_phases(lake, new)
 
     def coverage() -> None:
         lake.replace(gold.COVERAGE, _coverage(lake), run_id)
@@ -175,7 +175,7 @@ def _operations(
         since = made.operations.least("arrival_time")
         if since is not None:
             rows = _to_merge(lake, made.operations, late)
-            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
+            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since})
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
     def rest() -> int:
@@ -255,19 +255,19 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
     return lake.spark.createDataFrame([], columns) if rows is None else rows
 
 
-def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
+def _merge_phases(lake: Lake, file_ids: Set[str]) -> None:
     """Add the phases of the requests in some files."""
     rows = once(_phases_of_files(lake, file_ids))
     # Without a bound each hour's merge would look through the whole of the largest gold table.
     if isinstance(rows, pa.Table):
         first = pc.min(rows["line_time"]).as_py()
         if first is not None:
-            lake.merge(gold.REQUEST_PHASES, rows, {"line_time": first}, run_id)
+            lake.merge(gold.REQUEST_PHASES, rows, {"line_time": first})
         return
     rows = rows.persist()
     first_us = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
     if first_us is not None:
-        lake.merge(gold.REQUEST_PHASES, rows, {"line_time": instant(first_us)}, run_id)
+        lake.merge(gold.REQUEST_PHASES, rows, {"line_time": instant(first_us)})
     rows.unpersist()
 
 

@@ -15,7 +15,7 @@ many rows are merged. Closed days of gold (`pipelines.expiry`) stay whatever is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipelines import delta_commits
 from pipelines.changes import COMPARED_BYTES, change_action, changed_rows
 from pipelines.constraints import constraints_kept
-from pipelines.dated import Wanted, before, but_for, but_for_closed, either, from_on, part_of, sql_from_on
+from pipelines.dated import Wanted, before, but_for, but_for_closed, either, from_on, part_of, rows_in, sql_from_on
 from pipelines.delta_log import read_log
 from pipelines.drafts import through_delta
 from pipelines.errors import LakeError
@@ -72,6 +72,7 @@ class Lake(StoredTables):
     ) -> None:
         super().__init__(spark, root)
         self._fence = fence
+        self._stamp: str | None = None
 
     def _sql_open(self, spec: TableSpec) -> str:
         return sql_from_on(spec, self.closed_us) if self._has_closed_days(spec) else "true"
@@ -130,8 +131,15 @@ class Lake(StoredTables):
 
         Returns:
             The table's Delta version then.
+
+        Raises:
+            LakeError: a row of the files does not satisfy the condition.
         """
-        return self._replace_some(spec, files, part, but_for(part), stamp)
+        rest = but_for(part)
+        outside = rows_in(self._existing(spec), spec, [file.path for file in files], rest, spec.column_names)
+        if outside:
+            raise LakeError(f"{spec.full_name}: {outside} rows are not of the part that they were to replace")
+        return self._replace_some(spec, files, part, rest, stamp)
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
         """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
@@ -309,7 +317,7 @@ class Lake(StoredTables):
             with self.through_delta(self.path(spec)) as written:
                 DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
 
-    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since, stamp: str | None = None) -> None:
+    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
         """Make the rows with the keys of rows what those say; others stay, and rows that are so already do not change.
 
         Rows that the driver holds are merged by it, unless the files that may hold their keys are large.
@@ -326,7 +334,7 @@ class Lake(StoredTables):
             if files is not None and sum(file.size_bytes for file in files) <= COMPARED_BYTES:
                 new = differing(spec, [file.place for file in files], rows, since)
                 stays = but_for_keys(spec, new, since)
-                self._replace_some(spec, self.write_rows(spec, new), from_instants(since), stays, stamp)
+                self._replace_some(spec, self.write_rows(spec, new), from_instants(since), stays, self._stamp)
                 return
         frame = rows if isinstance(rows, DataFrame) else as_frame(self.spark, rows, spec.worker_schema)
         self._merge_by_delta(spec, frame, since)
@@ -346,9 +354,15 @@ class Lake(StoredTables):
         """Where Delta itself is to write what becomes a version of a table when the block ends."""
         return through_delta(self.root, folder, self._fence)
 
-    def stamped(self, stamp: str) -> AbstractContextManager[None]:
-        """Commits within the block have this stamp unless they are given another one: a MERGE cannot be given any."""
-        return self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp})
+    @contextmanager
+    def stamped(self, stamp: str) -> Iterator[None]:
+        """Merges within the block have this stamp: Delta's cannot be given any."""
+        self._stamp = stamp
+        try:
+            with self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
+                yield
+        finally:
+            self._stamp = None
 
     def settings(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
         """Have Spark settings within the block, and what was there before after it."""

@@ -45,7 +45,7 @@ def has_requests(lake: Lake) -> bool:
 
 
 def write_replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> None:
-    """Make rows of ``gold.replica_blame`` anew, of intervals that operations from an instant on fall into; None: all."""
+    """Make rows of ``gold.replica_blame`` anew, of intervals that operations since an instant fall into; None: all."""
     first = None
     if since is not None:
         length_us = config.interval_s * _SECOND_US

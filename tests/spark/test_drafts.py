@@ -54,11 +54,13 @@ def sample(spark: SparkSession, offsets: Iterable[int], broker_id: int = 1, topi
 def merged(lake: Lake) -> None:
     rows = sample(lake.spark, [2], 1).union(sample(lake.spark, [3, 4, 9], 2))
     with lake.stamped("a merge"):
-        lake.merge(SPEC, rows)
+        lake.merge(SPEC, rows, {})
 
 
 def replaced(lake: Lake) -> None:
-    lake.replace(SPEC, sample(lake.spark, [7, 8], 3, "u"), "topic = 'u'", stamp="a replacement")
+    with lake.stamped("a replacement"), lake.through_delta(lake.path(SPEC)) as written:
+        rows = sample(lake.spark, [7, 8], 3, "u").write.format("delta").mode("overwrite")
+        rows.option("replaceWhere", "topic = 'u'").save(str(written))
 
 
 def removed(lake: Lake) -> None:
@@ -136,7 +138,7 @@ def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path
 def test_a_constraint_holds_in_a_draft(spark: SparkSession, tmp_path: Path) -> None:
     lake = filled(Drafting(spark, tmp_path / "lake"), 2)
     with pytest.raises(LakeError, match="offset_not_negative"):
-        lake.merge(SPEC, sample(spark, [-1]))
+        lake.merge(SPEC, sample(spark, [-1]), {})
     assert lake.versions() == {SPEC.full_name: 2}
 
 

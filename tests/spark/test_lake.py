@@ -3,10 +3,12 @@
 import dataclasses
 import json
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -19,11 +21,12 @@ from pipelines.delta_table import stored_schema, table_properties
 from pipelines.errors import InputError, LakeError, SchemaMismatch
 from pipelines.lake import Lake
 from pipelines.lake_tables import sql_name
+from pipelines.table_files import rows_table
 from pipelines.threads import concurrently
 from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
-from schemas.table import INT, LONG, STRING, TableSpec, column, required, structs
+from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required, structs
 
 SPEC = TableSpec(
     layer="silver",
@@ -38,11 +41,13 @@ SPEC = TableSpec(
     keys=("topic", "offset"),
     cluster_by=("topic",),
     checks={"offset_not_negative": "offset >= 0"},
-    properties={"delta.enableChangeDataFeed": "true"},
+    feeds_changes=True,
 )
 
 
 Rows = Callable[..., DataFrame]
+#: As Spark has rows, and as the driver has them.
+MERGED_AS = {"by Delta": lambda rows: rows, "by the driver": lambda rows: rows.toArrow().cast(SPEC.arrow_schema)}
 
 
 @pytest.fixture
@@ -130,9 +135,11 @@ def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) 
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
         lake.append_once(SPEC, rows([-1]), "batch")
-    # Some rows are replaced by Delta itself.
+    # Large tables are merged by Delta itself.
     with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.*- offset : -1$"):
-        lake.replace(SPEC, rows([-1]), where="offset < 10")
+        lake.merge(SPEC, rows([-1]), {})
+    with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
+        lake.merge(SPEC, MERGED_AS["by the driver"](rows([-1])), {})
     assert lake.versions() == {"silver.samples": 0}
 
 
@@ -143,14 +150,18 @@ def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.append_once(SPEC, df, "batch")
     with pytest.raises(LakeError, match=r"^silver\.samples: NOT NULL constraint .* topic"):
-        lake.replace(SPEC, df, where="offset < 10")
+        lake.merge(SPEC, df, {})
     assert _offsets(lake) == []
+
+
+def replace_part(lake: Lake, rows: DataFrame, part: pc.Expression, stamp: str | None = None) -> None:
+    lake.replace_part(SPEC, lake.write_rows(SPEC, rows), part, stamp)
 
 
 def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: Rows) -> None:
     lake.replace(SPEC, rows([1, 2], topic="a").union(rows([5], topic="b")))
     for _ in range(2):
-        lake.replace(SPEC, rows([3, 4], topic="a"), "topic = 'a'")
+        replace_part(lake, rows([3, 4], topic="a"), pc.field("topic") == "a")
         assert _offsets(lake) == [3, 4, 5]
     lake.replace(SPEC, rows([9]))
     assert _offsets(lake) == [9]
@@ -175,29 +186,53 @@ def test_a_stamp_is_that_of_the_latest_commit_that_has_one(lake: Lake, rows: Row
     assert lake.stamp(SPEC) is None
     lake.replace(SPEC, rows([1]), stamp="run-1")
     assert lake.stamp(SPEC) == "run-1"
-    lake.replace(SPEC, rows([2]), "topic = 't'", stamp="run-2")
+    replace_part(lake, rows([2]), pc.field("topic") == "t", "run-2")
     assert lake.stamp(SPEC) == "run-2"
-    lake.merge(SPEC, rows([3]))
+    lake.merge(SPEC, rows([3]), {})
     assert lake.stamp(SPEC) == "run-2"
     assert list(lake.stamps(SPEC)) == [(2, "run-2"), (1, "run-1")]
 
 
 def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> None:
     lake.replace(SPEC, rows([1], topic="a"))
-    with pytest.raises(LakeError, match="topic : b"):
-        lake.replace(SPEC, rows([2], topic="b"), "topic = 'a'")
+    with pytest.raises(LakeError, match="1 rows are not of the part"):
+        replace_part(lake, rows([2], topic="b"), pc.field("topic") == "a")
     assert _offsets(lake) == [1]
 
 
-def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows) -> None:
-    lake.merge(SPEC, rows([1, 2]))
-    lake.merge(SPEC, rows([1, 2]))
-    feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
-    assert feed.load(str(lake.path(SPEC))).count() == 0
+@pytest.mark.parametrize("way", MERGED_AS)
+def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows, way: str) -> None:
+    merged_as = MERGED_AS[way]
+    for _ in range(2):
+        lake.merge(SPEC, merged_as(rows([1, 2])), {})
     with lake.stamped("run-1"):
-        lake.merge(SPEC, rows([2, 3], broker_id=9))
+        lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), {})
     assert lake.stamp(SPEC) == "run-1"
     assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
+    feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
+    changes = feed.load(str(lake.path(SPEC))).select("offset", "broker_id", "_change_type").collect()
+    assert sorted(map(tuple, changes)) == [
+        (2, 1, "update_preimage"),
+        (2, 9, "update_postimage"),
+        (3, 9, "insert"),
+    ]
+
+
+def test_a_merge_looks_at_no_older_rows(lake: Lake, rows: Rows, spark: SparkSession) -> None:
+    """Files of before stay, whatever is in them, and so do rows of files that are written anew."""
+    spec = dataclasses.replace(SPEC, columns=(*SPEC.columns, column("time", TIMESTAMP, "")), bounded_by=("time",))
+
+    def at(offset: int, hour: int, broker_id: int) -> pa.Table:
+        return rows_table(spec, [("t", offset, broker_id, [{"id": 1}], datetime(2026, 1, 1, hour, tzinfo=UTC))])
+
+    lake.append_once(spec, at(1, 1, 1), "old")
+    lake.append_once(spec, pa.concat_tables([at(2, 2, 1), at(3, 9, 1)]), "both")
+    old = read_log(lake.path(spec)).files[0].path
+    new = pa.concat_tables([at(2, 9, 7), at(3, 9, 7)])
+    lake.merge(spec, new, {"time": datetime(2026, 1, 1, 5, tzinfo=UTC)})
+    assert old in {file.path for file in read_log(lake.path(spec)).files}
+    found = sorted((row.offset, row.broker_id) for row in lake.read(spec).collect())
+    assert found == [(1, 1), (2, 1), (2, 7), (3, 7)]
 
 
 OTHERS = {
@@ -295,7 +330,7 @@ def test_what_is_read_is_what_delta_reads(spark: SparkSession, rows: Rows, tmp_p
         lake.append_once(SPEC, rows([number]).coalesce(1), str(number))
     assert _delta_is_asked(lake) is False
     assert _offsets(lake) == _offsets_by_delta(lake) == list(range(13))
-    lake.replace(SPEC, rows([100]), where="offset >= 12")
+    replace_part(lake, rows([100]), pc.field("offset") >= 12)
     assert _offsets(lake) == _offsets_by_delta(lake) == [*range(12), 100]
 
     lake.append_once(SPEC, rows(range(200, 233)).repartition(33, "offset"), "many")

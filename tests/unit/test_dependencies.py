@@ -75,7 +75,7 @@ ONLY_IN = {
     "py4j": {"pipelines.cluster_probe", "pipelines.constraints", "pipelines.session"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
-    "duckdb": {"pipelines.changes", "pipelines.lake_reader"},
+    "duckdb": {"pipelines.changes", "pipelines.lake_reader", "pipelines.merging"},
     "javaproperties": {"pipelines.session_settings"},
     "obstore": {"pipelines.storage.objects"},
     "great_expectations": {"pipelines.quality.great"},

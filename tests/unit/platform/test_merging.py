@@ -1,0 +1,66 @@
+"""Rows that take the place of others, beside a dictionary."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.merging import but_for_keys, differing, from_instants
+from pipelines.table_files import write_rows
+from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
+
+SPEC = TableSpec(
+    "gold",
+    "samples",
+    "One sample.",
+    (
+        column("cluster_id", STRING, "Part of the key; may be null"),
+        column("name", STRING, "The rest of it"),
+        column("time", TIMESTAMP, "When"),
+        column("codes", INTS, "A value of several"),
+    ),
+    keys=("cluster_id", "name"),
+    bounded_by=("time",),
+)
+BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
+KEYS = st.tuples(st.sampled_from((None, "a", "b")), st.sampled_from("xyz"))
+VALUES = st.tuples(
+    st.integers(0, 3).map(lambda hour: BEGUN + timedelta(hours=hour, microseconds=1)),
+    st.none() | st.lists(st.integers(0, 2), max_size=2),
+)
+ROWS = st.dictionaries(KEYS, VALUES, max_size=9)
+
+
+def table(rows: dict[Any, Any]) -> pa.Table:
+    values = [dict(zip(SPEC.column_names, (*key, *value), strict=True)) for key, value in rows.items()]
+    return pa.Table.from_pylist(values, SPEC.arrow_schema)
+
+
+def by_key(rows: pa.Table) -> dict[Any, Any]:
+    values = [tuple(row[name] for name in SPEC.column_names) for row in rows.to_pylist()]
+    assert len({row[:2] for row in values}) == len(values)
+    return {row[:2]: row[2:] for row in values}
+
+
+@given(old=ROWS, new=ROWS, hour=st.integers(0, 4))
+def test_rows_are_as_in_a_dictionary(tmp_path_factory: Any, old: Any, new: Any, hour: int) -> None:
+    folder: Path = tmp_path_factory.mktemp("table")
+    since = {"time": BEGUN + timedelta(hours=hour)} if hour < 4 else {}
+    looked_at = {key: value for key, value in old.items() if not since or value[0] >= since["time"]}
+    files = [folder / file.path for file in write_rows(folder, SPEC, table(old))]
+
+    written = differing(SPEC, files, table(new), since)
+    assert by_key(written) == {key: value for key, value in new.items() if looked_at.get(key) != value}
+
+    stays = but_for_keys(SPEC, written, since)
+    left = [batch.filter(stays(batch)) for batch in table(old).to_batches(max_chunksize=2)]
+    expected = {key: value for key, value in old.items() if key not in looked_at or looked_at[key] == new.get(key)}
+    expected |= {key: value for key, value in looked_at.items() if key not in new}
+    assert by_key(pa.Table.from_batches(left, SPEC.arrow_schema)) == expected
+
+
+def test_without_a_bound_all_rows_are_looked_at() -> None:
+    assert from_instants({}) is None
