@@ -244,8 +244,7 @@ def _contexts(lives: Iterable[Life], configs: Iterable[Mapping[str, Any]], settl
             # A broker names its version some seconds after it began to start.
             starts[broker].append((begun_us.pop(broker, life.time_us), life.kafka_version))
     for row in configs:
-        values = {setting["key"]: setting["value"] for setting in row["settings"] or ()}
-        line = ConfigLine(row["time_us"], row["scope"], row["entity"], values)
+        line = ConfigLine(row["time_us"], row["scope"], row["entity"], row["settings"])
         placed.append((_place(row), (row["cluster_id"], row["broker_id"]), line))
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):

@@ -1,31 +1,24 @@
-"""The premises of an audit on Spark: all that is asked of small tables before the heavy work, in one query."""
+"""The premises of an audit on Spark: all that is asked of small tables before the heavy work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import reduce
-from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from pipelines import premises as p
+from pipelines import premises_configs as configs
 from pipelines import premises_rows as pr
 from pipelines.blobs import shape
 from pipelines.controllers.plan import EVENTS, LEADER_CHANGE
+from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
-from pipelines.local_tasks import LocalTasks
 from pipelines.premises import Premises, premises_of
 from pipelines.readings import Reading, by_batch, read_in_tasks
-from pipelines.replay.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
+from pipelines.rows import as_table
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 
-#: A topic's logs are created within seconds on a broker, all with the same properties: one row of them is enough.
-_CREATION_US = 60_000_000
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
 _LINE = (*_PLACE, "line_no", "time")
 _OF_THREADS = ("cluster_id", "broker_id", "connection", "client_id")
@@ -33,25 +26,41 @@ _OF_BROKER = pc.field("broker_id").is_valid()
 
 
 def collect_premises(lake: Lake, settle_us: int) -> Premises:
-    """The premises of a lake; none without a query where it holds nothing.
+    """The premises of a lake; none where it holds nothing.
 
     Args:
         settle_us: see `premises_of`.
     """
     rows = read_in_tasks(lake, _readings(), shape(pr.SHAPE))
-    parts = [rows] if isinstance(rows, DataFrame) else []
-    if lake.has_rows(silver.BROKER_CONFIGS):
-        parts.append(_configs(lake.read(silver.BROKER_CONFIGS)).withColumn("kind", F.lit(p.CONFIG)))
-    here = rows.batches() if isinstance(rows, LocalTasks) else []
-    if not parts:
-        return premises_of(_rows(here), settle_us)
-    union = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
-    return premises_of(chain(_rows(here), (row.asDict() for row in union.collect())), settle_us)
+    few = [] if rows is None else as_table(rows, shape(pr.SHAPE)).to_pylist()
+    return premises_of([*few, *_configs(lake)], settle_us)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    for batch in batches:
-        yield from batch.to_pylist()
+def _configs(lake: Lake) -> list[dict[str, Any]]:
+    """One row per line that tells of settings."""
+    reading = Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))
+    rows = read_in_tasks(lake, [reading], shape(configs.ROW_TYPES))
+    if rows is None:
+        return []
+    blobs = fold(rows, tuple(configs.KEY_TYPES), configs.ORDER, configs.COLUMNS, configs.lines)
+    # Each task has told the first of its own.
+    first = configs.first_of_alike(map(configs.says_of, collect_tables(blobs)[configs.LINES]))
+    return [_config(*says, *line) for says, line in first]
+
+
+def _config(
+    cluster_id: str,
+    broker_id: int,
+    scope: str,
+    entity: str | None,
+    settings: configs.Settings,
+    time_us: int,
+    file_id: str,
+    byte_offset: int,
+) -> dict[str, Any]:
+    broker = {"kind": p.CONFIG, "cluster_id": cluster_id, "broker_id": broker_id}
+    says = {"scope": scope, "entity": entity, "settings": dict(settings)}
+    return broker | says | {"time_us": time_us, "file_id": file_id, "byte_offset": byte_offset}
 
 
 def _readings() -> list[Reading]:
@@ -97,22 +106,3 @@ def _readings() -> list[Reading]:
         ),
         Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
     ]
-
-
-def _configs(rows: DataFrame) -> DataFrame:
-    """One row per line: which of `KEYS` it gives, with their values; none is an answer too."""
-    known = F.col("key").isin(*sorted(KEYS))
-    # Dumps list whatever there is, so a key that they lack says nothing; the other lines list what is set.
-    rows = rows.where(
-        F.col("broker_id").isNotNull()
-        & ((known & F.col("scope").isin(BROKER, LOG_ALL)) | F.col("scope").isin(DYNAMIC, TOPIC, LOG))
-    )
-    value = F.when(known & F.col("value").isNotNull(), F.struct("key", "value"))
-    lines = rows.groupBy(*_PLACE, F.unix_micros("time").alias("time_us"), "scope", "entity").agg(
-        F.sort_array(F.collect_list(value)).alias("settings")
-    )
-    creation = F.when(F.col("scope").isin(LOG, LOG_ALL), F.floor(F.col("time_us") / _CREATION_US))
-    alike = lines.groupBy(
-        "cluster_id", "broker_id", "scope", "entity", "settings", F.coalesce(creation, "time_us").alias("span")
-    ).agg(F.min(F.struct("time_us", "file_id", "byte_offset")).alias("first"))
-    return alike.select("cluster_id", "broker_id", "scope", "entity", "settings", "first.*")

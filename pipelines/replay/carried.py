@@ -291,7 +291,7 @@ def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) ->
     sessions = Bounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})
     waiting = Bounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
     # Partitions of brokers without a seal are never final.
-    left = Left(frozenset(window.until), window.ends, sessions, waiting)
+    left = Left(frozenset(window.until), sessions, waiting)
     partitions, connections = replayed.partitions, replayed.ground.connections
     of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME)
     of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME)

@@ -117,20 +117,18 @@ class Left:
 
     Args:
         brokers: those whose log is final up to some instant.
-        ends: what that is.
-        sessions: the same of fetches.
-        waiting: the same of requests.
+        sessions: what that is for fetches.
+        waiting: what it is for requests.
     """
 
     brokers: Collection[Broker]
-    ends: Bounds
     sessions: Bounds
     waiting: Bounds
 
     def watches(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Which partitions connections read that may not have ended."""
+        """Which partitions connections read that fetches which are not final may be of."""
         rows = self._of_brokers(rows)
-        return rows.filter(self.ends.at_or_after(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
+        return rows.filter(self.sessions.at_or_after(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
             ["until_us"]
         )
 

@@ -60,11 +60,6 @@ class Window:
         """Requests that may have an append that is not final yet."""
         return Bounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.last_us)
 
-    @property
-    def ends(self) -> Bounds:
-        """The seals of this run."""
-        return Bounds(self.until)
-
     def carried_of(self, kind: str, rows_of: RowsOf) -> list[Reading]:
         """What becomes of carried rows of a kind in the tasks that read them."""
         of_kind = pc.field("kind") == kind

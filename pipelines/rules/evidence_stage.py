@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
 
+from pipelines.arrow_rows import is_in
 from pipelines.lake import Lake
+from pipelines.readings import Reading, RowsOf, as_they_are, by_batch, read_in_tasks
+from pipelines.replay.bounds import instant
+from pipelines.rows import as_table
 from pipelines.rules.findings import Found
 from pipelines.rules.rule import Ref
 from schemas import bronze, silver
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from schemas.table import TableSpec
 
 #: A line is shown up to here; the place in the file leads to the rest.
 TEXT_CHARS_MAX = 2000
-#: Up to so many files are named to Delta, which then skips the others.
-FILES_NAMED_MAX = 500
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.REQUESTS)
-
-_BATCH = """concat('record batch at offsets ', base_offset, ' to ', last_offset, ', leader epoch ',
-    coalesce(cast(leader_epoch AS string), '-'), ', ', size_bytes, ' bytes, CRC ', lower(hex(crc)),
-    ', written ', max_time)
-"""
-_RECORD = """concat(record, ' at offset ', offset, ': leader ', leader, ', leader epoch ', leader_epoch,
-    ', partition epoch ', partition_epoch, ', ISR [', array_join(isr, ', '), ']')
-"""
+_PLACE = ("file_id", "byte_offset")
 
 Place = tuple[str, int]
 Request = tuple[int, int, str, int]
@@ -93,58 +90,117 @@ def _request(ref: Ref) -> Request | None:
 def _request_places(lake: Lake, requests: Sequence[Request]) -> Mapping[Request, Place]:
     if not requests:
         return {}
-    types = "time_us long, broker_id int, connection string, correlation_id int"
-    wanted = lake.spark.createDataFrame(list(requests), types).withColumn("time", F.timestamp_micros("time_us"))
-    names = ["time", "broker_id", "connection", "correlation_id"]
-    lines = [
-        lake.read(spec).select(*names, "file_id", "byte_offset").join(F.broadcast(wanted), names)
-        for spec in _REQUESTS
-        if lake.has_rows(spec)
-    ]
-    places: dict[Request, Place] = {}
-    for row in reduce(DataFrame.unionByName, lines).collect() if lines else ():
-        request = (row["time_us"], row["broker_id"], row["connection"], row["correlation_id"])
-        place = (row["file_id"], row["byte_offset"])
-        # The same line in two files is one request; always the same one of them is shown.
-        places[request] = min(places.get(request, place), place)
+    names = ("time", "broker_id", "connection", "correlation_id")
+    times = pa.array([instant(request[0]) for request in requests], pa.timestamp("us", "UTC"))
+    where = pc.field("time").isin(times) & pc.field("correlation_id").isin([request[3] for request in requests])
+    wanted, places = set(requests), dict[Request, Place]()
+    for spec in _REQUESTS:
+        for row in _rows(lake, spec, (*names, *_PLACE), where):
+            request = (_micros(row["time"]), row["broker_id"], row["connection"], row["correlation_id"])
+            place = (row["file_id"], row["byte_offset"])
+            if request in wanted:
+                # The same line in two files is one request; always the same one of them is shown.
+                places[request] = min(places.get(request, place), place)
     return places
 
 
+def _micros(time: datetime) -> int:
+    return int(pa.scalar(time, pa.timestamp("us", "UTC")).value)
+
+
 def _lines(lake: Lake, places: Sequence[Place]) -> dict[Place, Line]:
-    if not places or not lake.has_rows(bronze.LOG_LINES):
-        return {}
-    wanted = F.broadcast(lake.spark.createDataFrame(list(places), "file_id string, byte_offset long"))
-    files = sorted({file_id for file_id, _ in places})
-    rows = lake.read(bronze.LOG_LINES)
-    if len(files) <= FILES_NAMED_MAX:
-        rows = rows.where(F.col("file_id").isin(files))
-    text = F.substring(F.coalesce("message", F.lit("")), 1, TEXT_CHARS_MAX)
-    rows = rows.select("file_id", "byte_offset", "line_no", text.alias("text")).join(wanted, ["file_id", "byte_offset"])
-    paths = lake.read(bronze.LOG_FILES).select("file_id", "path")
+    rows = _rows_at(lake, bronze.LOG_LINES, ("line_no", "message"), places)
+    paths = _paths(lake, bronze.LOG_FILES, rows)
     return {
-        (row["file_id"], row["byte_offset"]): _line(row) for row in rows.join(F.broadcast(paths), "file_id").collect()
+        (row["file_id"], row["byte_offset"]): _line(row, paths, row["line_no"], (row["message"] or "")[:TEXT_CHARS_MAX])
+        for row in rows
+        if row["file_id"] in paths
     }
 
 
-def _line(row: Any) -> Line:
-    return Line(row["path"], row["file_id"], row["line_no"], row["byte_offset"], row["text"])
+def _line(row: Mapping[str, Any], paths: Mapping[str, str], line_no: int, text: str) -> Line:
+    return Line(paths[row["file_id"]], row["file_id"], line_no, row["byte_offset"], text)
 
 
 def _data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | None, int | None], Line]:
     """Entries of files that are no logs, as text."""
     if not places or not lake.has_rows(DATA_FILES):
         return {}
-    wanted = F.broadcast(lake.spark.createDataFrame(list(places), "file_id string, byte_offset long"))
-    texts = ((CHECKPOINTS, F.col("text")), (LOG_BATCHES, F.expr(_BATCH)), (METADATA_RECORDS, F.expr(_RECORD)))
     lines: dict[tuple[Place, str | None, int | None], Line] = {}
-    paths = F.broadcast(lake.read(DATA_FILES).select("file_id", "path"))
-    for spec, text in texts:
-        if lake.has_rows(spec):
-            line_no = F.col("line_no") if spec is CHECKPOINTS else F.lit(0)
-            rows = lake.read(spec).join(wanted, ["file_id", "byte_offset"]).join(paths, "file_id")
-            chosen = rows.select(
-                "path", "file_id", line_no.alias("line_no"), "byte_offset", text.alias("text"), "topic", "partition"
-            )
-            for row in chosen.where("text IS NOT NULL").collect():
-                lines[(row["file_id"], row["byte_offset"]), row["topic"], row["partition"]] = _line(row)
+    for spec, columns, text_of in _TEXTS:
+        rows = _rows_at(lake, spec, ("topic", "partition", *columns), places)
+        paths = _paths(lake, DATA_FILES, rows)
+        for row in rows:
+            text = text_of(row)
+            if text is not None and row["file_id"] in paths:
+                place = (row["file_id"], row["byte_offset"])
+                lines[place, row["topic"], row["partition"]] = _line(row, paths, row.get("line_no", 0), text)
     return lines
+
+
+def _batch(row: Mapping[str, Any]) -> str | None:
+    if row["max_time"] is None:
+        return None
+    epoch = "-" if row["leader_epoch"] is None else row["leader_epoch"]
+    return (
+        f"record batch at offsets {row['base_offset']} to {row['last_offset']}, leader epoch {epoch}, "
+        f"{row['size_bytes']} bytes, CRC {row['crc']:x}, written {_in_words(row['max_time'])}"
+    )
+
+
+def _record(row: Mapping[str, Any]) -> str | None:
+    if any(row[name] is None for name in _OF_RECORD):
+        return None
+    return (
+        f"{row['record']} at offset {row['offset']}: leader {row['leader']}, leader epoch {row['leader_epoch']}, "
+        f"partition epoch {row['partition_epoch']}, ISR [{', '.join(map(str, row['isr']))}]"
+    )
+
+
+def _in_words(time: datetime) -> str:
+    """An instant in UTC, with as many decimals as it has."""
+    fraction = f".{time.microsecond:06}".rstrip("0").rstrip(".")
+    return f"{time:%Y-%m-%d %H:%M:%S}{fraction}"
+
+
+_OF_BATCH = ("base_offset", "last_offset", "leader_epoch", "size_bytes", "crc", "max_time")
+_OF_RECORD = ("record", "offset", "leader", "leader_epoch", "partition_epoch", "isr")
+#: Tables of data directories, what is read of each, and how an entry reads; None where it says too little.
+_TEXTS: tuple[tuple[TableSpec, tuple[str, ...], Callable[[Mapping[str, Any]], str | None]], ...] = (
+    (CHECKPOINTS, ("line_no", "text"), lambda row: row["text"]),
+    (LOG_BATCHES, _OF_BATCH, _batch),
+    (METADATA_RECORDS, _OF_RECORD, _record),
+)
+
+
+def _rows_at(lake: Lake, spec: TableSpec, columns: Sequence[str], places: Sequence[Place]) -> list[dict[str, Any]]:
+    """Rows of a table at places in files."""
+    if not places:
+        return []
+    files, offsets = sorted({file_id for file_id, _ in places}), sorted({offset for _, offset in places})
+    where = pc.field("file_id").isin(files) & pc.field("byte_offset").isin(offsets)
+    return _rows(lake, spec, (*_PLACE, *columns), where, by_batch(_at, [f"{file}|{offset}" for file, offset in places]))
+
+
+def _at(rows: pa.RecordBatch, places: Sequence[str]) -> pa.RecordBatch:
+    offsets = rows.column("byte_offset").cast(pa.string())
+    return rows.filter(is_in(pc.binary_join_element_wise(rows.column("file_id"), offsets, "|"), places))
+
+
+def _paths(lake: Lake, register: TableSpec, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Of the files that rows are of."""
+    file_ids = sorted({row["file_id"] for row in rows})
+    if not file_ids:
+        return {}
+    where = pc.field("file_id").isin(file_ids)
+    files = lake.rows(register, "file_id", "path", where=where).to_pylist()
+    return {file["file_id"]: file["path"] for file in files}
+
+
+def _rows(
+    lake: Lake, spec: TableSpec, columns: Sequence[str], where: pc.Expression, rows_of: RowsOf = as_they_are
+) -> list[dict[str, Any]]:
+    """Rows of a table that the driver can hold, looked for by tasks."""
+    shape = StructType([spec.worker_schema[name] for name in columns])
+    rows = read_in_tasks(lake, [Reading(spec, tuple(columns), rows_of, where)], shape)
+    return [] if rows is None else list(as_table(rows, shape).to_pylist())

@@ -41,8 +41,8 @@ def row(kind: str, time_us: int = 0, broker_id: int | None = 1, **values: Any) -
     return {"kind": kind, **place, **dict.fromkeys(COLUMNS), **values}
 
 
-def settings(*pairs: tuple[str, str]) -> list[dict[str, str]]:
-    return [{"key": key, "value": value} for key, value in pairs]
+def settings(*pairs: tuple[str, str]) -> dict[str, str]:
+    return dict(pairs)
 
 
 def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log() -> None:
