@@ -103,6 +103,36 @@ def drop(
     commit_actions(folder, version + 1, [{"commitInfo": info}, *actions], fence)
 
 
+def gather(folder: Place, version: int, gathered: Collection[str], files: Sequence[AddedFile], fence: Fence) -> None:
+    """Have the rows of some files in others; no row changes.
+
+    Args:
+        version: the table's Delta version that the files are of.
+        gathered: by their paths in its folder.
+
+    Raises:
+        LakeError: another process has written the table meanwhile.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    info = {
+        "timestamp": now_ms,
+        "operation": "OPTIMIZE",
+        "operationParameters": {"predicate": "[]"},
+        "readVersion": version,
+        "isolationLevel": "SnapshotIsolation",
+        "isBlindAppend": False,
+        "operationMetrics": {"numRemovedFiles": str(len(gathered)), "numAddedFiles": str(len(files))},
+        "engineInfo": "highwater",
+        "txnId": str(uuid4()),
+    }
+    staying = {file.path for file in read_log(folder, version).files} - set(gathered)
+    actions = [*_removals(folder, now_ms, staying), *(file.action() for file in files)]
+    for action in actions:
+        ((_, content),) = action.items()
+        content["dataChange"] = False
+    commit_actions(folder, version + 1, [{"commitInfo": info}, *actions], fence)
+
+
 def alter(
     folder: Place,
     version: int,

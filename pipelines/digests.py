@@ -28,8 +28,6 @@ from schemas.table import TableSpec
 if TYPE_CHECKING:
     from pipelines.readings import Reading
 
-#: In more files the table is written anew, without what is of files that are gone.
-_FILES_MAX: Final = 64
 #: Stages run side by side; what they add is committed one after the other.
 _WRITING: Final = Lock()
 
@@ -102,16 +100,19 @@ def _rows_of_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
-    """Where digests have become many files, write anew those of this code and of files that tables still have.
+    """Where most digests are of other code, or of files that are gone, write the table anew without those.
 
     Args:
         specs: tables that digests are kept of.
     """
     files = lake.files(DIGESTS) if lake.has_rows(DIGESTS) else []
-    if files is None or len(files) <= _FILES_MAX:
+    if not files:
         return
     live = [file.place.name for spec in specs if lake.has_rows(spec) for file in lake.files(spec) or ()]
     where = _of_this_code() & pc.field("file").isin(live)
+    of_all = lake.rows(DIGESTS, "file", "code")
+    if 2 * of_all.filter(where).num_rows >= of_all.num_rows:
+        return
     parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
 
     def rows_of(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pipelines.clocks.stage import write_clock_bounds
 from pipelines.config import Config
 from pipelines.digests import drop_outdated
+from pipelines.errors import LakeError
 from pipelines.fingerprint import replay_fingerprint
 from pipelines.lake import Lake
 from pipelines.latency.stage import has_requests, once, request_phases, write_replica_blame
@@ -43,9 +44,11 @@ from pipelines.staged import Staged, as_declared, remove_staging
 from pipelines.threads import concurrently
 from schemas import clocks, controllers, gold, metrics, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
+from schemas.catalog import TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.isr import ISR_TIMELINE
-from schemas.state import CARRIED, REPLAYS
+from schemas.state import AUDITED, CARRIED, REPLAYS
+from schemas.table import TableSpec
 
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -64,6 +67,10 @@ ANSWERS = (
     *clocks.TABLES,
     *AUDIT_TABLES,
 )
+
+
+#: Tables that each run adds files to; what goes on from run to run is asked for by its version.
+GATHERED = tuple(spec for spec in TABLES if spec not in (CARRIED, AUDITED))
 
 
 def is_current(lake: Lake, run_id: str) -> bool:
@@ -142,7 +149,16 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
     note_replays(lake, todo, seals, carried, run_id, fingerprint, inputs, audited)
     keep_anchor(lake)
+    concurrently([partial(_gather, lake, spec) for spec in GATHERED])
     return todo.starts
+
+
+def _gather(lake: Lake, spec: TableSpec) -> None:
+    try:
+        lake.gather(spec)
+    except LakeError:
+        # Maintenance has written the table meanwhile, and gathers more than this.
+        return
 
 
 def _operations(

@@ -34,6 +34,7 @@ from pipelines.errors import LakeError
 from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake
 from pipelines.local_tasks import LocalTasks
 from pipelines.merging import Since, but_for_keys, differing, from_instants
+from pipelines.parquet import Stored, pieces_of, read_pieces
 from pipelines.rows import Rows, as_frame, in_tasks, mapped, only_tables
 from pipelines.skipping import files_within
 from pipelines.spark_jobs import described, with_settings
@@ -43,6 +44,7 @@ from pipelines.stored_tables import StoredTables
 from pipelines.table_files import (
     ADDED_SCHEMA,
     AddedFile,
+    TableWriter,
     declared,
     files_writer,
     rows_writer,
@@ -52,6 +54,10 @@ from schemas.table import TableSpec
 
 #: Columns of `AddedFile` in Spark.
 ADDED = from_arrow_schema(ADDED_SCHEMA)
+
+#: Files that are smaller are gathered in one where a table has more of them than this.
+_SMALL_BYTES = 4_000_000
+_SMALL_FILES = 4
 
 T = TypeVar("T")
 #: A function for ``mapInArrow``.
@@ -349,6 +355,24 @@ class Lake(StoredTables):
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
             merge = table.merge(new.alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
+
+    def gather(self, spec: TableSpec) -> None:
+        """Have a table's small files in one, if there are many: each is opened by whoever reads of the table.
+
+        Each run adds some. What it costs to gather them does not grow with the table: large files stay.
+        """
+        folder = self.path(spec)
+        log = read_log(folder) if self.has_rows(spec) else None
+        small = [file for file in log.files if file.size_bytes < _SMALL_BYTES] if log is not None else []
+        if log is None or not log.is_plain or len(small) <= _SMALL_FILES:
+            return
+        stored = (Stored(folder / file.path, file.size_bytes) for file in small)
+        pieces = (piece for file in stored for piece in pieces_of(file))
+        batches = (batch for piece in pieces for batch in read_pieces(spec, piece, spec.column_names))
+        writer = TableWriter(folder, spec)
+        for batch in declared(spec)(batches):
+            writer.write(batch)
+        delta_commits.gather(folder, log.version, {file.path for file in small}, [writer.close()], self._fence)
 
     def through_delta(self, folder: Place) -> AbstractContextManager[Place]:
         """Where Delta itself is to write what becomes a version of a table when the block ends."""

@@ -35,6 +35,7 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
     """
     commits = commits_of(table / "_delta_log")
     added: list[tuple[str, int]] = []
+    gathered: set[str] = set()
     is_rewritten = False
     for _, commit in sorted(commits.items(), reverse=True):
         actions = list(actions_of(commit))
@@ -45,10 +46,12 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
                 return None
             if settled(batch_id):
                 return added
-        files = [action["add"] for action in actions if "add" in action]
-        # What maintenance wrote anew, and what was removed, is not told apart.
-        is_rewritten = is_rewritten or any("remove" in action for action in actions)
-        if files and is_rewritten:
+        files = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
+        removed = [action["remove"] for action in actions if "remove" in action]
+        is_rewritten = is_rewritten or any(file.get("dataChange", True) for file in removed)
+        # What has been gathered in another file since was added before.
+        gathered.update(unquote(file["path"]) for file in removed)
+        if files and (is_rewritten or not gathered.isdisjoint(unquote(file["path"]) for file in files)):
             return None
         added += [(unquote(file["path"]), file["size"]) for file in files]
     return added if 0 in commits else None

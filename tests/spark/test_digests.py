@@ -95,14 +95,14 @@ def test_another_condition_or_code_reads_the_files(audited: Lake, monkeypatch: p
     assert digest_count(audited) == 3
 
 
-def test_many_files_are_written_anew_without_what_is_outdated(audited: Lake, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(digests, "_FILES_MAX", 2)
+def test_the_table_is_written_anew_where_most_of_it_is_outdated(audited: Lake):
     for visit in range(10, 13):
         add(audited, ("a", visit))
         asked(audited)
+    digests.drop_outdated(audited, [VISITS])
+    assert (len(audited.files(DIGESTS) or ()), digest_count(audited)) == (3, 3)
     audited.replace(VISITS, rows_table(VISITS, [("a", 7)]))
     asked(audited)
-    assert len(audited.files(DIGESTS) or ()) == 4
     digests.drop_outdated(audited, [VISITS])
     assert (len(audited.files(DIGESTS) or ()), digest_count(audited)) == (1, 1)
     assert asked(audited) == [("a", 7)]

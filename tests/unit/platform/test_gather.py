@@ -1,0 +1,97 @@
+"""Small files of a table in one: rows, and what the log tells of batches, stay as they are."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from pipelines import lake as lake_module
+from pipelines.errors import LakeError
+from pipelines.lake import Lake
+from pipelines.table_files import rows_table
+from schemas.table import INT, STRING, STRINGS, TableSpec, column
+
+SPEC = TableSpec(
+    "gold",
+    "visits",
+    "One row per visit",
+    (column("topic", STRING, "Topic"), column("n", INT, "n"), column("brokers", STRINGS, "Brokers")),
+    keys=("n",),
+    feeds_changes=True,
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(None, tmp_path)
+
+
+def add(lake: Lake, *numbers: int) -> None:
+    for n in numbers:
+        lake.append_once(SPEC, rows_table(SPEC, [("t", n, ["1", "2"])]), f"batch{n} x")
+
+
+def numbers(lake: Lake) -> list[int]:
+    return sorted(lake.rows(SPEC, "n")["n"].to_pylist())
+
+
+def names(lake: Lake) -> set[str]:
+    return {file.place.name for file in lake.files(SPEC) or ()}
+
+
+def test_many_small_files_become_one(lake: Lake) -> None:
+    add(lake, 1, 2, 3, 4)
+    lake.gather(SPEC)
+    assert len(names(lake)) == 4
+    add(lake, 5)
+    lake.gather(SPEC)
+    assert (len(names(lake)), numbers(lake)) == (1, [1, 2, 3, 4, 5])
+    assert DeltaTable(str(lake.path(SPEC))).to_pyarrow_table().num_rows == 5
+    assert lake.stamp(SPEC) == "batch5 x"
+    assert lake.rows(SPEC, "brokers")["brokers"].to_pylist() == [["1", "2"]] * 5
+
+
+def test_no_row_changes(lake: Lake) -> None:
+    add(lake, *range(5))
+    lake.gather(SPEC)
+    version = lake.versions()[SPEC.full_name]
+    changes = DeltaTable(str(lake.path(SPEC))).load_cdf(starting_version=version).read_all()
+    assert changes.num_rows == 0
+
+
+def test_large_files_stay(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(lake, *range(5))
+    monkeypatch.setattr(lake_module, "_SMALL_BYTES", 10)
+    before = names(lake)
+    lake.gather(SPEC)
+    assert names(lake) == before
+
+
+def test_what_a_run_has_not_seen_is_told_behind_it(lake: Lake) -> None:
+    add(lake, *range(5))
+    version, settled = lake.versions()[SPEC.full_name], {"batch4"}.__contains__
+    lake.gather(SPEC)
+    assert lake.added_since(SPEC, version) == ()
+    assert lake.added_until(SPEC, settled) == ()
+    add(lake, 5)
+    for added in (lake.added_since(SPEC, version), lake.added_until(SPEC, settled)):
+        assert [lake.rows(SPEC, "n").num_rows, len(added or ())] == [6, 1]
+    # Of what was gathered the log does not tell which rows were new.
+    assert lake.added_since(SPEC, version - 1) is None
+    assert lake.added_until(SPEC, {"batch3"}.__contains__) is None
+
+
+def test_a_table_that_another_writes_meanwhile_stays(lake: Lake, tmp_path: Path) -> None:
+    add(lake, *range(5))
+    rival = Lake(None, tmp_path)
+    late = Lake(None, tmp_path, fence=lambda: add(rival, 9))
+    with pytest.raises(LakeError, match="written by another process"):
+        late.gather(SPEC)
+    assert numbers(lake) == [0, 1, 2, 3, 4, 9]
+
+
+def test_a_table_without_rows_is_left_alone(lake: Lake) -> None:
+    lake.gather(SPEC)
+    lake.create([SPEC])
+    lake.gather(SPEC)
+    assert lake.versions() == {SPEC.full_name: 0}
