@@ -19,7 +19,8 @@ from pipelines.rules.leader_epoch import Epoch, State
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
-from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
+from pipelines.rules.proofs.lives import Lives
+from pipelines.topic_lives import TopicLives, topic_lives
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -104,40 +105,15 @@ class PartitionHistory:
     # ------------------------------------------------------------ incarnations
 
     @cached_property
-    def _topic_ids(self) -> dict[str, int]:
-        """Ids of the topic that lines name, with the first sign of each."""
-        return first_signs_us(
-            (fact.topic_id, fact.time_us) for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]
-        )
-
-    @cached_property
-    def births_us(self) -> tuple[int, ...]:
-        """When the topic was created anew after it had been there: epochs begin again, and nothing carries over.
-
-        Seen as another topic id, or as the controller's partition coming from nothing.
-        """
+    def topic_lives(self) -> TopicLives:
+        """Lives of the topic; in a later one epochs begin again, and nothing carries over."""
+        roles = ((fact.name, fact) for fact in self.facts[a.LEADERSHIP])
         created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
-        later_us = births_us(self._topic_ids, created_us)[1:]
-        return later_us if self._topic_ids else tuple(sorted({*later_us, *self._epochs_begun_again()}))
-
-    def _epochs_begun_again(self) -> Iterator[int]:
-        """Where a broker's own role falls back to an earlier epoch: within one life of a topic it never does."""
-        highest: dict[int, int] = {}
-        for fact in sorted(self.facts[a.LEADERSHIP], key=lambda fact: fact.time_us):
-            if fact.broker_id is None or fact.leader_epoch is None:
-                continue
-            # A request can be an old one that comes late, unless it is the first of all.
-            is_role = fact.name in ("leader_start", "follower_start")
-            is_first = fact.name == "request" and fact.leader_epoch == 0 and fact.partition_epoch == 0
-            if not is_role and not is_first:
-                continue
-            if fact.leader_epoch < highest.get(fact.broker_id, -1):
-                yield fact.time_us
-            highest[fact.broker_id] = fact.leader_epoch
+        return topic_lives(roles, self.facts[a.METADATA], created_us)
 
     def incarnation(self, time_us: int) -> int:
         """How often the topic had been created anew by then."""
-        return bisect_right(self.births_us, time_us)
+        return self.topic_lives.at(time_us)
 
     # ------------------------------------------------------------------ epochs
 
@@ -168,13 +144,10 @@ class PartitionHistory:
 
     def _of_last_life(self, fact: Fact) -> bool:
         """Whether what a file says is of the topic as the lines know it last: not of its namesake before or after."""
-        if None not in (self._newest_id, fact.topic_id):
-            return fact.topic_id == self._newest_id
+        newest_id = self.topic_lives.newest_id
+        if None not in (newest_id, fact.topic_id):
+            return fact.topic_id == newest_id
         return fact.broker_id not in self._strange_files
-
-    @cached_property
-    def _newest_id(self) -> str | None:
-        return max(self._topic_ids, key=lambda topic_id: self._topic_ids[topic_id], default=None)
 
     @cached_property
     def _strange_files(self) -> frozenset[int | None]:
@@ -229,7 +202,7 @@ class PartitionHistory:
 
     def extends(self, before: PartitionHistory) -> bool:
         """Whether lives and states that an earlier history knew are as they were: what it has more comes after them."""
-        if self.births_us != before.births_us:
+        if self.topic_lives.births_us != before.topic_lives.births_us:
             return False
         return all(
             len(self.states[incarnation][partition_epoch]) == len(states)
@@ -248,7 +221,7 @@ class PartitionHistory:
     def lives(self) -> Lives:
         """Topic ids that brokers knew, those of fetches as they stream by."""
         roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
-        return Lives(roles, self.births_us, self.skew_max_us)
+        return Lives(roles, self.topic_lives.births_us, self.skew_max_us)
 
     def _answers(self, fact: Fact) -> None:
         """A fetch was read only after the line of the one before it on its connection had been written."""

@@ -99,7 +99,7 @@ class _Checker(Checker):
         """Shown as for any rule; or by a replica's file of epochs, which is enough for what is no violation."""
         first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
         known = self._history.are_of_one_life(first, last, time_us)
-        if known is not None or self._history.births_us:
+        if known is not None or self._history.topic_lives.births_us:
             return bool(known)
         starts = [fact for fact in self._history.facts[a.LEADERSHIP] if fact.name == "leader_start"]
         return in_one_file(self._history.facts[a.EPOCH_ENTRY], starts, first, last)

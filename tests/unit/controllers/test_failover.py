@@ -165,6 +165,18 @@ def test_deletion_takes_the_leader_out_of_the_isr_last():
     assert failovers([*rows[:2], without], [states[0], removed], events) == []
 
 
+def test_a_topic_that_is_created_anew_takes_over_from_nobody():
+    """Without ids and a controller's log, too: a broker of an earlier epoch has begun another life."""
+    old = [line(at, "leader_start", broker, leader=broker, leader_epoch=at) for at, broker in ((0, 2), (1, 3))]
+    new = [line(60 * SECOND, "leader_start", 3, leader=3, leader_epoch=0)]
+    assert [(one.old_leader, one.new_leader) for one in failovers(old)] == [(2, 3)]
+    assert [(one.old_leader, one.new_leader) for one in failovers([*old, *new])] == [(2, 3)]
+    # The clock of broker 1 is behind: an id tells what its time does not.
+    named = [row._replace(topic_id="a") for row in old] + [row._replace(topic_id="b") for row in new]
+    behind = line(59 * SECOND, "leader_start", 1, leader=1, leader_epoch=1, topic_id="b")
+    assert [(one.old_leader, one.new_leader) for one in failovers([*named, behind])] == [(2, 3), (3, 1)]
+
+
 def test_an_old_leader_that_learns_of_the_next_epoch_late_was_a_zombie():
     rows, states, events = zk_failure()
     learns = line(19_000, "request", 2, leader=3, leader_epoch=1, isr=(3,))
