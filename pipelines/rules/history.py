@@ -170,11 +170,11 @@ class PartitionHistory:
             # A fetch that names its epoch and is answered without error was answered in that epoch.
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
-                self._answers(fact)
             if self.chains.follow(fact):
                 self.stretches.add(self.chain)
                 if self.chain.answered:
                     self.lives.fetched(fact, self.chain.before)
+                    self._answers(fact, self.chain.before)
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
@@ -223,14 +223,11 @@ class PartitionHistory:
         roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
         return Lives(roles, self.topic_lives.births_us, self.skew_max_us)
 
-    def _answers(self, fact: Fact) -> None:
-        """A fetch was read only after the line of the one before it on its connection had been written."""
-        before_us = self.chains.last_us(fact)
-        if before_us is None or before_us > fact.time_us:
-            return
-        if fact.broker_id is not None and fact.leader_epoch is not None:
+    def _answers(self, fact: Fact, before: Fact | None) -> None:
+        """In the epoch that the fetch names its broker led after the line of the fetch before."""
+        if before is not None and fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
-            self._answered_us[key] = max(before_us, self._answered_us.get(key, -1))
+            self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
 
     def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
         """Whether two epochs are of one life of the topic; None if these lines leave it open.
@@ -287,7 +284,7 @@ class PartitionHistory:
             return None
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
         epoch = before.leader_epoch
-        latest = epoch if time_us <= answered_us else self._latest(epoch, before, facts[at:], broker_id)
+        latest = epoch if time_us < answered_us else self._latest(epoch, before, facts[at:], broker_id)
         return Tenure(epoch, latest, before, before.time_us < time_us)
 
     def started_us(self, broker_id: int, time_us: int) -> int:

@@ -129,7 +129,8 @@ class _Checker(Checker):
                 else:
                     self._begins(join, lines.get(key), *self._highest.get(key, (None, None)))
         # A join that is no more, or a second life, whose epochs are the same numbers.
-        self.is_final = self.is_final and not joins and not (self._history.births_us and self._lines != lines)
+        born_anew = self._history.topic_lives.births_us
+        self.is_final = self.is_final and not joins and not (born_anew and self._lines != lines)
         for key, (_, highest) in self._highest.items():
             if self._lines.get(key) != lines.get(key):
                 self._highest[key] = highest, highest
@@ -199,21 +200,13 @@ def _version(line: Fact) -> int:
 
 
 def _isr_lines(history: PartitionHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
-    """By incarnation, leader and epoch, the leader's own lines of its ISRs by partition epoch."""
-    lines: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
-    for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
-        if fact.broker_id is None or fact.partition_epoch is None or fact.isr is None:
-            continue
-        epoch = None
-        if fact.name == "leader_start":
-            epoch = fact.leader_epoch
-        elif fact.kind == a.ISR_CHANGE and fact.name == "committed":
-            tenure = history.tenure(fact.broker_id, fact.time_us)
-            epoch = tenure.epoch if tenure is not None else None
-        if epoch is not None:
-            key = (history.incarnation(fact.time_us), fact.broker_id, epoch)
-            lines[key].setdefault(fact.partition_epoch, fact)
-    return lines
+    """By incarnation, leader and epoch, the leader's first line of each ISR that it committed or began with."""
+    by_epoch: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
+    for leadership, lines in history.isr_known.of_leadership.items():
+        for line in lines:
+            if line.fact.isr is not None and line.fact.name in ("leader_start", "committed"):
+                by_epoch[leadership].setdefault(line.partition_epoch, line.fact)
+    return by_epoch
 
 
 def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Key, list[Join]]:
