@@ -255,6 +255,11 @@ class PartitionHistory:
         incarnation = self.incarnation(time_us)
         return [self._epochs[key] for key in sorted(self._epochs) if key[0] == incarnation and key[1] > number]
 
+    def lost_by(self, number: int, time_us: int, end: int) -> tuple[Epoch, tuple[int, Fact]] | None:
+        """The first epoch after one that does not have all before an offset, and what shows where it begins."""
+        bounds = ((epoch, epoch.bound) for epoch in self.later(number, time_us))
+        return next(((epoch, bound) for epoch, bound in bounds if bound is not None and bound[0] < end), None)
+
     # ----------------------------------------------------------------- tenures
 
     @cached_property

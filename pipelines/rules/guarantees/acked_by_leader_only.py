@@ -69,15 +69,13 @@ class _Checker(Checker):
             self.is_final = False  # In which epoch it surely led, a later fetch may tell.
         if tenure is None or tenure.latest is None or cut is None:
             return ()
-        for later in self._history.later(tenure.latest, fact.time_us):
-            bound = later.bound
-            if bound is None or bound[0] > fact.offset:
-                continue
+        lost_by = self._history.lost_by(tenure.latest, fact.time_us, fact.offset + 1)
+        if lost_by is not None:
+            later, (_, start_fact) = lost_by
             key = (self._history.incarnation(fact.time_us), fact.broker_id, tenure.epoch, later.number)
-            lost = self._lost.setdefault(key, _Lost(tenure.epoch, later, bound[1], cut, fact, fact))
+            lost = self._lost.setdefault(key, _Lost(tenure.epoch, later, start_fact, cut, fact, fact))
             lost.last = fact
             lost.answered += 1
-            break
         return ()
 
     def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:

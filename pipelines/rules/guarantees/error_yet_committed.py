@@ -90,12 +90,12 @@ class _Checker(Checker):
         """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
         it."""
         assert fact.offset is not None
-        later = self._history.later(number, fact.time_us)
-        if any(bound[0] <= fact.offset for epoch in later if (bound := epoch.bound) is not None):
+        if self._history.lost_by(number, fact.time_us, fact.offset + 1) is not None:
             return None
         known = self._history.epoch(number, fact.time_us).high_watermark
         if known is not None and known[0] > fact.offset:
             return known[1]
+        later = self._history.later(number, fact.time_us)
         started = next((epoch.start for epoch in later if epoch.start is not None), None)
         return None if started is None else started[1]
 

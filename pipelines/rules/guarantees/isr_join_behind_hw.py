@@ -47,11 +47,10 @@ class Join:
 
 class _Checker(Checker):
     KEPT = ("_highest",)
-    MADE = ("_starts", "_lines", "_joins", "_befores", "_of", "_afters")
+    MADE = ("_lines", "_joins", "_befores", "_of", "_afters")
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._starts = _epoch_starts(history, settings)
         lines = _isr_lines(history)
         self._lines = {(leader, epoch): by_epoch[max(by_epoch)] for (_, leader, epoch), by_epoch in lines.items()}
         self._joins = _joins(lines)
@@ -159,12 +158,12 @@ class _Checker(Checker):
             return
         self.checked += 1
         position = join.low[0].offset
-        start = self._starts.get((leader, epoch))
         limits = []
         if highest is not None:
             limits.append((high_watermark_of(highest), highest, "the high watermark, already"))
-        if start is not None and start.offset is not None:
-            limits.append((start.offset, start, "the start of the leader's epoch,"))
+        start = self._history.epoch(epoch, join.after.time_us).start
+        if start is not None and self._gates(start[1], leader):
+            limits.append((*start, "the start of the leader's epoch,"))
         if not limits:
             return
         limit, fact, what = max(limits, key=lambda known: known[0])
@@ -184,6 +183,11 @@ class _Checker(Checker):
             time_us=join.after.time_us,
             brokers=(leader, join.replica),
         )
+
+    def _gates(self, start: Fact, leader: int) -> bool:
+        """Whether a line of an epoch's start is of a version of the leader's that lets nobody join below it."""
+        gated = rules_for(self._settings.version(leader, start.time_us)).epoch_start_gates_expansion
+        return start.broker_id == leader and gated and self._history.starts_once(start)
 
 
 def _higher(highest: Fact | None, fact: Fact) -> Fact:
@@ -222,20 +226,6 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
     for of_leader in joins.values():
         of_leader.sort(key=lambda join: (join.before.time_us, join.replica))
     return joins
-
-
-def _epoch_starts(history: PartitionHistory, settings: Settings) -> dict[_Key, Fact]:
-    """Where leaders' epochs start, for versions that let nobody join below it."""
-    starts: dict[_Key, Fact] = {}
-    for fact in history.facts[a.LEADERSHIP]:
-        if fact.name != "leader_start" or fact.broker_id is None or fact.leader_epoch is None or fact.offset is None:
-            continue
-        gated = rules_for(settings.version(fact.broker_id, fact.time_us)).epoch_start_gates_expansion
-        key = (fact.broker_id, fact.leader_epoch)
-        lower = key not in starts or fact.offset < (starts[key].offset or 0)
-        if gated and lower and history.starts_once(fact):
-            starts[key] = fact
-    return starts
 
 
 RULE = Rule(
