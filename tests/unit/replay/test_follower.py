@@ -142,6 +142,13 @@ def test_where_followers_log_their_start_requests_only_name_the_leader():
     assert (told.role, told.leader) == (FOLLOWING, 3)
 
 
+def test_a_broker_that_is_upgraded_logs_its_start_from_then_on_only():
+    before = [event(1, r.STATE, leader=1, leader_epoch=0), event(3, r.STATE, leader=2, leader_epoch=1)]
+    after = [event(5, r.STARTING), event(6, r.STATE, leader=3, leader_epoch=2), follower(7, 2, 10)]
+    lived = [(tenure.role, tenure.leader_epoch, tenure.started_us) for tenure in tenures([*before, *after])]
+    assert lived == [(FOLLOWING, 0, 1), (LEADING, 1, 3), (FOLLOWING, 2, 7)]
+
+
 def test_contacts_go_to_the_leader_of_their_epoch():
     first, second = tenures(
         [
