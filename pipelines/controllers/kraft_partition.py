@@ -129,7 +129,7 @@ def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
     states.sort(key=lambda state: (state.partition_epoch, state.leader_epoch, state.row.time_us))
     leaders: dict[int, _Seen] = {}
     isrs: dict[int, _Seen] = {}
-    said: set[str] = set()
+    messages: set[str] = set()
     for at, state in enumerate(states):
         others = [states[at - 1]] if at else []
         if state.leader is not None:
@@ -138,8 +138,8 @@ def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
             others.append(isrs.setdefault(state.partition_epoch, state))
         for other in others:
             finding = contradiction(other, state) if other is not state else None
-            if finding is not None and finding.message not in said:
-                said.add(finding.message)
+            if finding is not None and finding.message not in messages:
+                messages.add(finding.message)
                 yield finding
 
 

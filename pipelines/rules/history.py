@@ -193,10 +193,10 @@ class PartitionHistory:
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
         """Take what an earlier run `kept`; the history is closed, and begins the same lives as that run's did."""
-        for key, told in kept["epochs"]:
+        for key, highest in kept["epochs"]:
             epoch = self._epochs.setdefault(key, Epoch(key[1]))
-            if told is not None:
-                epoch.committed(*told)
+            if highest is not None:
+                epoch.committed(*highest)
         self._answered_us, self.chains = kept["answered_us"], kept["chains"]
         self.lives.knew(kept["lives"])
 
@@ -263,7 +263,7 @@ class PartitionHistory:
     # ----------------------------------------------------------------- tenures
 
     @cached_property
-    def _own(self) -> dict[int, tuple[list[int], list[Fact]]]:
+    def _own_lines(self) -> dict[int, tuple[list[int], list[Fact]]]:
         """Each broker's own lines about its role: their times, and they themselves."""
         lines: dict[int, list[Fact]] = defaultdict(list)
         for fact in self.facts[a.LEADERSHIP]:
@@ -280,7 +280,7 @@ class PartitionHistory:
         It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch: a
         broker's epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
-        times, facts = self._own.get(broker_id, ([], []))
+        times, facts = self._own_lines.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
         if at == 0:
             return None
@@ -294,7 +294,7 @@ class PartitionHistory:
 
     def started_us(self, broker_id: int, time_us: int) -> int:
         """When a broker's last line before an instant said that it starts to lead; -1 without one."""
-        times, facts = self._own.get(broker_id, ([], []))
+        times, facts = self._own_lines.get(broker_id, ([], []))
         before = facts[: bisect_right(times, time_us)]
         return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
 

@@ -178,15 +178,15 @@ class _Checker(Checker):
 
 def _case(loss: _Loss, cause: Cause) -> Case:
     start, end = loss.offset_start, loss.offset_end
-    said = []
+    clauses = []
     if loss.answered:
-        said.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
+        clauses.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
     if loss.committed is not None:
-        said.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
+        clauses.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
     what = "starts" if loss.start_fact.name == "leader_start" else "has its own records"
     message = (
         f"Committed offsets {start} to {end} (exclusive) are lost: leader epoch {loss.lost_by.number} {what} at "
-        f"{loss.start_fact.offset}; {'; '.join(said)}. {cause.text}{_held(loss)}"
+        f"{loss.start_fact.offset}; {'; '.join(clauses)}. {cause.text}{_held(loss)}"
     )
     committed = [loss.committed] if loss.committed is not None else []
     chain = [*loss.first[:1], *loss.last[-1:], loss.start_fact, *committed, *cause.facts, *loss.stored]

@@ -71,12 +71,12 @@ class _Checker(Checker):
             return ()
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return ()
-        self._told(fact, (fact.broker_id, fact.leader_epoch))
+        self._lower_bound(fact, (fact.broker_id, fact.leader_epoch))
         if chain.accepted and chain.before is not None:
             self._position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
         return ()
 
-    def _told(self, fact: Fact, key: _Key) -> None:
+    def _lower_bound(self, fact: Fact, key: _Key) -> None:
         """A lower bound of the high watermark for every ISR committed after this line."""
         below, highest = self._highest.get(key, (None, fact))
         line = self._lines.get(key)
