@@ -207,22 +207,15 @@ class _Builder:
     def changed(self, row: LeadershipRow) -> None:
         """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
         incarnation = self.lives.at(row.time_us, row.topic_id)
-        mine = [
-            leadership
-            for leadership in self.by_epoch.values()
-            if leadership.incarnation == incarnation and leadership.leader == row.broker_id
-        ]
+        of_life = [leadership for leadership in self.by_epoch.values() if leadership.incarnation == incarnation]
+        mine = [leadership for leadership in of_life if leadership.leader == row.broker_id]
         if row.leader_epoch is not None:
             mine = [leadership for leadership in mine if leadership.leader_epoch == row.leader_epoch]
         elif row.partition_epoch is not None:
             # Each change of the partition's state counts one (zkVersion), whoever made it.
+            known = (leadership for leadership in of_life if leadership.isr is not None)
             began = [
-                leadership
-                for leadership in self.by_epoch.values()
-                if leadership.incarnation == incarnation and leadership.isr is not None
-            ]
-            began = [
-                leadership for leadership in began if (leadership.first_partition_epoch or 0) <= row.partition_epoch
+                leadership for leadership in known if (leadership.first_partition_epoch or 0) <= row.partition_epoch
             ]
             last = max(began, key=lambda leadership: leadership.leader_epoch, default=None)
             mine = [leadership for leadership in mine if leadership is last]
