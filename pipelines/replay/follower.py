@@ -252,7 +252,8 @@ class _Reader:
             return
         self._leaders[event.leader_epoch] = event.leader
         current = self._current
-        if event.leader_epoch in self._begun:
+        # An epoch without a leader is not taken up (``ReplicaManager.makeFollowers``).
+        if event.leader < 0 or event.leader_epoch in self._begun:
             return
         if current is None or current.leader_epoch is None or event.leader_epoch > current.leader_epoch:
             self._open(event, LEADING if event.leader == event.broker_id else FOLLOWING, event.leader)
