@@ -32,7 +32,10 @@ _REPLAY: Final = (
     *("schemas/session_events.py", "schemas/topics.py"),
 )
 #: What breaks a guarantee, and all else that is asked of all of silver in every run.
-_RULES: Final = ("pipelines/clocks", "pipelines/controllers", "pipelines/rules", "schemas/audit_facts.py")
+_RULES: Final = (
+    *("pipelines/clocks", "pipelines/controllers", "pipelines/rules", "pipelines/topic_lives.py"),
+    "schemas/audit_facts.py",
+)
 #: What a new file gives; what earlier ones gave stays.
 _READERS: Final = ("pipelines/bronze", "pipelines/data_dir")
 #: Components of a replay's fingerprint, in its order, by the names that the ledger has them by.

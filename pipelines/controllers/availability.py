@@ -15,12 +15,11 @@ wrong: which partitions are unavailable follows from which brokers are.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pipelines.controllers.leaderships import incarnations
+from pipelines.controllers.leaderships import lives_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rows import (
     LEADER_DURING_DELETE,
@@ -30,6 +29,7 @@ from pipelines.controllers.rows import (
     StateRow,
     in_order,
 )
+from pipelines.topic_lives import TopicLives
 
 WITHOUT_LEADER: Final = "offline"
 UNDER_MIN_ISR: Final = "under_min_isr"
@@ -102,19 +102,16 @@ def _is_state(row: LeadershipRow | StateRow | RecordRow, kraft: bool) -> bool:
 
 
 def _states(
-    rows: Iterable[LeadershipRow | StateRow | RecordRow], starts: Sequence[int], kraft: bool
+    rows: Iterable[LeadershipRow | StateRow | RecordRow], lives: TopicLives, kraft: bool
 ) -> Mapping[int, list[_State]]:
     by_epoch: dict[tuple[int, int], _State] = {}
-    by_id: dict[str, int] = {}
     ordered = sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref))
     for row in ordered:
         if not _is_state(row, kraft):
             continue
         assert row.partition_epoch is not None
-        by_time = max(bisect_right(starts, row.time_us) - 1, 0)
         topic_id = None if isinstance(row, StateRow) else row.topic_id
-        incarnation = by_time if topic_id is None else by_id.setdefault(topic_id, by_time)
-        key = (incarnation, row.partition_epoch)
+        key = (lives.at(row.time_us, topic_id), row.partition_epoch)
         state = by_epoch.setdefault(key, _State(*key, row.time_us, row.broker_id))
         state.take(row)
     by_incarnation: dict[int, list[_State]] = {}
@@ -271,8 +268,7 @@ def availability(
     named = next((row for some in (rows, states, records) for row in some), None)
     if named is None:
         return []
-    starts = incarnations(states, rows, records)
-    by_incarnation = _states([*rows, *states, *records], starts, kraft)
+    by_incarnation = _states([*rows, *states, *records], lives_of(states, rows, records), kraft)
     firsts = [min(state.time_us for state in shown) for shown in by_incarnation.values()]
     windows: list[Window] = []
     for at, shown in enumerate(by_incarnation.values()):

@@ -30,6 +30,7 @@ from pipelines.controllers.rows import (
     transition,
 )
 from pipelines.controllers.rules import controller_rules
+from pipelines.topic_lives import topic_lives
 
 MACHINE: Final = "kraft_partition"
 #: Roles of `silver.leader_and_isr` by which a broker shows what it applied.
@@ -128,7 +129,7 @@ def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
     states.sort(key=lambda state: (state.partition_epoch, state.leader_epoch, state.row.time_us))
     leaders: dict[int, _Seen] = {}
     isrs: dict[int, _Seen] = {}
-    said: set[str] = set()
+    messages: set[str] = set()
     for at, state in enumerate(states):
         others = [states[at - 1]] if at else []
         if state.leader is not None:
@@ -137,8 +138,8 @@ def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
             others.append(isrs.setdefault(state.partition_epoch, state))
         for other in others:
             finding = contradiction(other, state) if other is not state else None
-            if finding is not None and finding.message not in said:
-                said.add(finding.message)
+            if finding is not None and finding.message not in messages:
+                messages.add(finding.message)
                 yield finding
 
 
@@ -222,7 +223,8 @@ def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
             first.setdefault((row.topic_id, row.partition_epoch), row)
     transitions: list[Transition] = []
     before: dict[str, LeadershipRow] = {}
-    for (topic_id, epoch), row in sorted(first.items()):
+    lives = topic_lives(((row.role, row) for row in first.values()), (), ()).of_id
+    for (topic_id, epoch), row in sorted(first.items(), key=lambda item: (lives[item[0][0]], item[0])):
         earlier = before.get(topic_id)
         jumped = earlier is not None and epoch - (earlier.partition_epoch or 0) > 1
         assert row.leader is not None

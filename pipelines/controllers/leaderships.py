@@ -6,7 +6,6 @@ that the partition is offline. Each instant of it keeps the broker whose clock i
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -22,7 +21,7 @@ from pipelines.controllers.rows import (
     Ref,
     StateRow,
 )
-from pipelines.rules.proofs.lives import births_us, first_signs_us
+from pipelines.topic_lives import TopicLives, topic_lives
 
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
@@ -98,27 +97,23 @@ def _earlier(mark: Mark | None, other: Mark) -> Mark:
     return other if mark is None or other.time_us < mark.time_us else mark
 
 
-def incarnations(
-    states: Iterable[StateRow], rows: Iterable[LeadershipRow], records: Iterable[RecordRow]
-) -> tuple[int, ...]:
-    """Times at which an incarnation of the topic begins: its topic id first shows, or its partition is made new."""
+def lives_of(states: Iterable[StateRow], rows: Iterable[LeadershipRow], records: Iterable[RecordRow]) -> TopicLives:
+    """Lives of the topic, as its partition's rows show them."""
     created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
-    named = [(row.topic_id, row.time_us) for row in rows] + [(record.topic_id, record.time_us) for record in records]
-    return births_us(first_signs_us(named), created_us)
+    return topic_lives(((row.role, row) for row in rows), records, created_us)
 
 
 class _Builder:
     """Puts rows in place, in the order of time."""
 
-    def __init__(self, starts: Sequence[int]) -> None:
-        self.starts = starts
+    def __init__(self, lives: TopicLives) -> None:
+        self.lives = lives
         self.by_epoch: dict[tuple[int, int], Leadership] = {}
         self.recorded: dict[str, RecordRow] = {}
 
-    def of(self, time_us: int, leader_epoch: int) -> Leadership:
-        incarnation = max(bisect_right(self.starts, time_us) - 1, 0)
+    def of(self, incarnation: int, leader_epoch: int) -> Leadership:
         key = (incarnation, leader_epoch)
-        return self.by_epoch.setdefault(key, Leadership(incarnation, leader_epoch))
+        return self.by_epoch.setdefault(key, Leadership(*key))
 
     def isr(self, leadership: Leadership, isr: tuple[int, ...] | None, partition_epoch: int | None) -> None:
         if isr is None:
@@ -138,7 +133,7 @@ class _Builder:
     def record(self, row: RecordRow) -> None:
         before = self.recorded.get(row.topic_id)
         self.recorded[row.topic_id] = row
-        leadership = self.of(row.time_us, row.leader_epoch)
+        leadership = self.of(self.lives.at(row.time_us, row.topic_id), row.leader_epoch)
         mark = Mark(row.time_us, row.broker_id if row.controller_id is None else row.controller_id, row.ref)
         if leadership.offset is None or row.offset < leadership.offset:
             leadership.offset, leadership.elected, leadership.elected_by_machine = row.offset, mark, True
@@ -154,7 +149,7 @@ class _Builder:
         if not row.succeeded or row.to_state != ONLINE or row.leader is None:
             return
         epoch = row.leader_epoch
-        leadership = self._decided(row) if epoch is None else self.of(row.time_us, epoch)
+        leadership = self._decided(row) if epoch is None else self.of(self.lives.at(row.time_us), epoch)
         if leadership is None:
             return
         mark = mark_of(row)
@@ -188,7 +183,7 @@ class _Builder:
         epoch = row.leader_epoch
         if epoch is None or row.leader == LEADER_DURING_DELETE:
             return
-        leadership = self.of(row.time_us, epoch)
+        leadership = self.of(self.lives.at(row.time_us, row.topic_id), epoch)
         mark = mark_of(row)
         leadership.shown = _earlier(leadership.shown, mark)
         if row.leader is not None:
@@ -211,23 +206,16 @@ class _Builder:
 
     def changed(self, row: LeadershipRow) -> None:
         """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
-        incarnation = max(bisect_right(self.starts, row.time_us) - 1, 0)
-        mine = [
-            leadership
-            for leadership in self.by_epoch.values()
-            if leadership.incarnation == incarnation and leadership.leader == row.broker_id
-        ]
+        incarnation = self.lives.at(row.time_us, row.topic_id)
+        of_life = [leadership for leadership in self.by_epoch.values() if leadership.incarnation == incarnation]
+        mine = [leadership for leadership in of_life if leadership.leader == row.broker_id]
         if row.leader_epoch is not None:
             mine = [leadership for leadership in mine if leadership.leader_epoch == row.leader_epoch]
         elif row.partition_epoch is not None:
             # Each change of the partition's state counts one (zkVersion), whoever made it.
+            known = (leadership for leadership in of_life if leadership.isr is not None)
             began = [
-                leadership
-                for leadership in self.by_epoch.values()
-                if leadership.incarnation == incarnation and leadership.isr is not None
-            ]
-            began = [
-                leadership for leadership in began if (leadership.first_partition_epoch or 0) <= row.partition_epoch
+                leadership for leadership in known if (leadership.first_partition_epoch or 0) <= row.partition_epoch
             ]
             last = max(began, key=lambda leadership: leadership.leader_epoch, default=None)
             mine = [leadership for leadership in mine if leadership is last]
@@ -255,7 +243,7 @@ def leaderships(
     Args:
         changes: of `silver.isr_changes`.
     """
-    builder = _Builder(incarnations(states, rows, records))
+    builder = _Builder(lives_of(states, rows, records))
     for record in sorted(records, key=lambda row: row.offset):
         builder.record(record)
     with_epoch = [row for row in states if row.leader_epoch is not None]

@@ -158,23 +158,13 @@ def _replayed(
         findings += illegal_states(leadership, version)
         findings += applied_states(leadership, [record for copy in copies.values() for record in copy])
         shown = of_copies[records[0].broker_id] if records else applied
-        transitions += _by_incarnation(shown.transitions)
+        transitions += shown.transitions
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
         findings += decided_twice(leadership, {state.ref for state in states})
         findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, findings, checked
-
-
-def _by_incarnation(transitions: Iterable[Transition]) -> list[Transition]:
-    """Incarnations of a topic in the order of time; within one, epochs or offsets are the order."""
-    parts: list[list[Transition]] = []
-    for transition in transitions:
-        if not parts or transition.why == "first_of_controller":
-            parts.append([])
-        parts[-1].append(transition)
-    return [transition for part in sorted(parts, key=lambda part: part[0].time_us) for transition in part]
 
 
 def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:

@@ -106,10 +106,10 @@ def plan_of(
     """
     cluster_wide: dict[str, list[EventRow]] = defaultdict(list)
     of_topics: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
-    said: dict[str, set[str]] = defaultdict(set)
+    mode_names: dict[str, set[str]] = defaultdict(set)
     for cluster_id, mode in modes:
-        said[cluster_id].add(mode)
-    kraft = {cluster_id: names == {_KRAFT} for cluster_id, names in said.items()}
+        mode_names[cluster_id].add(mode)
+    kraft = {cluster_id: names == {_KRAFT} for cluster_id, names in mode_names.items()}
     for cluster_id, row in events:
         if row.topic is None:
             cluster_wide[cluster_id].append(row)

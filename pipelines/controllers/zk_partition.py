@@ -104,14 +104,14 @@ def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
     """
     first: dict[int, StateRow] = {}
     findings: list[Finding] = []
-    said: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
         epoch = row.controller_epoch
         if not row.succeeded or row.to_state != "OnlinePartition" or epoch is None or epoch <= 0:
             continue
         earlier = first.setdefault(epoch, row)
-        if earlier.broker_id != row.broker_id and (epoch, row.broker_id) not in said:
-            said.add((epoch, row.broker_id))
+        if earlier.broker_id != row.broker_id and (epoch, row.broker_id) not in reported:
+            reported.add((epoch, row.broker_id))
             both = f"brokers {earlier.broker_id} and {row.broker_id} both elected leaders"
             findings.append(illegal(f"{both} as the controller of epoch {epoch}", earlier, row))
     return tuple(findings)

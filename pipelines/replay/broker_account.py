@@ -98,7 +98,7 @@ class BrokerAccount:
         yield from self._steps_down()
         for place, partition in self._partitions.items():
             yield from self._end(place, partition)
-            yield from self._made(place, partition.change, None)
+            yield from self._unrefused(place, partition.change, None)
 
     def _instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
         """What the lines of one instant tell: they come in no order among themselves, but changes of an ISR."""
@@ -244,14 +244,14 @@ class BrokerAccount:
         """Changes of an ISR that a leader made, or asks for."""
         place = _place(line)
         partition = self._partitions.setdefault(place, _Partition())
-        yield from self._made(place, partition.change, line)
+        yield from self._unrefused(place, partition.change, line)
         partition.change = line
         if line.what == "committed":
             yield place, _isr_event(line, e.ISR_UPDATE, line.isr)
         elif line.what == "shrink":
             yield place, _isr_event(line, e.ISR_PROPOSAL, line.previous_isr)
 
-    def _made(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
+    def _unrefused(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
         """A change that was not refused was made.
 
         Up to 2.3 a leader logs that it changes an ISR, and if ZooKeeper refuses it, but not that it was made

@@ -287,13 +287,13 @@ class _Book:
         self.topics: dict[tuple[str, str], list[tuple[int, str | None]]] = defaultdict(list)
         self._broker_id = broker_id
         self._static: dict[str, str] = {}
-        self._own: Mapping[str, str] = {}
+        self._of_broker: Mapping[str, str] = {}
         self._all_brokers: Mapping[str, str] = {}
         self._overrides: dict[str, Mapping[str, str]] = {}
 
     def take(self, line: ConfigLine) -> None:
         if line.scope == STARTED:
-            self._static, self._own, self._all_brokers = {}, {}, {}
+            self._static, self._of_broker, self._all_brokers = {}, {}, {}
             if line.entity == "kraft":
                 for topic in list(self._overrides):
                     self._override(line.time_us, topic, {})
@@ -319,14 +319,14 @@ class _Book:
             self._override(line.time_us, line.entity, overrides)
 
     def _dynamic(self, line: ConfigLine) -> None:
-        before = {**self._all_brokers, **self._own}
+        before = {**self._all_brokers, **self._of_broker}
         if line.entity == ALL_BROKERS:
             self._all_brokers = line.values
         elif line.entity == self._broker_id:
-            self._own = line.values
+            self._of_broker = line.values
         else:
             return  # every broker logs those of all
-        now = {**self._all_brokers, **self._own}
+        now = {**self._all_brokers, **self._of_broker}
         for key in before.keys() | now.keys():
             value = now.get(key, self._static.get(key))
             if value is not None:

@@ -10,7 +10,7 @@ controller's LeaderAndIsr request tells that it follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -135,7 +135,7 @@ def tenures(events: Iterable[ReplicaEvent]) -> list[Tenure]:
         events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
     """
     held = list(events)
-    reader = _Reader(told_by_states=not any(event.kind == r.FOLLOWER for event in held))
+    reader = _Reader({event.leader_epoch for event in held if event.kind in (r.FOLLOWER, r.LEADER)})
     for event in held:
         reader.observe(event)
     for tenure, following in zip(reader.tenures, reader.tenures[1:], strict=False):
@@ -147,12 +147,12 @@ class _Reader:
     """The state machine: the current tenure, and what is known of the log between lines.
 
     Args:
-        told_by_states: no line of the replica's own says that it follows, so the controller's requests have to.
+        begun: epochs that a line of the replica's own says it took up; of others the controller's requests tell.
     """
 
-    def __init__(self, told_by_states: bool) -> None:
+    def __init__(self, begun: Collection[int | None]) -> None:
         self.tenures: list[Tenure] = []
-        self._told_by_states = told_by_states
+        self._begun = begun
         self._current: Tenure | None = None
         self._life_us = 0
         self._begins_life = False
@@ -252,7 +252,8 @@ class _Reader:
             return
         self._leaders[event.leader_epoch] = event.leader
         current = self._current
-        if not self._told_by_states:
+        # An epoch without a leader is not taken up (``ReplicaManager.makeFollowers``).
+        if event.leader < 0 or event.leader_epoch in self._begun:
             return
         if current is None or current.leader_epoch is None or event.leader_epoch > current.leader_epoch:
             self._open(event, LEADING if event.leader == event.broker_id else FOLLOWING, event.leader)

@@ -89,7 +89,7 @@ class _Replay:
     def __init__(self, replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> None:
         self._replicas = replicas
         self._rules_of = rules_of
-        self._own: dict[int, EpochHistory] = {}
+        self._epochs: dict[int, EpochHistory] = {}
         self._led: dict[tuple[int, int], EpochHistory] = {}
         self._leader_of: dict[int, int] = {
             tenure.leader_epoch: broker
@@ -126,20 +126,20 @@ class _Replay:
         broker, rules = tenure.broker_id, self._rules_of(tenure.broker_id, tenure.started_us)
         if tenure.leader is None and tenure.leader_epoch is not None:
             tenure.leader = self._leader_of.get(tenure.leader_epoch)
-        history = self._own.get(broker, UNKNOWN)
+        history = self._epochs.get(broker, UNKNOWN)
         if tenure.end_offset == 0:
             history = NEW
         elif tenure.end_offset is not None:
             history = history.cut(tenure.end_offset)
         if tenure.role == LEADING:
-            self._own[broker] = self._led_by(tenure, history, rules)
+            self._epochs[broker] = self._led_by(tenure, history, rules)
             return list(_actions_elsewhere(tenure, rules))
         if tenure.role != FOLLOWING:
-            self._own[broker] = history
+            self._epochs[broker] = history
             return list(_actions_elsewhere(tenure, rules))
         prediction = self._predict(tenure, history, rules)
         rows = list(_follower_rows(tenure, prediction, rules))
-        self._own[broker] = self._followed(tenure, history, prediction)
+        self._epochs[broker] = self._followed(tenure, history, prediction)
         return rows
 
     def _led_by(self, tenure: Tenure, before: EpochHistory, rules: Rules) -> EpochHistory:

@@ -122,7 +122,7 @@ class IsrWatch:
         self._commit(event)
         self._due_us = 0
 
-    def _told(self, event: Event) -> None:
+    def _starts_from(self, event: Event) -> None:
         """The ISR that a line starts from, where no line told that before."""
         if self._leads is not False and event.isr is not None and self._rules.isr is None:
             self._rules.isr = frozenset(event.isr)
@@ -376,8 +376,8 @@ _HANDLERS: Final[Mapping[str, Callable[[IsrWatch, Event], None]]] = {
     e.LEADER_START: IsrWatch._leader_start,
     e.LEADER_END: IsrWatch._leader_end,
     e.ISR_UPDATE: IsrWatch._updated,
-    e.ISR_PROPOSAL: IsrWatch._told,
-    ISR_FROM: IsrWatch._told,
+    e.ISR_PROPOSAL: IsrWatch._starts_from,
+    ISR_FROM: IsrWatch._starts_from,
     e.FETCH: IsrWatch._fetched,
     e.PRODUCE: IsrWatch._appended,
     ISR_SHRINK: IsrWatch._shrinks,

@@ -98,14 +98,14 @@ def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
     rows = _by_broker(rows)
     brokers = pc.binary_join_element_wise(rows["cluster_id"], rows["broker_id"].cast(pa.string()), "|")
     arrived, answered = rows["arrival_time"], rows["time"]
-    there = pa.repeat(False, len(rows))
+    within = pa.repeat(False, len(rows))
     for broker, of_broker in spans.items():
         begins, ends = (pa.array(instants, arrived.type) for instants in zip(*of_broker, strict=True))
         # The last span that begins before it arrived.
         at = pc.subtract(pc.search_sorted(begins, arrived, side="left").cast(pa.int64()), 1)
         end = ends.take(when(pc.greater_equal(at, 0), at))
-        there = pc.or_(there, both(pc.equal(brokers, broker), pc.less(answered, end)))
-    return _events_of(rows.filter(there), _ANSWER, micros(arrived.filter(there)), "time")
+        within = pc.or_(within, both(pc.equal(brokers, broker), pc.less(answered, end)))
+    return _events_of(rows.filter(within), _ANSWER, micros(arrived.filter(within)), "time")
 
 
 def _by_broker(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -25,12 +25,12 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> Rows | None:
         unsettled: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`.
         limits: what is explained and what is late.
     """
-    there = unsettled.few_rows(UNSETTLED, *BROKER, "class", "highest_time", "completed_time")
-    if not there:
+    undecided = unsettled.few_rows(UNSETTLED, *BROKER, "class", "highest_time", "completed_time")
+    if not undecided:
         return None
-    spans = spans_of_late(there)
+    spans = spans_of_late(undecided)
     # What was answered before the end of all of them tells of none.
-    later = pc.field("time") >= min(row["highest_time"] for row in there)
+    later = pc.field("time") >= min(row["highest_time"] for row in undecided)
     expired = ("handled_time", "completed_time", "max_wait_ms")
     readings = [
         unsettled.reading(UNSETTLED, by_batch(operations)),

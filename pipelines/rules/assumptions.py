@@ -74,12 +74,12 @@ def doubts(
 
 
 def _missing_brokers(files: Iterable[File], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
-    there: dict[str, set[int]] = defaultdict(set)
+    with_files: dict[str, set[int]] = defaultdict(set)
     for file in files:
         if file.broker_id is not None:
-            there[file.cluster_id].add(file.broker_id)
+            with_files[file.cluster_id].add(file.broker_id)
     for cluster_id, brokers in sorted(named.items()):
-        missing = sorted(set(brokers) - there[cluster_id])
+        missing = sorted(set(brokers) - with_files[cluster_id])
         if missing:
             listed = ", ".join(map(str, missing[:NAMED_MAX])) + (", ..." if len(missing) > NAMED_MAX else "")
             yield (
@@ -123,8 +123,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _left_out(numbers: Iterable[str | None]) -> list[int]:
-    there = {int(number) for number in numbers if number is not None}
-    return sorted(set(range(1, max(there) + 1)) - there) if there else []
+    present = {int(number) for number in numbers if number is not None}
+    return sorted(set(range(1, max(present) + 1)) - present) if present else []
 
 
 def _silent_hours(matches: Iterable[tuple[File, re.Match[str]]], neighbours: Iterable[File]) -> list[str]:

@@ -115,10 +115,10 @@ def since_of(lake: Lake, premises: Premises, todo: Plan, fingerprint: str, table
     """
     text = lake.stamp(REPLAYS)
     version = None if text is None else Stamp.from_json(text).audited_version
-    told = None if version is None else dict(lake.stamps(AUDITED)).get(version)
-    if version is None or told is None or not lake.keeps(AUDITED, version):
+    stamp = None if version is None else dict(lake.stamps(AUDITED)).get(version)
+    if version is None or stamp is None or not lake.keeps(AUDITED, version):
         return None
-    left = Left.from_json(told)
+    left = Left.from_json(stamp)
     state = lake.files(AUDITED, version=version)
     windows = {
         broker: us

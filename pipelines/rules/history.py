@@ -19,7 +19,8 @@ from pipelines.rules.leader_epoch import Epoch, State
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
-from pipelines.rules.proofs.lives import Lives, births_us, first_signs_us
+from pipelines.rules.proofs.lives import Lives
+from pipelines.topic_lives import TopicLives, topic_lives
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -104,40 +105,15 @@ class PartitionHistory:
     # ------------------------------------------------------------ incarnations
 
     @cached_property
-    def _topic_ids(self) -> dict[str, int]:
-        """Ids of the topic that lines name, with the first sign of each."""
-        return first_signs_us(
-            (fact.topic_id, fact.time_us) for fact in self.facts[a.LEADERSHIP] + self.facts[a.METADATA]
-        )
-
-    @cached_property
-    def births_us(self) -> tuple[int, ...]:
-        """When the topic was created anew after it had been there: epochs begin again, and nothing carries over.
-
-        Seen as another topic id, or as the controller's partition coming from nothing.
-        """
+    def topic_lives(self) -> TopicLives:
+        """Lives of the topic; in a later one epochs begin again, and nothing carries over."""
+        roles = ((fact.name, fact) for fact in self.facts[a.LEADERSHIP])
         created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
-        later_us = births_us(self._topic_ids, created_us)[1:]
-        return later_us if self._topic_ids else tuple(sorted({*later_us, *self._epochs_begun_again()}))
-
-    def _epochs_begun_again(self) -> Iterator[int]:
-        """Where a broker's own role falls back to an earlier epoch: within one life of a topic it never does."""
-        highest: dict[int, int] = {}
-        for fact in sorted(self.facts[a.LEADERSHIP], key=lambda fact: fact.time_us):
-            if fact.broker_id is None or fact.leader_epoch is None:
-                continue
-            # A request can be an old one that comes late, unless it is the first of all.
-            is_role = fact.name in ("leader_start", "follower_start")
-            is_first = fact.name == "request" and fact.leader_epoch == 0 and fact.partition_epoch == 0
-            if not is_role and not is_first:
-                continue
-            if fact.leader_epoch < highest.get(fact.broker_id, -1):
-                yield fact.time_us
-            highest[fact.broker_id] = fact.leader_epoch
+        return topic_lives(roles, self.facts[a.METADATA], created_us)
 
     def incarnation(self, time_us: int) -> int:
         """How often the topic had been created anew by then."""
-        return bisect_right(self.births_us, time_us)
+        return self.topic_lives.at(time_us)
 
     # ------------------------------------------------------------------ epochs
 
@@ -168,13 +144,10 @@ class PartitionHistory:
 
     def _of_last_life(self, fact: Fact) -> bool:
         """Whether what a file says is of the topic as the lines know it last: not of its namesake before or after."""
-        if None not in (self._newest_id, fact.topic_id):
-            return fact.topic_id == self._newest_id
+        newest_id = self.topic_lives.newest_id
+        if None not in (newest_id, fact.topic_id):
+            return fact.topic_id == newest_id
         return fact.broker_id not in self._strange_files
-
-    @cached_property
-    def _newest_id(self) -> str | None:
-        return max(self._topic_ids, key=lambda topic_id: self._topic_ids[topic_id], default=None)
 
     @cached_property
     def _strange_files(self) -> frozenset[int | None]:
@@ -197,11 +170,11 @@ class PartitionHistory:
             # A fetch that names its epoch and is answered without error was answered in that epoch.
             if fact.leader_epoch is not None and fact.high_watermark is not None and not fact.error_code:
                 self.epoch(fact.leader_epoch, fact.time_us).committed(fact.high_watermark, fact)
-                self._answers(fact)
             if self.chains.follow(fact):
                 self.stretches.add(self.chain)
                 if self.chain.answered:
                     self.lives.fetched(fact, self.chain.before)
+                    self._answers(fact, self.chain.before)
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
@@ -220,16 +193,16 @@ class PartitionHistory:
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
         """Take what an earlier run `kept`; the history is closed, and begins the same lives as that run's did."""
-        for key, told in kept["epochs"]:
+        for key, highest in kept["epochs"]:
             epoch = self._epochs.setdefault(key, Epoch(key[1]))
-            if told is not None:
-                epoch.committed(*told)
+            if highest is not None:
+                epoch.committed(*highest)
         self._answered_us, self.chains = kept["answered_us"], kept["chains"]
         self.lives.knew(kept["lives"])
 
     def extends(self, before: PartitionHistory) -> bool:
         """Whether lives and states that an earlier history knew are as they were: what it has more comes after them."""
-        if self.births_us != before.births_us:
+        if self.topic_lives.births_us != before.topic_lives.births_us:
             return False
         return all(
             len(self.states[incarnation][partition_epoch]) == len(states)
@@ -248,16 +221,13 @@ class PartitionHistory:
     def lives(self) -> Lives:
         """Topic ids that brokers knew, those of fetches as they stream by."""
         roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
-        return Lives(roles, self.births_us, self.skew_max_us)
+        return Lives(roles, self.topic_lives.births_us, self.skew_max_us)
 
-    def _answers(self, fact: Fact) -> None:
-        """A fetch was read only after the line of the one before it on its connection had been written."""
-        before_us = self.chains.last_us(fact)
-        if before_us is None or before_us > fact.time_us:
-            return
-        if fact.broker_id is not None and fact.leader_epoch is not None:
+    def _answers(self, fact: Fact, before: Fact | None) -> None:
+        """In the epoch that the fetch names its broker led after the line of the fetch before."""
+        if before is not None and fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
-            self._answered_us[key] = max(before_us, self._answered_us.get(key, -1))
+            self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
 
     def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
         """Whether two epochs are of one life of the topic; None if these lines leave it open.
@@ -285,10 +255,15 @@ class PartitionHistory:
         incarnation = self.incarnation(time_us)
         return [self._epochs[key] for key in sorted(self._epochs) if key[0] == incarnation and key[1] > number]
 
+    def lost_by(self, number: int, time_us: int, end: int) -> tuple[Epoch, tuple[int, Fact]] | None:
+        """The first epoch after one that does not have all before an offset, and what shows where it begins."""
+        bounds = ((epoch, epoch.bound) for epoch in self.later(number, time_us))
+        return next(((epoch, bound) for epoch, bound in bounds if bound is not None and bound[0] < end), None)
+
     # ----------------------------------------------------------------- tenures
 
     @cached_property
-    def _own(self) -> dict[int, tuple[list[int], list[Fact]]]:
+    def _own_lines(self) -> dict[int, tuple[list[int], list[Fact]]]:
         """Each broker's own lines about its role: their times, and they themselves."""
         lines: dict[int, list[Fact]] = defaultdict(list)
         for fact in self.facts[a.LEADERSHIP]:
@@ -305,7 +280,7 @@ class PartitionHistory:
         It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch: a
         broker's epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
-        times, facts = self._own.get(broker_id, ([], []))
+        times, facts = self._own_lines.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
         if at == 0:
             return None
@@ -314,12 +289,12 @@ class PartitionHistory:
             return None
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
         epoch = before.leader_epoch
-        latest = epoch if time_us <= answered_us else self._latest(epoch, before, facts[at:], broker_id)
+        latest = epoch if time_us < answered_us else self._latest(epoch, before, facts[at:], broker_id)
         return Tenure(epoch, latest, before, before.time_us < time_us)
 
     def started_us(self, broker_id: int, time_us: int) -> int:
         """When a broker's last line before an instant said that it starts to lead; -1 without one."""
-        times, facts = self._own.get(broker_id, ([], []))
+        times, facts = self._own_lines.get(broker_id, ([], []))
         before = facts[: bisect_right(times, time_us)]
         return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
 

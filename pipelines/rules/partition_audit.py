@@ -84,7 +84,7 @@ class PartitionAudit:
         self._last: Fact | None = None
         self._answer_offset = -1
         self.odd: str | None = None
-        self._kept = None if frozen is None else FREEZER.thaw(frozen, ())
+        self._earlier = None if frozen is None else FREEZER.thaw(frozen, ())
         self._lines: list[Fact] = []
 
     def add(self, fact: Fact) -> None:
@@ -100,10 +100,10 @@ class PartitionAudit:
         self._rank = rank
         if fact.kind not in GONE_ON_WITH:
             self.odd = fact.kind
-            if self._kept is not None:
+            if self._earlier is not None:
                 raise CannotGoOn(f"it has a fact of kind {fact.kind}")
         if rank == HISTORY_RANK:
-            if self._kept is None:
+            if self._earlier is None:
                 self.history.add(fact)
             else:
                 self._lines.append(fact)
@@ -112,7 +112,7 @@ class PartitionAudit:
         if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
         self._last = fact
-        if self._kept is not None and not self._comes_next(fact):
+        if self._earlier is not None and not self._comes_next(fact):
             raise CannotGoOn(f"a fact of kind {fact.kind} comes before what was judged")
         if fact.kind == a.ANSWER and fact.offset is not None:
             self._answer_offset = max(self._answer_offset, fact.offset)
@@ -133,7 +133,7 @@ class PartitionAudit:
         assert self._checkers is not None
         for rule_id, checker in self._checkers.items():
             self._outcomes[rule_id].checked = checker.checked
-        if self._kept is not None:
+        if self._earlier is not None:
             self._refuse(self.unsettled)
         return list(self._outcomes.values())
 
@@ -180,8 +180,8 @@ class PartitionAudit:
         """Whether a fact comes behind those of its kind, or of its connection, that an earlier run judged."""
         if fact.kind == a.FETCH:
             return self.history.chains.goes_on(fact)
-        assert self._kept is not None
-        return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._kept["answer_offset"]
+        assert self._earlier is not None
+        return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._earlier["answer_offset"]
 
     def _trusted(self, fact: Fact) -> Fact:
         """A fetch without the leader epoch that it names, where its broker may not have compared the two: before 2.5
@@ -195,11 +195,11 @@ class PartitionAudit:
         if self._checkers is not None:
             return
         self._checkers = {}
-        if self._kept is not None:
-            self._add_lines(self._kept["lines"])
+        if self._earlier is not None:
+            self._add_lines(self._earlier["lines"])
         self.history.close()
-        if self._kept is not None:
-            self.history.go_on(self._kept["history"])
+        if self._earlier is not None:
+            self.history.go_on(self._earlier["history"])
         for rule in self._rules:
             try:
                 self._checkers[rule.rule_id] = rule.make(self.history, self._settings)
@@ -208,8 +208,8 @@ class PartitionAudit:
                 continue
             for kind in rule.kinds:
                 self._of_kind[kind].append(rule.rule_id)
-        if self._kept is not None:
-            self._go_on(self._kept)
+        if self._earlier is not None:
+            self._go_on(self._earlier)
 
     def _add_lines(self, known: Sequence[Fact]) -> None:
         for fact in sorted([*known, *self._lines], key=place):
@@ -221,14 +221,14 @@ class PartitionAudit:
             if not self.history.extends(before):
                 raise CannotGoOn("later lines tell otherwise of what was judged")
 
-    def _go_on(self, kept: Mapping[str, Any]) -> None:
+    def _go_on(self, earlier: Mapping[str, Any]) -> None:
         assert self._checkers is not None
-        self._answer_offset = kept["answer_offset"]
-        for rule_id, (cases, left_out) in kept["outcomes"].items():
+        self._answer_offset = earlier["answer_offset"]
+        for rule_id, (cases, left_out) in earlier["outcomes"].items():
             self._outcomes[rule_id] = RuleOutcome(rule_id, 0, cases, Counter(left_out))
         has_grown = any(_streams_use(fact) for fact in self._lines)
         for rule_id, checker in self._checkers.items():
-            checker.go_on(kept["checkers"][rule_id])
+            checker.go_on(earlier["checkers"][rule_id])
             if has_grown and checker.awaits_history:
                 raise CannotGoOn(f"{rule_id} awaited later lines")
         self._refuse(self.unsettled)

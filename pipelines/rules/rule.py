@@ -67,8 +67,8 @@ class Ref(NamedTuple):
         """
         if self.derived is not None:
             return None
-        said = f"broker {self.broker_id}, {self.source or 'line'}"
-        return f"{said} {self.connection}#{self.correlation_id}" if self.source in _REQUESTS else said
+        who = f"broker {self.broker_id}, {self.source or 'line'}"
+        return f"{who} {self.connection}#{self.correlation_id}" if self.source in _REQUESTS else who
 
 
 def witnesses_of(refs: Iterable[Ref]) -> tuple[str, ...]:

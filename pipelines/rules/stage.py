@@ -68,16 +68,16 @@ def find_cases(
 
     with staging(lake) as folder:
         specs = [*folder.tables(SHAPES), AUDITED]
-        told: list[Staged] = []
+        audits: list[Staged] = []
         again: list[Partition] | None = None
         if since is not None and (rows := facts_since(lake, premises, since)) is not None:
-            told.append(folder.write(judged(rows, since.windows), specs))
-            again = [(row["cluster_id"], row["topic"], row["partition"]) for row in told[0].few_rows(AGAIN)]
+            audits.append(folder.write(judged(rows, since.windows), specs))
+            again = [(row["cluster_id"], row["topic"], row["partition"]) for row in audits[0].few_rows(AGAIN)]
         if again != [] and (rows := facts(lake, premises, again)) is not None:
-            told.append(folder.write(judged(rows, None), specs))
-        files = [file for staged in told for file in staged.files(AUDITED.name)]
+            audits.append(folder.write(judged(rows, None), specs))
+        files = [file for staged in audits for file in staged.files(AUDITED.name)]
         version = lake.replace_files(AUDITED, files, left.to_json())
-        tables = {name: [row for staged in told for row in staged.few_rows(name)] for name in SHAPES}
+        tables = {name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}
     return _found(tables, version)
 
 

@@ -58,7 +58,7 @@ def audited(
         CannotGoOn: the partition has to be judged whole: without `frozen`, and over all its facts.
     """
     audit = PartitionAudit(settings, rules, frozen)
-    kept = PartitionAudit(settings, rules, frozen) if until_us is not None else None
+    final_audit = PartitionAudit(settings, rules, frozen) if until_us is not None else None
     window = Window(until_us or {})
     writers: set[int | None] = set()
     why: str | None = None
@@ -66,17 +66,17 @@ def audited(
     for fact in selected(given):
         audit.add(fact)
         writers.add(fact.broker_id)
-        if kept is not None and audit.odd is not None:
-            kept, why = None, audit.unsettled
-        if kept is not None and window.takes(fact):
+        if final_audit is not None and audit.odd is not None:
+            final_audit, why = None, audit.unsettled
+        if final_audit is not None and window.takes(fact):
             try:
-                kept.add(fact)
+                final_audit.add(fact)
             except CannotGoOn as reason:
-                kept, why = None, str(reason)
+                final_audit, why = None, str(reason)
     left = None
-    if kept is not None:
+    if final_audit is not None:
         try:
-            left = kept.freeze(window.held)
+            left = final_audit.freeze(window.held)
         except CannotGoOn as reason:
             why = str(reason)
     outcomes = audit.finish()

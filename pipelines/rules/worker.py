@@ -73,15 +73,15 @@ def auditor(
             until = None if until_us is None else until_of.get(cluster_id, {})
             settings = settings_of(contexts, cluster_id, topic, skew_max_us)
             try:
-                made = _audited(facts, settings, rules, until, since_of.get(cluster_id, {}))
+                partition_audit = _audited(facts, settings, rules, until, since_of.get(cluster_id, {}))
             except CannotGoOn:
                 tables.add(AGAIN, (cluster_id, topic, partition))
                 continue
             if until is not None:
-                left = sorted(made.writers), made.why_whole, made.frozen
+                left = sorted(partition_audit.writers), partition_audit.why_whole, partition_audit.frozen
                 tables.add(AUDITED.name, (cluster_id, topic, partition, *left))
-            named |= {(cluster_id, broker_id) for broker_id in made.brokers}
-            for outcome in made.outcomes:
+            named |= {(cluster_id, broker_id) for broker_id in partition_audit.brokers}
+            for outcome in partition_audit.outcomes:
                 key = cluster_id, outcome.rule_id
                 checked[key] += outcome.checked
                 if outcome.error is not None:
@@ -124,8 +124,8 @@ def _audited(
     writers = set(first.isr or ())
     if first.detail is None or not writers <= since_us.keys():
         raise CannotGoOn("it was judged whole, or a broker's log has begun anew")
-    made = audited(_in_time(facts, since_us), settings, rules, until_us, first.detail.encode())
-    return made._replace(writers=made.writers | writers)
+    partition_audit = audited(_in_time(facts, since_us), settings, rules, until_us, first.detail.encode())
+    return partition_audit._replace(writers=partition_audit.writers | writers)
 
 
 def _in_time(facts: Iterable[Fact], since_us: Mapping[int, int]) -> Iterator[Fact]:

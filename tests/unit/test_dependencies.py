@@ -160,6 +160,11 @@ def test_dag_files_import_airflow_and_the_standard_library_only() -> None:
         assert not odd, f"{path.name} imports {', '.join(sorted(odd))}"
 
 
+def test_what_all_readings_of_a_partition_share_stands_below_them() -> None:
+    shared = _imports(MODULES["pipelines.topic_lives"])
+    assert not [name for name in shared if name.split(".")[0] in PACKAGES]
+
+
 def test_the_testbed_runs_clusters_without_the_audit() -> None:
     comparing = {"audited.py", "check.py", "compare.py"}
     for path in (ROOT / "testbed").rglob("*.py"):

@@ -52,10 +52,10 @@ def elections(rows: pa.RecordBatch, asked: Sequence[tuple[str, int]]) -> pa.Reco
         asked: cluster and instant of each request for an election.
     """
     rows = rows.filter((pc.field("event") == UNCLEAN) & valid("topic", "partition"))
-    said = zip(rows.column("cluster_id").to_pylist(), micros(rows.column("time")).to_pylist(), strict=True)
+    instants = zip(rows.column("cluster_id").to_pylist(), micros(rows.column("time")).to_pylist(), strict=True)
     near = [
         any(cluster == asked_cluster and abs(time_us - asked_us) <= ASKED_US for asked_cluster, asked_us in asked)
-        for cluster, time_us in said
+        for cluster, time_us in instants
     ]
     asked_for = when(pa.array(near, pa.bool_()), ELECT_LEADERS)
     return line_fact(rows, a.ELECTION, "leader leader_epoch isr controller_epoch detail", name=asked_for)

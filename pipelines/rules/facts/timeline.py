@@ -79,10 +79,10 @@ def _only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
     wanted = pa.array([f"{cluster_id}|{partition}|{topic}" for cluster_id, topic, partition in partitions], pa.string())
 
     def only(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for made in rows_of(rows):
-            partition = made["partition"].cast(pa.string())
-            place = pc.binary_join_element_wise(made["cluster_id"], partition, made["topic"], "|")
-            yield made.filter(pc.is_in(place, value_set=wanted))
+        for batch in rows_of(rows):
+            partition = batch["partition"].cast(pa.string())
+            place = pc.binary_join_element_wise(batch["cluster_id"], partition, batch["topic"], "|")
+            yield batch.filter(pc.is_in(place, value_set=wanted))
 
     return only
 
@@ -176,5 +176,5 @@ def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
 def _topic_ids(lake: Lake) -> files.TopicIds:
     where = (pc.field("kind") == PARTITION_METADATA) & (pc.field("key") == "topic_id")
     values = lake.rows(CHECKPOINTS, "file_id", "value", where=where)
-    there = lake.rows(DATA_FILES, "file_id", "name", "run_id", *files.FOLDER).to_pylist()
-    return files.topic_ids(there, zip(*[column.to_pylist() for column in values.columns], strict=True))
+    data_files = lake.rows(DATA_FILES, "file_id", "name", "run_id", *files.FOLDER).to_pylist()
+    return files.topic_ids(data_files, zip(*[column.to_pylist() for column in values.columns], strict=True))

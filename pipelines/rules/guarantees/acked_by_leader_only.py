@@ -69,15 +69,13 @@ class _Checker(Checker):
             self.is_final = False  # In which epoch it surely led, a later fetch may tell.
         if tenure is None or tenure.latest is None or cut is None:
             return ()
-        for later in self._history.later(tenure.latest, fact.time_us):
-            bound = later.bound
-            if bound is None or bound[0] > fact.offset:
-                continue
+        lost_by = self._history.lost_by(tenure.latest, fact.time_us, fact.offset + 1)
+        if lost_by is not None:
+            later, (_, start_fact) = lost_by
             key = (self._history.incarnation(fact.time_us), fact.broker_id, tenure.epoch, later.number)
-            lost = self._lost.setdefault(key, _Lost(tenure.epoch, later, bound[1], cut, fact, fact))
+            lost = self._lost.setdefault(key, _Lost(tenure.epoch, later, start_fact, cut, fact, fact))
             lost.last = fact
             lost.answered += 1
-            break
         return ()
 
     def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
@@ -99,7 +97,7 @@ class _Checker(Checker):
         """Shown as for any rule; or by a replica's file of epochs, which is enough for what is no violation."""
         first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
         known = self._history.are_of_one_life(first, last, time_us)
-        if known is not None or self._history.births_us:
+        if known is not None or self._history.topic_lives.births_us:
             return bool(known)
         starts = [fact for fact in self._history.facts[a.LEADERSHIP] if fact.name == "leader_start"]
         return in_one_file(self._history.facts[a.EPOCH_ENTRY], starts, first, last)

@@ -110,12 +110,9 @@ class _Checker(Checker):
         for epoch, losses in ((latest, surely), (tenure.epoch, self._open)):
             if epoch is None:
                 continue
-            for later in self._history.later(epoch, fact.time_us):
-                bound = later.bound
-                if bound is None or bound[0] >= end:
-                    continue
-                key = (self._history.incarnation(fact.time_us), later.number)
-                loss = losses.setdefault(key, _Loss.by(later, bound))
+            lost_by = self._history.lost_by(epoch, fact.time_us, end)
+            if lost_by is not None:
+                loss = losses.setdefault((life[0], lost_by[0].number), _Loss.by(*lost_by))
                 loss.acknowledge(tenure.epoch, fact, end)
                 loss.stored = loss.stored or self._instead(fact, epoch)
                 return
@@ -173,26 +170,23 @@ class _Checker(Checker):
                 continue
             high_watermark, fact = epoch.high_watermark
             self.checked += 1
-            for later in self._history.later(epoch.number, fact.time_us):
-                bound = later.bound
-                if bound is None or bound[0] >= high_watermark:
-                    continue
-                loss = self._losses.setdefault((incarnation, later.number), _Loss.by(later, bound))
+            lost_by = self._history.lost_by(epoch.number, fact.time_us, high_watermark)
+            if lost_by is not None:
+                loss = self._losses.setdefault((incarnation, lost_by[0].number), _Loss.by(*lost_by))
                 loss.commit(epoch.number, high_watermark, fact)
-                break
 
 
 def _case(loss: _Loss, cause: Cause) -> Case:
     start, end = loss.offset_start, loss.offset_end
-    said = []
+    clauses = []
     if loss.answered:
-        said.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
+        clauses.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
     if loss.committed is not None:
-        said.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
+        clauses.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
     what = "starts" if loss.start_fact.name == "leader_start" else "has its own records"
     message = (
         f"Committed offsets {start} to {end} (exclusive) are lost: leader epoch {loss.lost_by.number} {what} at "
-        f"{loss.start_fact.offset}; {'; '.join(said)}. {cause.text}{_held(loss)}"
+        f"{loss.start_fact.offset}; {'; '.join(clauses)}. {cause.text}{_held(loss)}"
     )
     committed = [loss.committed] if loss.committed is not None else []
     chain = [*loss.first[:1], *loss.last[-1:], loss.start_fact, *committed, *cause.facts, *loss.stored]

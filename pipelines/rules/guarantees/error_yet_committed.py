@@ -26,12 +26,12 @@ ERRORS = {
 class _Checker(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
-    KEPT = ("_found", "_count", "_last", "_span", "_undecided")
+    KEPT = ("_shown", "_count", "_last", "_span", "_undecided")
     MADE = ("_goes_on",)
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._found: dict[tuple[int, int], list[Fact]] = {}
+        self._shown: dict[tuple[int, int], list[Fact]] = {}
         self._count: dict[tuple[int, int], int] = {}
         self._last: dict[tuple[int, int], Fact] = {}
         #: Those that the high watermark has not passed as far as it is known, with their leader epochs.
@@ -63,9 +63,9 @@ class _Checker(Checker):
         self._last[key] = fact
         low, high = self._span.get(key, (fact.offset, fact.offset))
         self._span[key] = (min(low, fact.offset), max(high, fact.offset))
-        found = self._found.setdefault(key, [])
-        if len(found) < SHOWN:
-            found.append(fact)
+        shown = self._shown.setdefault(key, [])
+        if len(shown) < SHOWN:
+            shown.append(fact)
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
         super().go_on(kept)
@@ -90,18 +90,18 @@ class _Checker(Checker):
         """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
         it."""
         assert fact.offset is not None
-        later = self._history.later(number, fact.time_us)
-        if any(bound[0] <= fact.offset for epoch in later if (bound := epoch.bound) is not None):
+        if self._history.lost_by(number, fact.time_us, fact.offset + 1) is not None:
             return None
         known = self._history.epoch(number, fact.time_us).high_watermark
         if known is not None and known[0] > fact.offset:
             return known[1]
+        later = self._history.later(number, fact.time_us)
         started = next((epoch.start for epoch in later if epoch.start is not None), None)
         return None if started is None else started[1]
 
     def finish(self) -> Iterable[Case]:
         self._look_again()
-        for (number, error_code), facts in sorted(self._found.items()):
+        for (number, error_code), facts in sorted(self._shown.items()):
             low, high = self._span[number, error_code]
             error = ERRORS.get(error_code, f"error {error_code}")
             count = self._count[number, error_code]

@@ -47,11 +47,10 @@ class Join:
 
 class _Checker(Checker):
     KEPT = ("_highest",)
-    MADE = ("_starts", "_lines", "_joins", "_befores", "_of", "_afters")
+    MADE = ("_lines", "_joins", "_befores", "_of", "_afters")
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._starts = _epoch_starts(history, settings)
         lines = _isr_lines(history)
         self._lines = {(leader, epoch): by_epoch[max(by_epoch)] for (_, leader, epoch), by_epoch in lines.items()}
         self._joins = _joins(lines)
@@ -72,12 +71,12 @@ class _Checker(Checker):
             return ()
         if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return ()
-        self._told(fact, (fact.broker_id, fact.leader_epoch))
+        self._lower_bound(fact, (fact.broker_id, fact.leader_epoch))
         if chain.accepted and chain.before is not None:
             self._position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
         return ()
 
-    def _told(self, fact: Fact, key: _Key) -> None:
+    def _lower_bound(self, fact: Fact, key: _Key) -> None:
         """A lower bound of the high watermark for every ISR committed after this line."""
         below, highest = self._highest.get(key, (None, fact))
         line = self._lines.get(key)
@@ -129,7 +128,8 @@ class _Checker(Checker):
                 else:
                     self._begins(join, lines.get(key), *self._highest.get(key, (None, None)))
         # A join that is no more, or a second life, whose epochs are the same numbers.
-        self.is_final = self.is_final and not joins and not (self._history.births_us and self._lines != lines)
+        born_anew = self._history.topic_lives.births_us
+        self.is_final = self.is_final and not joins and not (born_anew and self._lines != lines)
         for key, (_, highest) in self._highest.items():
             if self._lines.get(key) != lines.get(key):
                 self._highest[key] = highest, highest
@@ -158,12 +158,12 @@ class _Checker(Checker):
             return
         self.checked += 1
         position = join.low[0].offset
-        start = self._starts.get((leader, epoch))
         limits = []
         if highest is not None:
             limits.append((high_watermark_of(highest), highest, "the high watermark, already"))
-        if start is not None and start.offset is not None:
-            limits.append((start.offset, start, "the start of the leader's epoch,"))
+        start = self._history.epoch(epoch, join.after.time_us).start
+        if start is not None and self._gates(start[1], leader):
+            limits.append((*start, "the start of the leader's epoch,"))
         if not limits:
             return
         limit, fact, what = max(limits, key=lambda known: known[0])
@@ -184,6 +184,11 @@ class _Checker(Checker):
             brokers=(leader, join.replica),
         )
 
+    def _gates(self, start: Fact, leader: int) -> bool:
+        """Whether a line of an epoch's start is of a version of the leader's that lets nobody join below it."""
+        gated = rules_for(self._settings.version(leader, start.time_us)).epoch_start_gates_expansion
+        return start.broker_id == leader and gated and self._history.starts_once(start)
+
 
 def _higher(highest: Fact | None, fact: Fact) -> Fact:
     return fact if highest is None or high_watermark_of(fact) > high_watermark_of(highest) else highest
@@ -199,21 +204,13 @@ def _version(line: Fact) -> int:
 
 
 def _isr_lines(history: PartitionHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
-    """By incarnation, leader and epoch, the leader's own lines of its ISRs by partition epoch."""
-    lines: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
-    for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
-        if fact.broker_id is None or fact.partition_epoch is None or fact.isr is None:
-            continue
-        epoch = None
-        if fact.name == "leader_start":
-            epoch = fact.leader_epoch
-        elif fact.kind == a.ISR_CHANGE and fact.name == "committed":
-            tenure = history.tenure(fact.broker_id, fact.time_us)
-            epoch = tenure.epoch if tenure is not None else None
-        if epoch is not None:
-            key = (history.incarnation(fact.time_us), fact.broker_id, epoch)
-            lines[key].setdefault(fact.partition_epoch, fact)
-    return lines
+    """By incarnation, leader and epoch, the leader's first line of each ISR that it committed or began with."""
+    by_epoch: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
+    for leadership, lines in history.isr_known.of_leadership.items():
+        for line in lines:
+            if line.fact.isr is not None and line.fact.name in ("leader_start", "committed"):
+                by_epoch[leadership].setdefault(line.partition_epoch, line.fact)
+    return by_epoch
 
 
 def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Key, list[Join]]:
@@ -229,20 +226,6 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
     for of_leader in joins.values():
         of_leader.sort(key=lambda join: (join.before.time_us, join.replica))
     return joins
-
-
-def _epoch_starts(history: PartitionHistory, settings: Settings) -> dict[_Key, Fact]:
-    """Where leaders' epochs start, for versions that let nobody join below it."""
-    starts: dict[_Key, Fact] = {}
-    for fact in history.facts[a.LEADERSHIP]:
-        if fact.name != "leader_start" or fact.broker_id is None or fact.leader_epoch is None or fact.offset is None:
-            continue
-        gated = rules_for(settings.version(fact.broker_id, fact.time_us)).epoch_start_gates_expansion
-        key = (fact.broker_id, fact.leader_epoch)
-        lower = key not in starts or fact.offset < (starts[key].offset or 0)
-        if gated and lower and history.starts_once(fact):
-            starts[key] = fact
-    return starts
 
 
 RULE = Rule(

@@ -31,11 +31,11 @@ class _Found:
 
 
 class _Checker(Checker):
-    MADE = ("_found",)
+    MADE = ("_reads",)
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         super().__init__(history, settings)
-        self._found: dict[tuple[int, int, str], _Found] = {}
+        self._reads: dict[tuple[int, int, str], _Found] = {}
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         """A fetch at or past what its answer shows; ``previous`` is what a later answer of that epoch shows."""
@@ -48,14 +48,14 @@ class _Checker(Checker):
         shown = fact.end_offset if fact.name == a.READ_COMMITTED else fact.high_watermark
         if fact.broker_id is None or fact.offset < max(later, shown if shown is not None else later):
             return ()
-        reads = self._found.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
+        reads = self._reads.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
         reads.times += 1
         if len(reads.facts) < SHOWN:
             reads.facts.append(fact)
         return ()
 
     def finish(self) -> Iterable[Case]:
-        for (broker_id, epoch, isolation), reads in sorted(self._found.items()):
+        for (broker_id, epoch, isolation), reads in sorted(self._reads.items()):
             yield _case(broker_id, epoch, isolation, reads)
 
 

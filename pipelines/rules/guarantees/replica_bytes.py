@@ -103,8 +103,8 @@ class _Checker(Checker):
             version = self._settings.version(without.broker_id, a.NO_TIME_US) if without.broker_id is not None else None
             knows = any(entry.leader_epoch == number for entry in entries)
             if later and not knows and any(bug.jira == KAFKA_6361 for bug in bugs_of(RULE_ID, version)):
-                there = [entry for entry in self._epochs[other.broker_id] if entry.leader_epoch == number]
-                return (*(there or [other])[:1], min(later, key=lambda entry: entry.leader_epoch or 0))
+                of_epoch = [entry for entry in self._epochs[other.broker_id] if entry.leader_epoch == number]
+                return (*(of_epoch or [other])[:1], min(later, key=lambda entry: entry.leader_epoch or 0))
         return ()
 
 

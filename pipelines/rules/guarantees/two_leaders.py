@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, of_history
 
@@ -14,13 +16,14 @@ def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Cas
         if not epoch.leaders:
             continue
         checked += 1
-        facts = list(epoch.leaders.values())
-        if len(facts) < 2:
+        # A topic that is created anew begins its epochs again.
+        one_life = {pair: history.lives.one_life(*pair) for pair in combinations(epoch.leaders.values(), 2)}
+        certain = [pair for pair, is_shown in one_life.items() if is_shown]
+        pairs = certain or [pair for pair, is_shown in one_life.items() if is_shown is None]
+        facts = list(dict.fromkeys(fact for pair in pairs for fact in pair))
+        if not facts:
             continue
-        # A topic that is created anew begins its epochs again: its id tells the two apart, or nothing does.
-        ids = {fact.topic_id for fact in facts}
-        certain = len(ids) == 1 and None not in ids
-        brokers = tuple(epoch.leaders)
+        brokers = tuple(fact.broker_id for fact in facts if fact.broker_id is not None)
         message = f"Brokers {', '.join(map(str, brokers))} each started to lead in leader epoch {epoch.number}"
         cases.append(
             Case(

@@ -109,11 +109,6 @@ class FetchChains:
         self.last = self._of.setdefault(connection, FetchChain())
         return self.last.follow(fact)
 
-    def last_us(self, fact: Fact) -> int | None:
-        """When the fetch before this one was answered on its connection."""
-        end = self._ends.get((fact.broker_id, fact.connection))
-        return None if end is None else end[1]
-
     def goes_on(self, fact: Fact) -> bool:
         """Whether a fetch comes after all of its connection, and those are known."""
         connection = fact.broker_id, fact.connection

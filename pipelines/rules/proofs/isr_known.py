@@ -43,14 +43,17 @@ class Line(NamedTuple):
 
 
 class IsrKnown:
-    """Lines of all brokers about one partition."""
+    """Lines of all brokers about one partition.
+
+    Attributes:
+        of_leadership: leaders' own lines, in the order of their times, by incarnation, broker and leader epoch.
+    """
 
     def __init__(self, history: PartitionHistory) -> None:
         self._history = history
         #: By incarnation and broker.
         self._of_broker: dict[tuple[int, int], list[Line]] = defaultdict(list)
-        #: Those of its leaderships by incarnation, broker and leader epoch.
-        self._of_epoch: dict[tuple[int, int, int], list[Line]] = defaultdict(list)
+        self.of_leadership: dict[tuple[int, int, int], list[Line]] = defaultdict(list)
         for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
             if fact.broker_id is None or fact.partition_epoch is None or fact.name not in _VIEWS | _TOLD:
                 continue
@@ -67,7 +70,7 @@ class IsrKnown:
                     # A leader that was started anew within its epoch.
                     lines[at] = line._replace(last=False)
                 entered = max(entered, epoch)
-                self._of_epoch[incarnation, broker_id, epoch].append(lines[at])
+                self.of_leadership[incarnation, broker_id, epoch].append(lines[at])
 
     def _is_last(self, fact: Fact) -> bool:
         """Before 3.3 a leader takes older state, too, and may say again that it starts (KAFKA-13790)."""
@@ -113,7 +116,7 @@ class IsrKnown:
         Gives the leader's line before, and the lines of the states from then on until after; None if it is not certain.
         """
         incarnation = self._history.incarnation(since_us)
-        lines = self._of_epoch.get((incarnation, leader, epoch), [])
+        lines = self.of_leadership.get((incarnation, leader, epoch), [])
         before, after = _around(lines, since_us, until_us)
         if before is None:
             return None
@@ -123,7 +126,7 @@ class IsrKnown:
 
     def may_hold(self, leader: int, epoch: int, replica: int, since_us: int) -> bool:
         """Whether a later line may show what `held` does not: by the line before, the replica was in the ISR."""
-        lines = self._of_epoch.get((self._history.incarnation(since_us), leader, epoch), [])
+        lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
         before, _ = _around(lines, since_us, since_us)
         if before is None:
             return False

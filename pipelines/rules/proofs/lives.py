@@ -1,4 +1,4 @@
-"""Whether facts are of one life of a topic: created anew it begins again at epoch 0, partition epoch 0 and offset 0.
+"""Whether facts are surely of one life of a topic (`pipelines.topic_lives`).
 
 Lines that tell of a new creation may be missing, so that none is there proves nothing. What proves one life is the
 topic's id: a fact's own, or one that the same broker knew before and after it, for an id never comes back. Without
@@ -9,33 +9,9 @@ case that needs more stays open.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from schemas.audit_facts import Fact
-
-
-def first_signs_us(named: Iterable[tuple[str | None, int]]) -> dict[str, int]:
-    """When each id of a topic shows first.
-
-    Args:
-        named: ids that lines name, or None, with their times.
-    """
-    first_us: dict[str, int] = {}
-    for topic_id, time_us in named:
-        if topic_id is not None:
-            first_us[topic_id] = min(time_us, first_us.get(topic_id, time_us))
-    return first_us
-
-
-def births_us(signs_us: Mapping[str, int], created_us: Iterable[int]) -> tuple[int, ...]:
-    """When each life of a topic that is known begins, ascending.
-
-    Args:
-        signs_us: `first_signs_us`.
-        created_us: when a ZooKeeper controller's partition came from nothing (``NonExistentPartition``); it counts
-            where no line names an id.
-    """
-    return tuple(sorted(signs_us.values())) or tuple(sorted(set(created_us)))
 
 
 class Lives:

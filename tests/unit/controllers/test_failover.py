@@ -24,7 +24,7 @@ from pipelines.controllers.unhandled import (
 from pipelines.controllers.worker import election_steps
 from schemas.controllers import OUTCOMES
 from tests.unit.controllers.build import SECOND, event, line, only, record, ref, registration, state
-from tests.unit.controllers.histories import kraft_records
+from tests.unit.controllers.histories import applied_rows, kraft_records
 
 LOST = "Newly added brokers: , deleted brokers: 2, bounced brokers: , all live brokers: 1,3"
 BACK = "Newly added brokers: 2, deleted brokers: , bounced brokers: , all live brokers: 1,2,3"
@@ -163,6 +163,31 @@ def test_deletion_takes_the_leader_out_of_the_isr_last():
     (lost,) = failovers([*rows[:2], without], states[:1], events)
     assert (lost.reason, lost.new_leader) == ("found_by_new_controller", None)
     assert failovers([*rows[:2], without], [states[0], removed], events) == []
+
+
+def test_a_topic_that_is_created_anew_takes_over_from_nobody():
+    """Without ids and a controller's log, too: a broker of an earlier epoch has begun another life."""
+    old = [line(at, "leader_start", broker, leader=broker, leader_epoch=at) for at, broker in ((0, 2), (1, 3))]
+    new = [line(60 * SECOND, "leader_start", 3, leader=3, leader_epoch=0)]
+    assert [(one.old_leader, one.new_leader) for one in failovers(old)] == [(2, 3)]
+    assert [(one.old_leader, one.new_leader) for one in failovers([*old, *new])] == [(2, 3)]
+    # The clock of broker 1 is behind: an id tells what its time does not.
+    named = [row._replace(topic_id="a") for row in old] + [row._replace(topic_id="b") for row in new]
+    behind = line(59 * SECOND, "leader_start", 1, leader=1, leader_epoch=1, topic_id="b")
+    assert [(one.old_leader, one.new_leader) for one in failovers([*named, behind])] == [(2, 3), (3, 1)]
+
+
+@given(applied_rows(), kraft_records())
+def test_lives_of_a_topic_have_their_fail_overs_each_for_itself(rows: list[LeadershipRow], records: list[RecordRow]):
+    """However late lines of one come, as seen from the other."""
+    first_us: dict[str | None, int] = {}
+    for row in sorted([*rows, *records], key=lambda row: (row.time_us, row.topic_id)):
+        first_us.setdefault(row.topic_id, row.time_us)
+    of_each = [
+        failovers([row for row in rows if row.topic_id == name], records=[r for r in records if r.topic_id == name])
+        for name in first_us
+    ]
+    assert failovers(rows, records=records) == [one for life in of_each for one in life]
 
 
 def test_an_old_leader_that_learns_of_the_next_epoch_late_was_a_zombie():

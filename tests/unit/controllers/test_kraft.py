@@ -90,6 +90,10 @@ def test_what_brokers_applied_as_transitions():
         ("OfflinePartition", "OnlinePartition", "after_gap"),
     ]
 
+    earlier = [row._replace(topic_id="other", time_us=row.time_us + 9) for row in rows]
+    later = [row._replace(time_us=row.time_us + 99) for row in rows]
+    assert [one.time_us for one in replay_applied([*later, *earlier]).transitions] == [9, 10, 12, 99, 100, 102]
+
 
 @given(kraft_records(), st.data())
 def test_deleting_records_makes_no_finding(rows: list[RecordRow], data: st.DataObject):

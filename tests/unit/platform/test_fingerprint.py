@@ -118,6 +118,7 @@ def fingerprints() -> dict[str, str]:
         ("schemas/events.py", {"replay", "all"}),
         ("pipelines/rules/rule.py", {"rules", "all"}),
         ("pipelines/controllers/plan.py", {"rules", "all"}),
+        ("pipelines/topic_lives.py", {"rules", "all"}),
         ("pipelines/bronze/reader.py", {"all"}),
         ("pipelines/quality/stage.py", set()),
         ("pipelines/report/model.py", set()),

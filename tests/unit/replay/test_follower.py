@@ -142,6 +142,20 @@ def test_where_followers_log_their_start_requests_only_name_the_leader():
     assert (told.role, told.leader) == (FOLLOWING, 3)
 
 
+def test_an_epoch_without_a_leader_is_not_taken_up():
+    """zk23-faults: followers truncated in the next epoch as those who had been in the last one with a leader."""
+    lines = [event(at, r.STATE, leader=leader, leader_epoch=at) for at, leader in ((1, 1), (2, -1), (3, 3))]
+    first, second = tenures(lines)
+    assert (first.leader_epoch, second.leader_epoch, second.previous) == (1, 3, first)
+
+
+def test_a_broker_that_is_upgraded_logs_its_start_from_then_on_only():
+    before = [event(1, r.STATE, leader=1, leader_epoch=0), event(3, r.STATE, leader=2, leader_epoch=1)]
+    after = [event(5, r.STARTING), event(6, r.STATE, leader=3, leader_epoch=2), follower(7, 2, 10)]
+    lived = [(tenure.role, tenure.leader_epoch, tenure.started_us) for tenure in tenures([*before, *after])]
+    assert lived == [(FOLLOWING, 0, 1), (LEADING, 1, 3), (FOLLOWING, 2, 7)]
+
+
 def test_contacts_go_to_the_leader_of_their_epoch():
     first, second = tenures(
         [

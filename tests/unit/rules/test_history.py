@@ -55,9 +55,9 @@ def test_entries_of_several_files_are_no_copies() -> None:
 
 def test_a_partition_that_was_made_once_has_one_life_in_however_many_files_it_stands() -> None:
     made_new = fact(a.PARTITION_STATE, 1, 9, name="NewPartition", detail="NonExistentPartition")
-    assert history(made_new, made_new._replace(file_id="copy")).births_us == ()
+    assert history(made_new, made_new._replace(file_id="copy")).topic_lives.births_us == ()
     again = made_new._replace(time_us=5 * SECOND)
-    assert history(made_new, again).births_us == (5 * SECOND,)
+    assert history(made_new, again).topic_lives.births_us == (5 * SECOND,)
 
 
 # ---------------------------------------------------------------------- tenures
@@ -86,6 +86,15 @@ def test_the_epoch_that_a_broker_led_in(lines: tuple[Fact, ...], version: str, c
     tenure = history(*lines, version=version).tenure(1, 5 * SECOND)
     assert tenure is not None
     assert (tenure.epoch, tenure.certain) == (3, certain)
+
+
+def test_a_later_fetch_that_names_the_epoch_shows_that_the_broker_led_in_it_until_the_one_before() -> None:
+    led = history(starts(1, 3, 5))
+    named = {"connection": "c", "replica_id": 2, "leader_epoch": 3, "offset": 7, "high_watermark": 7}
+    for second, number in ((4, 8), (6, 9), (5, 12)):  # the last one is of another connection of that name
+        led.stream(fact(a.FETCH, second, 1, correlation_id=number, **named))
+    known = [led.tenure(1, int(second * SECOND)) for second in (3.9, 4, 5)]
+    assert [tenure is not None and tenure.certain for tenure in known] == [True, False, False]
 
 
 # -------------------------------------------------------------------------- ISR

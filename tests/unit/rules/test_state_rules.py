@@ -62,6 +62,13 @@ def test_two_leaders() -> None:
     # Without an id it may be another topic of that name.
     assert [one.severity for one in cases(two_leaders.RULE, [leads(1, 1, 4, 10), leads(2, 2, 4, 10)])] == [OPEN]
     assert cases(two_leaders.RULE, [leads(1, 1, 4, 10), leads(3, 1, 4, 10), leads(2, 2, 5, 10)]) == []
+    # The topic was created anew, on a clock that is a little ahead.
+    anew = leads(0.9, 3, 4, 0, topic_id="u")
+    assert cases(two_leaders.RULE, [anew, both[0]]) == []
+    assert [one.brokers for one in cases(two_leaders.RULE, [anew, *both])] == [(1, 2)]
+    # Lines of broker 2 before and after tell the id that this one does not name.
+    around = [leads(at, 2, 4, 10, topic_id="t")._replace(name="leader_update") for at in (1.5, 2.5)]
+    assert [one.severity for one in cases(two_leaders.RULE, [both[0], leads(2, 2, 4, 10), *around])] == [VIOLATION]
 
 
 def test_membership() -> None:

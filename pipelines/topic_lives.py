@@ -1,0 +1,87 @@
+"""Lives of a topic: one that is deleted and created anew begins again at epoch 0, partition epoch 0 and offset 0. Pure.
+
+When a life begins is worked out here for all who ask: rules, fail-overs, windows without a leader. Whether facts surely
+are of one life is another question, which rules alone ask (`pipelines.rules.proofs.lives`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+
+class Line(Protocol):
+    """A line or record about a partition; each may lack what it does not name."""
+
+    @property
+    def time_us(self) -> int: ...
+    @property
+    def broker_id(self) -> int | None: ...
+    @property
+    def topic_id(self) -> str | None: ...
+    @property
+    def leader_epoch(self) -> int | None: ...
+    @property
+    def partition_epoch(self) -> int | None: ...
+
+
+class TopicLives(NamedTuple):
+    """The lives of one topic, as far as lines tell.
+
+    Attributes:
+        births_us: when it was created anew, ascending; its first life begins before all of them.
+        of_id: the life of each topic id; empty if no line names one.
+    """
+
+    births_us: tuple[int, ...] = ()
+    of_id: Mapping[str | None, int] = {}
+
+    def at(self, time_us: int, topic_id: str | None = None) -> int:
+        """The life that an instant is in: how often the topic had been created anew. An id tells whatever the clock."""
+        life = self.of_id.get(topic_id)
+        return bisect_right(self.births_us, time_us) if life is None else life
+
+    @property
+    def newest_id(self) -> str | None:
+        """The id that showed last."""
+        return max(self.of_id, key=self.of_id.__getitem__, default=None)
+
+
+def topic_lives(
+    roles: Iterable[tuple[str | None, Line]], records: Iterable[Line], created_us: Iterable[int]
+) -> TopicLives:
+    """Lives of a topic, as the lines of one of its partitions show them.
+
+    An id that shows first begins a life. Where none does, the partition comes from nothing again, or a broker falls
+    back to an earlier epoch, which within one life it never does.
+
+    Args:
+        roles: lines about roles, with the names of these (``silver.leader_and_isr``).
+        records: what else may name an id.
+        created_us: when a ZooKeeper controller's partition came from nothing (``NonExistentPartition``).
+    """
+    lines = list(roles)
+    first_us: dict[str, int] = {}
+    for line in (*(line for _, line in lines), *records):
+        if line.topic_id is not None:
+            first_us[line.topic_id] = min(line.time_us, first_us.get(line.topic_id, line.time_us))
+    if not first_us:
+        return TopicLives(tuple(sorted({*sorted(set(created_us))[1:], *_begun_again_us(lines)})))
+    ids = sorted(first_us, key=lambda topic_id: (first_us[topic_id], topic_id))
+    return TopicLives(tuple(first_us[topic_id] for topic_id in ids[1:]), {name: life for life, name in enumerate(ids)})
+
+
+def _begun_again_us(lines: Iterable[tuple[str | None, Line]]) -> Iterator[int]:
+    """Where a broker's own role falls back to an earlier epoch."""
+    highest: dict[int, int] = {}
+    for role, line in sorted(lines, key=lambda named: named[1].time_us):
+        if line.broker_id is None or line.leader_epoch is None:
+            continue
+        # A request can be an old one that comes late, unless it is the first of all.
+        is_first = role == "request" and line.leader_epoch == 0 and line.partition_epoch == 0
+        if role not in ("leader_start", "follower_start") and not is_first:
+            continue
+        if line.leader_epoch < highest.get(line.broker_id, -1):
+            yield line.time_us
+        highest[line.broker_id] = line.leader_epoch
