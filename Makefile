@@ -27,7 +27,7 @@ help:
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
 	@echo "make test               test-unit, -spark, -audits, -mutants, -e2e, two beside each other; LANES=1 for one"
 	@echo "make test-suites        these, and test-s3, -airflow, -cluster-spark; KILLS=n, LANES=n"
-	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, more losses of lines"
+	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, losses and examples"
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
@@ -107,6 +107,7 @@ test-e2e: setup
 
 test-corpora: setup
 	$(BIN)/python -m pytest -m long --durations=10 tests/unit tests/spark
+	HIGHWATER_EXAMPLES=all $(PYTEST) tests/unit
 
 # Needs Chromium and ChromeDriver, of the same version; no package of Python's.
 test-browser: setup

@@ -14,16 +14,17 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import VIOLATION, Case, Settings
 from schemas.audit_facts import Fact
+from tests.examples import examples
 
 FACTS = Path(__file__).resolve().parents[2] / "data" / "facts.jsonl.gz"
-LOSSES, MORE_LOSSES = 100, 300
+LOSSES = 300
 SHARE_MAX = 0.6
 BURST_MAX = 60
 
@@ -98,33 +99,18 @@ def without(facts: Sequence[Fact], share: float, seed: int, bursts: Sequence[tup
     return [fact for at, fact in enumerate(facts) if at not in gone and random.random() >= share]
 
 
-HOLES = {
-    "share": st.floats(0, SHARE_MAX),
-    "seed": st.integers(0, 2**32),
-    "bursts": st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, BURST_MAX)), max_size=6),
-}
-
-
 @pytest.mark.parametrize("name", partitions())
-@settings(max_examples=LOSSES, deadline=None)
-@given(**HOLES)
+@examples(LOSSES)
+@given(
+    share=st.floats(0, SHARE_MAX),
+    seed=st.integers(0, 2**32),
+    bursts=st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, BURST_MAX)), max_size=6),
+)
 def test_missing_facts_make_no_violation(name: str, share: float, seed: int, bursts: list[tuple[int, int]]) -> None:
-    assert made_without(name, share, seed, bursts) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", partitions())
-@settings(max_examples=MORE_LOSSES, deadline=None)
-@given(**HOLES)
-def test_nor_do_more_of_them(name: str, share: float, seed: int, bursts: list[tuple[int, int]]) -> None:
-    assert made_without(name, share, seed, bursts) == []
-
-
-def made_without(name: str, share: float, seed: int, bursts: Sequence[tuple[int, int]]) -> list[Case]:
-    """Violations that the partition shows only without some of its facts."""
     whole = partitions()[name]
     left = without(whole.facts, share, seed, bursts)
-    return [case for case in whole.audit(left) if not any(within(case, other) for other in complete(name))]
+    made = [case for case in whole.audit(left) if not any(within(case, other) for other in complete(name))]
+    assert made == []
 
 
 @pytest.mark.parametrize("name", partitions())

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit, place
@@ -16,6 +15,7 @@ from pipelines.rules.rule import Checker, Rule, Settings
 from pipelines.rules.windows import audited
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
+from tests.examples import examples
 from tests.unit.rules.cut_runs import ends_us, run_by_run, told, whole
 from tests.unit.rules.facts import acked, decided, fact, follows, leads
 from tests.unit.rules.replicated import MS, Partition
@@ -76,28 +76,17 @@ def _wrong(fact: Fact, random: Random) -> Fact:
 
 
 @given(SEEDS)
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(150)
 def test_any_cut_gives_the_outcomes_of_one_run(seed: int):
-    cut_anywhere(seed)
-
-
-@pytest.mark.long
-@given(SEEDS)
-@hypothesis_settings(max_examples=400, deadline=None)
-def test_more_cuts_give_the_outcomes_of_one_run(seed: int):
-    cut_anywhere(seed)
-
-
-def cut_anywhere(seed: int) -> None:
     random = Random(seed)
     facts = partition(seed)
     run_by_run(facts, ends_us(facts, random.randint(1, 6), random), random.choice((1, 5, 40)) * MS, SETTINGS)
 
 
 def test_most_runs_go_on():
-    runs = [(partition(seed), Random(seed)) for seed in range(20)]
+    runs = [(partition(seed), Random(seed)) for seed in range(40)]
     went_on = sum(run_by_run(facts, ends_us(facts, 4, random), 5 * MS, SETTINGS) for facts, random in runs)
-    assert went_on > 20, f"{went_on} of 80 went on: nothing is shown"
+    assert went_on > 40, f"{went_on} of 160 went on: nothing is shown"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)
