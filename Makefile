@@ -19,14 +19,15 @@ STAMPS := $(VENV)/stamps
 
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
-.PHONY: test test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
+.PHONY: test test-suites test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
 .PHONY: test-browser s3 test-s3 test-cluster-spark executors
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
 	@echo "make test               test-unit, -spark, -audits, -mutants, -e2e, two beside each other; LANES=1 for one"
-	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, more losses of lines"
+	@echo "make test-suites        these, and test-s3, -airflow, -cluster-spark; KILLS=n, LANES=n"
+	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, losses and examples"
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
@@ -74,9 +75,15 @@ audit: setup
 	case $$code in 0|1|3) exit 0 ;; *) exit $$code ;; esac
 
 # The longest ones first. What one prints comes when it has ended.
+RINGS := test-audits test-spark test-unit test-mutants test-e2e
+BESIDE = @$(MAKE) --no-print-directory --keep-going --jobs=$(LANES) --output-sync=target
 test: setup
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(LANES) --output-sync=target \
-	    test-audits test-spark test-unit test-mutants test-e2e
+	$(BESIDE) $(RINGS)
+
+# And what takes another environment, a server or a cluster. They share no port and no folder: servers take ports that
+# are free, and each test has folders of its own.
+test-suites: setup
+	$(BESIDE) test-s3 test-airflow test-audits test-cluster-spark $(filter-out test-audits,$(RINGS))
 
 PYTEST := $(BIN)/python -m pytest -m "not crash and not long" --durations=10
 test-unit: setup
@@ -100,6 +107,7 @@ test-e2e: setup
 
 test-corpora: setup
 	$(BIN)/python -m pytest -m long --durations=10 tests/unit tests/spark
+	HIGHWATER_EXAMPLES=all $(PYTEST) tests/unit
 
 # Needs Chromium and ChromeDriver, of the same version; no package of Python's.
 test-browser: setup

@@ -20,7 +20,8 @@ def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> 
     """
     if len(tasks) <= 1:
         return [task() for task in tasks]
-    session = SparkSession.getActiveSession()
+    # No session is active in a thread that was started here, so ask for the one that was made as well.
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is not None:
         # A thread's tasks leave their description behind, so each is wrapped.
         tasks = [inheritable_thread_target(session)(task) for task in tasks]

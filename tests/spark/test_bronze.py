@@ -6,14 +6,14 @@ import gzip
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.bronze import ingest as module
-from pipelines.bronze.ingest import IngestSummary, ingest
+from pipelines.bronze.ingest import IngestSummary, ingest, ingest_batches
 from pipelines.bronze.profile import known_files
 from pipelines.bronze.register import Broker
 from pipelines.config import IngestConfig
@@ -111,6 +111,22 @@ def test_a_tree_becomes_bronze_and_again_nothing(spark: SparkSession, lake: Lake
     again = run(spark, lake, root, run_id="r2")
     assert (again.files_new, again.files_known, again.lines, again.brokers) == (0, 6, 0, summary.brokers)
     assert lake.versions() == versions
+
+
+def test_what_a_batch_that_was_cut_off_has_left_comes_before_the_next(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    for hour in range(4):
+        write(tmp_path, {f"b1/server.log.{hour}": server(1).replace(b" 15:", f" {15 + hour}:".encode())})
+    ids = map(str, range(1, 99))
+
+    def batches() -> Iterator[tuple[int, int]]:
+        for summary in ingest_batches(spark, lake, [tmp_path], CONFIG, lambda: next(ids), 600):
+            yield summary.files_new, summary.files_waiting
+
+    assert next(batches()) == (1, 3)
+    assert list(batches()) == [(0, 3), (1, 2), (1, 1), (1, 0)]
+    assert lake.read(LOG_FILES).select("run_id").distinct().count() == 4
 
 
 def test_a_file_that_is_as_it_was_is_not_opened_again(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from pipelines.catalog_tables import register_in, require_schema
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from schemas.audit import VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
-from schemas.table import TableSpec
 from schemas.views import VIEWS, table_alias
 from tests.verbs import in_session
 
@@ -32,24 +32,25 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     new.sql("DROP SCHEMA audits CASCADE")
 
 
-def _lake(spark: SparkSession, root: Path, tables: Sequence[TableSpec]) -> Lake:
-    lake = Lake(spark, root)
-    lake.create(tables)
-    lake.append_once(
-        RUNS, spark.createDataFrame([("a", WHEN, WHEN, "1", "c", "f", "clean", 1, 2, 3)], RUNS.schema), "a"
-    )
-    return lake
-
-
-def test_all_names_are_there_and_follow_the_lake(session: SparkSession, tmp_path: Path) -> None:
-    lake = _lake(session, tmp_path / "a lake", TABLES)
-    names = register_in(session, lake.root, SCHEMA)
-    assert set(names) == {table_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
-    assert {row.tableName for row in session.sql(f"SHOW TABLES IN {SCHEMA}").collect()} == set(names)
+def test_a_verb_that_writes_registers_all_names(session: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(session, tmp_path / "a lake")
+    lake.create([LOG_FILES, LOG_LINES])
+    ended = in_session(session, tmp_path, "parse", "--catalog", SCHEMA, lake=lake.root.name)
+    assert ended.code == 0, ended.err
+    assert f"tables and views in {SCHEMA}" in ended.err
+    names = {table_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
+    assert {row.tableName for row in session.sql(f"SHOW TABLES IN {SCHEMA}").collect()} == names
     assert session.catalog.currentDatabase() == "default"
     assert session.table(f"{SCHEMA}.lost_ranges").count() == 0
-    rows = session.createDataFrame([("b", WHEN, WHEN, "1", "c", "f", "clean", 1, 2, 3)], RUNS.schema)
-    lake.append_once(RUNS, rows, "b")
+
+
+def test_names_follow_the_lake_however_often_they_are_given(session: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(session, tmp_path / "lake")
+    lake.create([RUNS, VIOLATIONS])
+    for run_id in "ab":
+        assert set(register_in(session, lake.root, SCHEMA)) == {"gold_runs", "gold_violations", "lost_ranges"}
+        rows = session.createDataFrame([(run_id, WHEN, WHEN, "1", "c", "f", "clean", 1, 2, 3)], RUNS.schema)
+        lake.append_once(RUNS, rows, run_id)
     assert [row.run_id for row in session.table(f"{SCHEMA}.gold_runs").orderBy("run_id").collect()] == ["a", "b"]
     session.sql(f"DROP TABLE {SCHEMA}.gold_runs")
     assert lake.read(RUNS).count() == 2
@@ -74,12 +75,3 @@ def test_a_schema_that_is_not_there_is_told_before_any_work(spark: SparkSession,
     assert ended.code == 2
     assert name in ended.err
     assert "--catalog" in ended.err
-
-
-def test_verbs_that_write_register(session: SparkSession, tmp_path: Path) -> None:
-    _lake(session, tmp_path / "lake", [LOG_FILES, LOG_LINES])
-    for _ in range(2):
-        ended = in_session(session, tmp_path, "parse", "--catalog", SCHEMA)
-        assert ended.code == 0, ended.err
-        assert f"tables and views in {SCHEMA}" in ended.err
-    assert session.catalog.tableExists(f"{SCHEMA}.gold_runs")

@@ -112,12 +112,17 @@ def forgotten(lake: Lake) -> set[str]:
     }
 
 
-# Twelve: the state comes from a checkpoint and commits after it.
-@pytest.mark.parametrize("versions", [4, 12])
-def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path, versions: int) -> None:
+def checkpoints(lake: Lake) -> list[str]:
+    return sorted(path.name for path in (lake.path(SPEC) / "_delta_log").glob("*.checkpoint*.parquet"))
+
+
+def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path) -> None:
+    # After eight versions and two changes the state no longer comes from commits alone: there is a checkpoint.
+    versions = 8
     # What stands in a path is escaped in a log.
     there = filled(Lake(spark, tmp_path / "there"), versions)
     drafting = filled(Drafting(spark, tmp_path / "a lake é"), versions)
+    assert checkpoints(drafting) == []
     FENCED.clear()
     for change in (merged, replaced, nothing_removed, removed, remembered, compacted, merged):
         version = there.versions()[SPEC.full_name]
@@ -128,6 +133,7 @@ def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path
         if change is compacted:
             assert [len(read_log(lake.path(SPEC)).files) for lake in (drafting, there)] == [1, 1]
         assert list((drafting.root / STAGING).iterdir()) == []
+    assert checkpoints(drafting)[0].startswith(f"{10:020}.")
     assert len(FENCED) == there.versions()[SPEC.full_name] - versions
     # What is appended to it goes on from there.
     for lake in (there, drafting):

@@ -21,6 +21,7 @@ from pipelines.delta_table import stored_schema, table_properties
 from pipelines.errors import InputError, LakeError, SchemaMismatch
 from pipelines.lake import Lake
 from pipelines.lake_tables import sql_name
+from pipelines.spark_jobs import step
 from pipelines.table_files import rows_table
 from pipelines.threads import concurrently
 from schemas import bronze, silver
@@ -422,3 +423,12 @@ def test_tasks_keep_their_order_and_their_failures() -> None:
 
     with pytest.raises(ValueError, match="odd"):
         concurrently([fail, lambda: 1])
+
+
+def test_jobs_of_threads_within_threads_are_the_step_s(spark: SparkSession) -> None:
+    def group() -> str | None:
+        return spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+
+    with step(spark, "replay"):
+        assert concurrently([lambda: concurrently([group, group]), group]) == [["replay", "replay"], "replay"]
+    assert group() is None

@@ -1,7 +1,7 @@
 """Runs cut into pieces give the gold of one run over everything; what comes late is gone back for, and nothing else.
 
-Three runs show that the stages hand everything on; that folds may be frozen anywhere, `tests.unit.replay` shows at
-thousands of cuts.
+Two batches and a late file show that the stages hand everything on; that folds may be frozen anywhere,
+`tests.unit.replay` shows at thousands of cuts.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from jobs import steps
 from pipelines import gold as gold_stage
 from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
@@ -23,8 +24,11 @@ from pipelines.replay.carried import plan
 from pipelines.replay.seals import Broker, Start
 from pipelines.silver.parse import parse
 from schemas.audit import EVIDENCE
+from schemas.bronze import LOG_FILES
+from schemas.gold import RUNS
 from schemas.state import REPLAYS
 from tests.cuts import cut_at_random, cut_every, deliver
+from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE
 
 #: It has requests in every piece; another one is paused for a while.
@@ -72,27 +76,48 @@ def test_pieces_give_what_one_run_gives(spark: SparkSession, slice_lake: Lake, c
     assert gold_content(lake) == gold_content(slice_lake)
 
 
-def test_a_late_file_is_gone_back_for_and_other_rules_begin_anew(
-    spark: SparkSession, slice_lake: Lake, config: Config, tmp_path: Path
+def test_batches_and_a_late_file_give_what_one_run_gives(
+    verb: Verb, slice_lake: Lake, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    lake, folder, late = Lake(spark, tmp_path / "lake"), tmp_path / "folder", tmp_path / "late"
+    """An audit of more than a batch is made as several, and goes on where it was cut off. Then a file comes that
+    belongs to the second one."""
+    folder, late, conf = tmp_path / "folder", tmp_path / "late", tmp_path / "conf.toml"
     pieces = cut_every(SLICE, tmp_path / "pieces", 12)
-    at, _ = [number for number, piece in enumerate(pieces) if any(piece.rglob("kafka-request*"))][-2:]
-    held_back = pieces[at]
+    held_back = [piece for piece in pieces if any(piece.rglob("kafka-request*"))][-2]
     file = next(path for path in held_back.rglob("kafka-request*") if f"broker-{LATE_BROKER}" in path.parts)
     target = late / file.relative_to(held_back)
     target.parent.mkdir(parents=True)
     file.rename(target)
-    for number, delivered in enumerate([pieces[:at], pieces[at:], [late]]):
-        for piece in delivered:
-            deliver(piece, folder)
-        starts = audit(lake, config, folder, number)
+    for piece in pieces:
+        deliver(piece, folder)
+    # What comes before the late file's piece is a batch.
+    conf.write_text(f"[ingest]\nbatch_mb = 16\n[replay]\nseal_lag_ms = {config.replay.seal_lag_ms}\n")
+    replay, stored = steps._replay, []
 
-    told = reasons(starts)
+    def cut_off(run: steps.Run, lake: Lake) -> str:
+        stored.append(batches_of(lake))
+        if len(stored) == 2:
+            raise RuntimeError("cut off")
+        return replay(run, lake)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "_replay", cut_off)
+        ended = [verb(tmp_path, "audit", folder, "--conf", conf) for _ in range(2)]
+    assert [one.code for one in ended] == [70, 0], ended[-1].err
+    assert stored == [1, 2, 2]
+    lake = Lake(slice_lake.spark, tmp_path / "lake")
+    assert lake.read(RUNS).count() == 2
+    before = {row["broker_id"]: row["from_time"] for row in last_replays(lake)}
+    assert all(before.values()), "the second batch went on from the first one's state"
+
+    deliver(late, folder)
+    ended_last = verb(tmp_path, "audit", folder, "--conf", conf)
+    assert ended_last.code == 0, ended_last.err
+    ledger = {row["broker_id"]: row for row in last_replays(lake)}
+    told = {broker: row["reason"] for broker, row in ledger.items()}
     print("after a late file:", told)
     assert told.pop(LATE_BROKER) == seals.LATE
     assert set(told.values()) == {seals.UNCHANGED}
-    ledger = {row["broker_id"]: row for row in lake.read(REPLAYS).where("run_id = 'run 2'").collect()}
     assert {broker: len(row["file_ids"]) for broker, row in ledger.items() if row["file_ids"]} == {LATE_BROKER: 1}
     assert ledger[LATE_BROKER]["from_time"] < ledger[LATE_BROKER]["late_time"], "the state before the file"
     assert gold_content(lake) == gold_content(slice_lake)
@@ -100,3 +125,13 @@ def test_a_late_file_is_gone_back_for_and_other_rules_begin_anew(
     other_rules = plan(lake, collect_premises(lake, config.replay.settle_ms * 1000), "other rules", 10_000_000)
     assert set(reasons(other_rules.starts).values()) == {seals.FINGERPRINT}
     assert other_rules.whole
+
+
+def batches_of(lake: Lake) -> int:
+    return lake.read(LOG_FILES).select("run_id").distinct().count()
+
+
+def last_replays(lake: Lake) -> list[Row]:
+    rows = lake.read(REPLAYS).collect()
+    last = max(row["replayed_time"] for row in rows)
+    return [row for row in rows if row["replayed_time"] == last]

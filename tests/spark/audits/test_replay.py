@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from pipelines.bronze.ingest import ingest
 from pipelines.config import Config, load_config
 from pipelines.folds import collect_tables
 from pipelines.lake import Lake
+from pipelines.parquet import Stored
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
 from pipelines.readings import Reading, read_in_tasks
@@ -43,17 +45,18 @@ from pipelines.replay.seals import Seal
 from pipelines.replay.stage import replay_partitions, replayed
 from pipelines.replay.timeline import KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.versions import rules_for
-from pipelines.replay.window import WHOLE, Window
+from pipelines.replay.window import WHOLE, CarriedFiles, Window
 from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.rows import as_frame
 from pipelines.silver.parse import parse
 from pipelines.staged import staging
+from pipelines.table_files import rows_table
 from schemas import gold, silver
 from schemas.audit import EVIDENCE, RULE_RESULTS
 from schemas.events import RANK, Event
 from schemas.isr import ISR_TIMELINE
 from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
-from schemas.state import PARTITION
+from schemas.state import CARRIED, PARTITION
 from schemas.topics import METADATA_TOPIC
 from tests.verbs import SLICE
 
@@ -221,18 +224,20 @@ def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, 
         assert comparable(whole["arrow"]) == comparable(whole["stateful"])
         assert all(whole["arrow"][name] for name in (OUTCOMES, WAKES, SESSION_WAKES, FOLDS, ISR_TIMELINE.name))
 
-        names = "kind string, cluster_id string, broker_id int, name string, row string, state binary"
+        (spec,) = folder.tables({"carried": CARRIED.worker_schema})
         open_requests = {row["request_id"] for row in whole["arrow"][OUTCOMES] if not row["final"]}
         assert 0 < len(open_requests) < len(whole["arrow"][OUTCOMES])
         for folds_of in DRIVERS:
             folds = [
-                (PARTITION, row["cluster_id"], row["broker_id"], _name(row), None, row["frozen"])
+                (PARTITION, row["cluster_id"], row["broker_id"], _name(row), row["pending"], None, None, row["frozen"])
                 for row in whole[folds_of][FOLDS]
             ]
+            files = audited.write_rows(spec, rows_table(spec, folds))
+            stored = tuple(Stored(audited.path(spec) / file.path, file.size_bytes) for file in files)
             window = Window(
                 seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
                 until=dict.fromkeys(brokers, last_us),
-                carried=audited.spark.createDataFrame(folds, names),
+                carried=(CarriedFiles(spec, stored, pc.scalar(True)),),
             )
             ground = grounds(audited, premises, window, folder)
             gone_on = {driver: replay(driver, ground, window) for driver in DRIVERS}

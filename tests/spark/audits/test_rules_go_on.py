@@ -54,7 +54,7 @@ def audit(spark: SparkSession, root: Path, folder: Path, number: int, config: Co
     lake = Lake(spark, root)
     ingest(spark, lake, [folder], config.ingest, f"{number:04d}")
     parse(lake)
-    gold_stage.refresh(lake, config, f"run {number}")
+    gold_stage.refresh(lake, config, f"run {number}", f"{len(list(folder.rglob('*.gz')))} files")
     return lake
 
 

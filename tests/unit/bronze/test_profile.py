@@ -6,13 +6,14 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.ingest import balance
 from pipelines.bronze.profile import EXPECTED_LINES, Profile, profile
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from schemas.bronze import LOG_LINES
+from tests.examples import examples
 
 CLUSTER = "W-CQybfSRP-OafW0EWRB0Q"
 SERVER = (
@@ -135,7 +136,7 @@ def test_a_file_that_is_another_one_by_now_fails(tmp_path: Path) -> None:
         read(found)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(content=st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([SERVER, b"\tat x\n", b"\0\0"])), max_size=6))
 def test_any_bytes_are_profiled_and_read(tmp_path_factory: pytest.TempPathFactory, content: list[bytes]) -> None:
     found = made(tmp_path_factory.getbasetemp() / "any.log", b"".join(content))

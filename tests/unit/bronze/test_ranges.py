@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.contents import from_json, to_json
@@ -16,6 +16,7 @@ from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.ranges import ByteRange, RangeCutter
 from pipelines.bronze.reader import records
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows
+from tests.examples import examples
 from tests.unit.bronze.test_reader import KAFKA, LINE, MIB, TRACE, contents, cut, layouts, limits
 
 CRLF = (LINE + TRACE).replace(b"\n", b"\r\n")
@@ -31,7 +32,7 @@ def ranges_of(content: bytes, layout: Layout | None, range_bytes: int, block: in
     return cutter.ranges()
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(contents, layouts, limits, sizes, st.integers(1, 700))
 def test_the_records_of_all_ranges_are_those_of_the_file(
     content: bytes, layout: Layout | None, limit: int, range_bytes: int, block: int
@@ -95,7 +96,7 @@ def stored(readings: list[FileSpan]) -> list[dict]:
     return [row for reading in readings for batch in rows(reading, "UTC", MIB) for row in batch.to_pylist()]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(lines, st.binary(max_size=60), sizes, st.integers(0, 4000))
 def test_rows_of_ranges_are_those_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], end: bytes, range_bytes: int, known_bytes: int

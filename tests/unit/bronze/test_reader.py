@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipelines.bronze.layout import BY_NAME, START_BYTES_MAX, Layout
 from pipelines.bronze.reader import RawRecord, records
 from pipelines.bronze.source import Source
+from tests.examples import examples
 
 KAFKA = BY_NAME["kafka"]
 LINE = b"[2026-11-20 15:39:28,132] INFO Cluster ID = WCK8FkK8RbKFhwge5X0aNA (kafka.server.KafkaServer)\n"
@@ -85,7 +86,7 @@ def _lines(content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(contents, layouts, limits, st.integers(1, 700))
 def test_agrees_with_a_slow_obvious_reader_however_the_blocks_are_cut(
     content: bytes, layout: Layout | None, limit: int, block: int
@@ -93,7 +94,7 @@ def test_agrees_with_a_slow_obvious_reader_however_the_blocks_are_cut(
     assert list(records(cut(content, block), layout, limit)) == slow(content, layout, limit)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(contents, layouts, limits, st.integers(1, 700))
 def test_records_cover_the_file_exactly(content: bytes, layout: Layout | None, limit: int, block: int) -> None:
     found = list(records(cut(content, block), layout, limit))

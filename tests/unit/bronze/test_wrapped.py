@@ -9,13 +9,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.layout import BY_NAME, Head, probe
 from pipelines.bronze.reader import RawRecord, records
 from pipelines.bronze.wrapped import STREAMS_MAX, log_records
 from pipelines.bronze.wrappers import WRAPPERS, Wrapper, layout_named, recognise
+from tests.examples import examples
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS, wrapped
 
 ROOT = Path(__file__).parents[3]
@@ -76,7 +77,7 @@ def cut(content: bytes, size: int) -> list[bytes]:
     return [content[start : start + size] for start in range(0, len(content), size)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(windows(), names, st.data())
 def test_a_wrapped_log_gives_the_records_of_the_log(content: bytes, name: str, data: st.DataObject) -> None:
     def cuts(line: bytes) -> list[bytes]:
@@ -101,7 +102,7 @@ def test_a_wrapped_log_gives_the_records_of_the_log(content: bytes, name: str, d
     assert (offset, line_no) == (len(file), file.count(b"\n") + 1)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(windows(), windows(), st.sampled_from(["cri", "docker", "journal-json"]), st.randoms(use_true_random=False))
 def test_streams_may_be_interleaved(one: bytes, other: bytes, name: str, random) -> None:
     mark = {
@@ -137,7 +138,7 @@ contents = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(contents, names, st.sampled_from([128, 200, 300, MIB]), st.integers(1, 700))
 def test_damage_is_marked_as_in_a_plain_file(content: bytes, name: str, limit: int, block: int) -> None:
     before = [(record.text, record.problem) for record in records([content], BY_NAME["kafka"], limit)]

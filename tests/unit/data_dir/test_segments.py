@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pipelines.data_dir import crc32c as module
 from pipelines.data_dir.records import Malformed, records
 from pipelines.data_dir.segments import Batch, SegmentReader
+from tests.examples import examples
 from tests.unit.data_dir.encoder import batch, crc32c, message, wrapped
 
 BYTES = st.none() | st.binary(max_size=30)
@@ -39,7 +40,7 @@ def test_crc_check_value() -> None:
 
 
 @given(st.lists(st.tuples(VALUES, st.integers(0, 5), st.sampled_from([0, 1, 0x10])), max_size=4), st.integers(1, 90))
-@settings(max_examples=60)
+@examples(60)
 def test_batches_round_trip(written: list[tuple[list[tuple], int, int]], size: int) -> None:
     content, base, expected = b"", 10, []
     for values, epoch, attributes in written:

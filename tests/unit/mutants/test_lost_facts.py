@@ -14,13 +14,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import VIOLATION, Case, Settings
 from schemas.audit_facts import Fact
+from tests.examples import examples
 
 FACTS = Path(__file__).resolve().parents[2] / "data" / "facts.jsonl.gz"
 LOSSES = 300
@@ -99,7 +100,7 @@ def without(facts: Sequence[Fact], share: float, seed: int, bursts: Sequence[tup
 
 
 @pytest.mark.parametrize("name", partitions())
-@settings(max_examples=LOSSES, deadline=None)
+@examples(LOSSES)
 @given(
     share=st.floats(0, SHARE_MAX),
     seed=st.integers(0, 2**32),

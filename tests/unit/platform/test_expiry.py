@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +45,7 @@ TODAY = datetime(2026, 11, 22, 3, tzinfo=UTC)
 CUT = datetime(2026, 11, 21, tzinfo=UTC)
 BROKER = ("c", 1)
 DAYS = Keep(1, 1, 1)
+Copy = Callable[[Path], Path]
 TABLES = (
     *(LOG_FILES, LOG_LINES, FETCH_REQUESTS, HIGH_WATERMARKS, REQUESTS, LEADER_AND_ISR, DELAYED_OPERATIONS),
     *(VIOLATIONS, EVIDENCE, QUARANTINED_FILES, REPLAYS, ANCHORS, EXPIRIES),
@@ -110,7 +113,7 @@ def put_run(root: Path, run: Stamp, replayed: datetime, files: Sequence[str], **
     put(root, ANCHORS, row)
 
 
-def lake(root: Path) -> Path:
+def written(root: Path) -> Path:
     """Two days of one broker's log, a file each, and a run after each day."""
     for spec in TABLES:
         create_table(root / spec.layer / spec.name, spec)
@@ -136,6 +139,12 @@ def lake(root: Path) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """Copies such a lake."""
+    return partial(shutil.copytree, written(tmp_path_factory.mktemp("written")), dirs_exist_ok=True)
+
+
 def expired(root: Path, keep: Keep = DAYS) -> dict[str, int]:
     plan = expiry.plan_expiry(root, keep, TODAY)
     assert plan is not None
@@ -148,7 +157,7 @@ def hours_left(root: Path, spec: TableSpec, name: str = "time") -> list[float]:
     return sorted((row[name] - CUT) / timedelta(hours=1) for row in rows_of(root, spec, name))
 
 
-def test_what_no_replay_needs_is_dropped(tmp_path: Path) -> None:
+def test_what_no_replay_needs_is_dropped(lake: Copy, tmp_path: Path) -> None:
     counts = expired(lake(tmp_path))
     # The anchor is final up to an hour before the cut, its requests a little less, and an hour before that is needed.
     assert hours_left(tmp_path, FETCH_REQUESTS) == [-1.5, 3]
@@ -163,7 +172,7 @@ def test_what_no_replay_needs_is_dropped(tmp_path: Path) -> None:
     assert counts["gold.evidence"] == 4
 
 
-def test_it_is_said_in_the_ledger_once(tmp_path: Path) -> None:
+def test_it_is_said_in_the_ledger_once(lake: Copy, tmp_path: Path) -> None:
     expired(lake(tmp_path))
     (row,) = rows_of(tmp_path, EXPIRIES, *EXPIRIES.column_names)
     assert (row["closed_time"], row["run_id"]) == (CUT, "r1")
@@ -173,7 +182,7 @@ def test_it_is_said_in_the_ledger_once(tmp_path: Path) -> None:
     assert {spec.name: table_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == versions
 
 
-def test_layers_are_kept_as_long_as_it_is_said_of_each(tmp_path: Path) -> None:
+def test_layers_are_kept_as_long_as_it_is_said_of_each(lake: Copy, tmp_path: Path) -> None:
     expired(lake(tmp_path), Keep(1, 2, None))
     assert {row["file_id"] for row in rows_of(tmp_path, LOG_LINES, "file_id")} == {"new"}
     assert hours_left(tmp_path, FETCH_REQUESTS) == [-20, -4, -2.5, -1.5, 3]
@@ -182,7 +191,7 @@ def test_layers_are_kept_as_long_as_it_is_said_of_each(tmp_path: Path) -> None:
     assert (row["bronze_time"], row["silver_time"], row["gold_time"]) == (CUT, CUT - timedelta(days=1), None)
 
 
-def test_rows_of_brokers_that_the_anchor_does_not_know_stay(tmp_path: Path) -> None:
+def test_rows_of_brokers_that_the_anchor_does_not_know_stay(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     put(tmp_path, FETCH_REQUESTS, {**of_broker(2), "time": at(hours=-9)}, {**of_broker(None), "time": at(hours=-8)})
     register = {**of_broker(2), "file_id": "other", "first_time": at(hours=-9), "last_time": at(hours=-9)}
@@ -193,7 +202,7 @@ def test_rows_of_brokers_that_the_anchor_does_not_know_stay(tmp_path: Path) -> N
     assert hours_left(tmp_path, FETCH_REQUESTS) == [-9, -1.5, 3], "a row of nobody is replayed by nobody"
 
 
-def test_anchors_older_than_the_one_that_is_needed_go(tmp_path: Path) -> None:
+def test_anchors_older_than_the_one_that_is_needed_go(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     put_run(tmp_path, stamp("r0", at(hours=-10)), at(hours=-9), [])
     put_run(tmp_path, stamp("r2", at(hours=19)), at(hours=20), [])
@@ -201,11 +210,11 @@ def test_anchors_older_than_the_one_that_is_needed_go(tmp_path: Path) -> None:
     assert {row["run_id"] for row in rows_of(tmp_path, ANCHORS, "run_id")} == {"r1", "r2"}
 
 
-def test_nothing_is_so_old(tmp_path: Path) -> None:
+def test_nothing_is_so_old(lake: Copy, tmp_path: Path) -> None:
     assert expiry.plan_expiry(lake(tmp_path), Keep(30, 30, 30), TODAY) is None
 
 
-def test_without_a_state_from_before_the_cut_nothing_is_dropped(tmp_path: Path) -> None:
+def test_without_a_state_from_before_the_cut_nothing_is_dropped(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     put(tmp_path, LOG_FILES, {"file_id": "older", "first_time": at(hours=-40), "last_time": None, "record_count": 0})
     with pytest.raises(
@@ -214,7 +223,7 @@ def test_without_a_state_from_before_the_cut_nothing_is_dropped(tmp_path: Path) 
         expiry.plan_expiry(tmp_path, Keep(2, 2, 2), TODAY)
 
 
-def test_a_state_that_a_late_file_has_changed_is_none(tmp_path: Path) -> None:
+def test_a_state_that_a_late_file_has_changed_is_none(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     late = stamp("r3", at(hours=19))
     put_run(tmp_path, late, at(hours=21), [], reason="late", from_time=at(hours=-5))
@@ -222,7 +231,7 @@ def test_a_state_that_a_late_file_has_changed_is_none(tmp_path: Path) -> None:
         expiry.plan_expiry(tmp_path, DAYS, TODAY)
 
 
-def test_files_that_were_not_replayed_are_waited_for(tmp_path: Path) -> None:
+def test_files_that_were_not_replayed_are_waited_for(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     row = {**of_broker(), "file_id": "later", "first_time": at(hours=1), "last_time": at(hours=2), "record_count": 1}
     put(tmp_path, LOG_FILES, row)
@@ -232,7 +241,7 @@ def test_files_that_were_not_replayed_are_waited_for(tmp_path: Path) -> None:
     assert expiry.plan_expiry(tmp_path, DAYS, TODAY) is not None
 
 
-def test_tables_that_have_to_be_made_anew_are_waited_for(tmp_path: Path) -> None:
+def test_tables_that_have_to_be_made_anew_are_waited_for(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     append(tmp_path / "state" / "replays", [], Stamp("", MADE_ANEW, 0).to_json())
     with pytest.raises(InputError, match="made anew"):
@@ -251,7 +260,7 @@ class Cut(Exception):
 
 
 @pytest.mark.parametrize("commits", range(8))
-def test_cut_off_anywhere_it_is_made_again(tmp_path: Path, commits: int) -> None:
+def test_cut_off_anywhere_it_is_made_again(lake: Copy, tmp_path: Path, commits: int) -> None:
     undisturbed, root = lake(tmp_path / "a"), lake(tmp_path / "b")
     expired(undisturbed)
     left = commits
@@ -350,7 +359,7 @@ def classes(root: Path) -> list[tuple[float, str]]:
     return sorted(((row["arrival_time"] - CUT) / timedelta(hours=1), row["class"]) for row in rows)
 
 
-def test_whatever_is_written_closed_days_stay(tmp_path: Path) -> None:
+def test_whatever_is_written_closed_days_stay(lake: Copy, tmp_path: Path) -> None:
     expired(lake(tmp_path), Keep(1, 1, None))
     closed = [(hours, "explained") for hours in (-20, -4, -2.5, -1.5)]
     for new in (operations(-20, -3, 5, 6), operations(5), operations()):
@@ -366,13 +375,13 @@ def _hours(rows: pa.Table) -> list[float]:
     return [(moment - CUT) / timedelta(hours=1) for moment in rows["arrival_time"].to_pylist()]
 
 
-def test_days_of_silver_are_never_closed(tmp_path: Path) -> None:
+def test_days_of_silver_are_never_closed(lake: Copy, tmp_path: Path) -> None:
     expired(lake(tmp_path), Keep(1, 1, None))
     opened(tmp_path).empty(FETCH_REQUESTS, "run")
     assert hours_left(tmp_path, FETCH_REQUESTS) == []
 
 
-def test_rows_of_files_whose_lines_are_gone_outlive_a_new_grammar(tmp_path: Path) -> None:
+def test_rows_of_files_whose_lines_are_gone_outlive_a_new_grammar(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     for spec in silver.TABLES:
         if table_version(tmp_path / spec.layer / spec.name) is None:

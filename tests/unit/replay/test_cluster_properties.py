@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.replay.fetch_rules import FetchOutcome
@@ -14,6 +14,7 @@ from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import BATCH, Wake
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
+from tests.examples import examples
 from tests.unit.replay.cluster import (
     CONSUMER_CONNECTION,
     FOLLOWER,
@@ -82,7 +83,7 @@ def sessions(logged: Logged, wakes: dict[int, list[Wake]], version: str) -> list
     return outcomes
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(clusters(), st.sampled_from(VERSIONS))
 def test_every_fetch_is_answered_when_and_why_the_cluster_answered_it(logged: Logged, version: str) -> None:
     _, wakes = replay(logged, version)
@@ -107,7 +108,7 @@ def test_every_fetch_is_answered_when_and_why_the_cluster_answered_it(logged: Lo
         assert (verdict.operation_class, verdict.residual_us) == (EXPLAINED, 0)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(clusters(), st.sampled_from(VERSIONS))
 def test_every_batch_is_committed_when_the_cluster_committed_it(logged: Logged, version: str) -> None:
     outcomes, wakes = replay(logged, version)

@@ -24,6 +24,7 @@ from schemas import events as e
 from schemas import session_events as s
 from schemas.events import Event
 from schemas.session_events import SessionEvent
+from tests.examples import examples
 from tests.unit.replay.histories import MS, context, fetch, isr_update, leader_end, leader_start, produce
 from tests.unit.replay.test_cluster_properties import clusters, replay, session_events
 from tests.unit.replay.test_isr_properties import LAG_MS, Leader, evidence_of
@@ -159,7 +160,7 @@ def _odd_wake(random: Random, now: int, kind: str) -> SessionEvent:
     return wake._replace(latest_us=latest_us, size_bytes=size, **odd)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(SEEDS, st.sampled_from(VERSIONS))
 def test_a_partition_goes_on_where_it_was_frozen(seed: int, version: str) -> None:
     random = Random(seed)
@@ -169,7 +170,7 @@ def test_a_partition_goes_on_where_it_was_frozen(seed: int, version: str) -> Non
     assert outputs(pieces, history, partition_goes_on, cuts) == outputs(whole, history, partition_goes_on)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(SEEDS, st.sampled_from(VERSIONS))
 def test_a_fetch_session_goes_on_where_it_was_frozen(seed: int, version: str) -> None:
     random = Random(seed)
@@ -193,7 +194,7 @@ def test_such_histories_leave_something_to_freeze() -> None:
     assert min(waiting, parked) > 1_000
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(clusters(), st.sampled_from(VERSIONS), SEEDS)
 def test_a_healthy_cluster_is_replayed_alike_in_pieces(logged: Any, version: str, seed: int) -> None:
     random, go_on = Random(seed), session_goes_on(version)

@@ -16,6 +16,7 @@ from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Gap, IsrEviden
 from pipelines.replay.isr_outcome import IsrOutcome
 from schemas import events as e
 from schemas.events import Event
+from tests.examples import examples
 from tests.unit.replay.histories import LEADER, MS, context, fetch, isr_update, leader_start, produce
 
 FOLLOWERS = (2, 3)
@@ -98,7 +99,7 @@ def _out_of_sync(history: list[Event], replica: int, now_ms: int, spares_the_end
     return (behind or not spares_the_end) and now_ms * MS - caught_up > LAG_MS * MS
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(quiet_histories(), st.sampled_from(("0.10.2", "2.8.2")))
 def test_the_rule_asks_when_the_oracle_does(history: list[Event], version: str) -> None:
     found = replay(history, version)

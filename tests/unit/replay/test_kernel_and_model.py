@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.replay import outcome as o
@@ -13,6 +13,7 @@ from pipelines.replay.judge import EXPLAINED, Tolerances, judge
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.versions import rules_for
 from schemas.events import Event
+from tests.examples import examples
 from tests.unit.replay.conformance.brokers import KEY, LAG_MS, Client
 from tests.unit.replay.conformance.table import VERSIONS
 from tests.unit.replay.histories import MS, context, fetch, fold, isr_update, leader_start, produce
@@ -124,7 +125,7 @@ class Model:
         return [*told, *written]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 1 << 32), st.sampled_from(VERSIONS))
 def test_what_the_model_answers_the_kernel_predicts(seed: int, version: str) -> None:
     model = Model(version, Random(seed)).run(60)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.replay import outcome as o
 from schemas import events as e
 from schemas.events import Event
+from tests.examples import examples
 from tests.unit.replay.histories import LEADER, MS, context, fetch, fold, isr_update, leader_start, produce
 
 FOLLOWERS = (2, 3, 4)
@@ -65,7 +66,7 @@ def oracle(history: list[Event], produced: Event) -> int | None:
     return deadline if any(event.time_us >= deadline for event in history) else None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(histories())
 def test_the_kernel_agrees_with_the_oracle(history: list[Event]) -> None:
     outcomes = fold(history, context("0.10.1.0"))
@@ -83,7 +84,7 @@ def test_the_kernel_agrees_with_the_oracle(history: list[Event]) -> None:
         assert (outcome.lowest_us or 0) <= outcome.highest_us
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(histories())
 def test_every_produce_has_exactly_one_outcome_and_intervals_are_in_order(history: list[Event]) -> None:
     outcomes = fold(history)
@@ -94,14 +95,14 @@ def test_every_produce_has_exactly_one_outcome_and_intervals_are_in_order(histor
             assert outcome.handled_us <= (outcome.lowest_us or 0) <= outcome.highest_us
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(histories(), st.randoms(use_true_random=False))
 def test_taking_lines_away_never_proves_anything(history: list[Event], random: Random) -> None:
     left = [event for event in history if event.kind == e.LEADER_START or random.random() > 0.3]
     assert not any(outcome.proven_early for outcome in fold(left).values())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(histories())
 def test_required_offsets_are_the_starts_of_the_batches_that_follow(history: list[Event]) -> None:
     outcomes = fold(history)

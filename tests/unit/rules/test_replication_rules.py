@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.rules.guarantees import (
@@ -22,6 +22,7 @@ from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
+from tests.examples import examples
 from tests.unit.rules.replicated import MS, START_US, Partition, in_order
 
 RULES = (
@@ -54,7 +55,7 @@ def found(facts: list[Fact], severity: str = VIOLATION) -> set[str]:
 # ------------------------------------------------------------------------- missing lines
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seed=st.integers(0, 10**9), ids=st.booleans(), recreated=st.booleans(), keep=st.floats(0.05, 1), data=st.data())
 def test_whatever_is_missing_there_is_no_violation(
     seed: int, ids: bool, recreated: bool, keep: float, data: st.DataObject
@@ -77,7 +78,7 @@ def test_whatever_is_missing_there_is_no_violation(
         assert found(kept, OPEN) == set()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(seed=st.integers(0, 10**9), ids=st.booleans(), recreated=st.booleans())
 def test_a_correct_history_leaves_nothing_open(seed: int, ids: bool, recreated: bool) -> None:
     facts = Partition(Random(seed), ids).run(150, recreated)

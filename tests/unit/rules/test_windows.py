@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit, place
@@ -16,6 +15,7 @@ from pipelines.rules.rule import Checker, Rule, Settings
 from pipelines.rules.windows import audited
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
+from tests.examples import examples
 from tests.unit.rules.cut_runs import ends_us, run_by_run, told, whole
 from tests.unit.rules.facts import acked, decided, fact, follows, leads
 from tests.unit.rules.replicated import MS, Partition
@@ -76,7 +76,7 @@ def _wrong(fact: Fact, random: Random) -> Fact:
 
 
 @given(SEEDS)
-@hypothesis_settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_cut_gives_the_outcomes_of_one_run(seed: int):
     random = Random(seed)
     facts = partition(seed)

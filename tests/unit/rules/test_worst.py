@@ -1,4 +1,4 @@
-"""Of a rule that finds a hundred thousand cases the worst are shown, and all are counted."""
+"""Of a rule that finds ten thousand cases the worst are shown, and all are counted."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pipelines.rules.worst import CASES_MAX, WorstCases
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-MANY = 100_000
+MANY = 10_000
 NAMES = ("cluster_id", "topic", "partition", *Fact._fields)
 
 
 class _Finds:
-    """A case per answer; every hundredth is a violation, shown by lines of two brokers."""
+    """A case per answer; every tenth is a violation, shown by lines of two brokers."""
 
     def __init__(self, history: PartitionHistory, settings: Settings) -> None:
         self.checked = 0
 
     def observe(self, fact: Fact) -> list[Case]:
         self.checked += 1
-        severity = VIOLATION if self.checked % 100 == 0 else OBSERVATION
+        severity = VIOLATION if self.checked % 10 == 0 else OBSERVATION
         evidence = (Ref.of(fact), Ref.of(fact._replace(broker_id=9)))
         return [Case("late-completion", severity, "m", evidence, offset_start=fact.offset)]
 
@@ -39,7 +39,7 @@ class _Finds:
         return []
 
 
-def _batches(count: int, size: int = 10_000) -> list[pa.RecordBatch]:
+def _batches(count: int, size: int = 1_000) -> list[pa.RecordBatch]:
     types = {"isr": pa.list_(pa.int32()), "replicas": pa.list_(pa.int32())}
     schema = pa.schema([(name, types.get(name, pa.int64())) for name in NAMES])
     texts = ("cluster_id", "topic", "kind", "name", "topic_id", "client", "detail", "connection", "derived", "file_id")

@@ -14,6 +14,7 @@ from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.silver.text_log import MAX_MASKED, TEMPLATES, mask, parse_text
 from pipelines.silver.values import partition_of
 from schemas.silver import BY_NAME, SOURCE_NAMES
+from tests.examples import examples
 from tests.unit.silver.lines import parse
 
 LOGGERS = sorted({name for template in TEMPLATES for name in template.loggers})
@@ -108,7 +109,7 @@ def test_templates_are_well_formed() -> None:
         assert template.source, template
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.data())
 def test_the_guard_of_a_template_is_never_stricter_than_its_pattern(data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(TEMPLATES))
@@ -238,13 +239,13 @@ def test_masks_of_values_in_a_row_are_idempotent(message: str) -> None:
     assert mask(masked) == masked
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.sampled_from(LOGGERS) | st.text(max_size=40), st.text(max_size=300))
 def test_any_text_is_parsed(logger: str, message: str) -> None:
     assert_sound(parse_text(Record("server", 0, "INFO", logger, message)))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data())
 def test_whatever_matches_a_template_fits_its_table(data: st.DataObject) -> None:
     fits_its_table(data)

@@ -37,7 +37,7 @@ def test_a_newer_lake_is_refused(root: Place, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_old_days_are_dropped(root: Any) -> None:  # noqa: F811
-    expiries.expired(expiries.lake(root))
+    expiries.expired(expiries.written(root))
     assert expiries.hours_left(root, FETCH_REQUESTS) == [-1.5, 3]
     assert len(read_log(root / "state" / EXPIRIES.name).files) == 1
 
