@@ -39,7 +39,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PythonException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -60,7 +60,7 @@ from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.register import Broker, brokers, file_row, identify, in_their_pass
+from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
@@ -155,8 +155,7 @@ def ingest_batches(
     """
     found = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES])
-    # The first read of a session costs seconds.
-    register = lake.read(LOG_FILES).collect() if lake.has_rows(LOG_FILES) else []
+    register: Rows = lake.rows(LOG_FILES, *LOG_FILES.column_names).to_pylist()
     sha_of = {row["file_id"]: row["sha256"] for row in register}
     looked_us = time.time_ns() // 1000
     stats = {path: stat(path) for path in found.files}
@@ -260,7 +259,7 @@ def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[
 
 
 def _profile(
-    spark: SparkSession, sizes: Mapping[str, int], register: Sequence[Row], config: IngestConfig
+    spark: SparkSession, sizes: Mapping[str, int], register: Rows, config: IngestConfig
 ) -> tuple[list[Profile], list[Unread]]:
     """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
@@ -284,7 +283,7 @@ def _profile(
     return [item for item in items if isinstance(item, Profile)], unread
 
 
-def _marks(register: Iterable[Row]) -> dict[str, list[tuple[int, str]]]:
+def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
     """Length and content id of known plain files by folder: a log that is being written is plain, and stays there."""
     marks: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for row in register:
