@@ -103,6 +103,12 @@ def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> p
     return rows.set_column(rows.schema.get_field_index("topic"), "topic", first_of(name, topic))
 
 
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """A table's rows in one batch, which may have none."""
+    columns = [column.combine_chunks() for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
 def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
     """Of the rows that are alike in some columns the first one in an order."""
     places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.arrow_rows import one_batch
 from pipelines.clocks.stage import write_clock_bounds
 from pipelines.config import Config
 from pipelines.digests import drop_outdated
@@ -301,4 +302,4 @@ def _counted(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     columns = {name: rows.column(name) for name in gold.COVERAGE.column_names}
     columns["broker_id"] = pc.coalesce(columns["broker_id"], pa.scalar(-1, pa.int32()))
     counts = pa.table(columns).group_by(list(gold.COVERAGE.keys)).aggregate([("line_count", "sum")])
-    return counts.rename_columns([*gold.COVERAGE.keys, "line_count"]).combine_chunks().to_batches()[0]
+    return one_batch(counts.rename_columns([*gold.COVERAGE.keys, "line_count"]))

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import micros
+from pipelines.arrow_rows import micros, one_batch
 from pipelines.batches import small_rows
 from pipelines.blobs import shape
 from pipelines.clocks.bounds import Bounds, clock_bounds
@@ -89,7 +89,7 @@ def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
 def _earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
     arrivals = pa.table({name: rows[name] for name in _EPOCH} | {"arrival_us": micros(rows["arrival_time"])})
     first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
-    return first.rename_columns([*_EPOCH, "arrival_us"]).combine_chunks().to_batches()[0]
+    return one_batch(first.rename_columns([*_EPOCH, "arrival_us"]))
 
 
 def _reborn(lake: Lake) -> dict[str, set[str]]:

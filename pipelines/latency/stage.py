@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from pipelines.arrow_rows import first_of_each
+from pipelines.arrow_rows import first_of_each, one_batch
 from pipelines.blobs import shape
 from pipelines.config import LatencyConfig
 from pipelines.folds import fold, table_of
@@ -33,9 +33,8 @@ def once(rows: Rows) -> DataFrame | pa.Table:
     """Rows of ``gold.request_phases``, of which a line that stands in two files gives two that are equal."""
     keys = list(gold.REQUEST_PHASES.keys)
     if isinstance(rows, LocalTasks):
-        table = as_table(rows, gold.REQUEST_PHASES.worker_schema).combine_chunks()
-        batches = [first_of_each(batch, keys, keys) for batch in table.to_batches()]
-        return pa.Table.from_batches(batches, table.schema).cast(gold.REQUEST_PHASES.arrow_schema)
+        table = one_batch(as_table(rows, gold.REQUEST_PHASES.worker_schema))
+        return pa.Table.from_batches([first_of_each(table, keys, keys)]).cast(gold.REQUEST_PHASES.arrow_schema)
     return rows.dropDuplicates(keys)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.arrow_rows import both, is_in, micros, shaped, when
+from pipelines.arrow_rows import both, is_in, micros, one_batch, shaped, when
 from pipelines.blobs import shape
 from pipelines.fingerprint import RULES, components_changed
 from pipelines.folds import collect_tables, fold
@@ -164,7 +164,7 @@ def _taken_up(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker
 def _least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.RecordBatch:
     table = pa.table({**{name: rows.column(name) for name in _BROKER}, "time_us": time_us})
     least = table.group_by(list(_BROKER)).aggregate([("time_us", "min")]).rename_columns(_LEAST.names)
-    return least.combine_chunks().to_batches()[0]
+    return one_batch(least)
 
 
 def _silences(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, int]) -> dict[Broker, int]:

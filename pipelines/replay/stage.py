@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from pipelines.arrow_rows import one_batch
 from pipelines.blobs import shape
 from pipelines.config import ReplayConfig
 from pipelines.folds import fold
@@ -156,7 +157,7 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     """From when on each broker has what is not final."""
     table = pa.table({name: rows.column(name) for name in _OPEN.names})
     least = table.group_by(list(_BROKER)).aggregate([("wakes_us", "min"), ("waiting_us", "min")])
-    return least.rename_columns(_OPEN.names).combine_chunks().to_batches()[0]
+    return one_batch(least.rename_columns(_OPEN.names))
 
 
 def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Rows | None:

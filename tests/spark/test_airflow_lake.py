@@ -47,8 +47,8 @@ def test_rows_version_and_run_are_those_of_the_table(lake: Lake) -> None:
     check("fourth")
     lake.append_once(VIOLATIONS, rows(lake, 2, 3, topic="other"), "fifth")
     check("fifth")
-    replace_orders(lake, 4, stamp="sixth")
+    DeltaTable.forPath(lake.spark, str(lake.path(VIOLATIONS))).delete("topic = 'orders'")
     # A commit that Delta has cleaned up: then the checksum tells that Delta leaves with its own.
     version = lake.versions()["gold.violations"]
     (lake.path(VIOLATIONS) / "_delta_log" / f"{version - 1:020}.json").unlink()
-    assert table_state(lake.path(VIOLATIONS)).rows == 3
+    assert table_state(lake.path(VIOLATIONS)).rows == 2
