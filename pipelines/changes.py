@@ -6,21 +6,36 @@ all of the old rows for deleted and all of the new ones for inserted (PROTOCOL.m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
 
+from pipelines.delta_log import read_log
 from pipelines.parquet import read_files
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
+from pipelines.table_files import AddedFile
 from schemas.table import TableSpec
 
 CHANGE_TYPE: Final = "_change_type"
 #: Old and new files are compared if they are smaller than this all together: half a million findings.
 COMPARED_BYTES: Final = 64_000_000
 _FOLDER: Final = "_change_data"
+
+
+def changes_of(folder: Place, spec: TableSpec, files: Sequence[AddedFile], staying: Collection[str]) -> pa.Table | None:
+    """Rows in which new files differ from those that they replace; None where all are new, or they are large.
+
+    Args:
+        staying: files of the table that are not replaced, by their paths in its folder.
+    """
+    old = [file for file in read_log(folder).files if file.path not in staying]
+    size_bytes = sum(file.size_bytes for file in old) + sum(file.size_bytes for file in files)
+    if not old or size_bytes > COMPARED_BYTES:
+        return None
+    return changed_rows(spec, [folder / file.path for file in old], [folder / file.path for file in files])
 
 
 def changed_rows(spec: TableSpec, old: Sequence[Place], new: Sequence[Place]) -> pa.Table:

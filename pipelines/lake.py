@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines import delta_commits
-from pipelines.changes import COMPARED_BYTES, change_action, changed_rows
+from pipelines.changes import COMPARED_BYTES, change_action, changes_of
 from pipelines.constraints import constraints_kept
 from pipelines.dated import Wanted, before, but_for, but_for_closed, either, from_on, part_of, rows_in, sql_from_on
 from pipelines.delta_log import read_log
@@ -295,23 +295,13 @@ class Lake(StoredTables):
         self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str]
     ) -> int:
         folder = self.path(spec)
-        changes = self._changes(folder, spec, files, staying) if spec.feeds_changes else None
+        changes = changes_of(folder, spec, files, staying) if spec.feeds_changes else None
         if changes is not None and not changes.num_rows:
             for file in files:
                 store_of(folder).remove(folder / file.path)
             return delta_commits.stay(folder, stamp, self._fence)
         fed = None if changes is None else [change_action(folder, changes)]
         return delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
-
-    def _changes(
-        self, folder: Place, spec: TableSpec, files: Sequence[AddedFile], staying: Collection[str]
-    ) -> pa.Table | None:
-        """Rows in which new files differ from those that they replace; None where all are new, or they are large."""
-        old = [file for file in read_log(folder).files if file.path not in staying]
-        size_bytes = sum(file.size_bytes for file in old) + sum(file.size_bytes for file in files)
-        if not old or size_bytes > COMPARED_BYTES:
-            return None
-        return changed_rows(spec, [folder / file.path for file in old], [folder / file.path for file in files])
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:
         with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
