@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import lake as lakes
+from pipelines import changes
 from pipelines.changes import CHANGE_TYPE, changed_rows
 from pipelines.delta_log import read_log
 from pipelines.lake import Lake
@@ -104,7 +104,7 @@ def test_what_is_as_it_was_is_not_written_again(root: Any) -> None:  # noqa: F81
 
 
 def test_large_tables_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lakes, "COMPARED_BYTES", 0)
+    monkeypatch.setattr(changes, "COMPARED_BYTES", 0)
     lake = Lake(None, tmp_path)  # type: ignore[arg-type]
     for _ in range(2):
         lake.replace(SPEC, rows(("a", 1, None)))
