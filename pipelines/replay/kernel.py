@@ -39,7 +39,7 @@ from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas.events import Event
 
-__all__ = ["Context", "State", "finish", "step"]
+__all__ = ["Context", "State", "finish", "give_up", "step"]
 
 NOT_LEADER_OR_FOLLOWER = 6
 
@@ -60,13 +60,23 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
         if event == last:  # the same line in two overlapping files
             return ()
     state.last = event
+    unfollowed = give_up(state, event.time_us)
     expire(state, event.time_us)
     handler(state, event)
     settle_us = state.context.settle_us
     oldest = state.waiting[0].base_offset if state.waiting else None
     released = state.decided.release(event.time_us - settle_us, settle_us, state.required, oldest)
     wakes = state.take_wakes(event.time_us)
-    return [*released, *wakes] if wakes else released
+    return [*unfollowed, *released, *wakes] if unfollowed or wakes else released
+
+
+def give_up(state: State, now_us: int) -> list[PartitionOutcome]:
+    """Operations that wait for a batch to follow and have done so for too long.
+
+    Args:
+        now_us: no event that is not folded yet lies before it.
+    """
+    return state.decided.give_up(now_us, state.required)
 
 
 def finish(state: State) -> Iterable[PartitionOutcome | Wake]:

@@ -13,7 +13,7 @@ from pipelines.replay.isr_follower import LogEnd, Tracked
 from pipelines.replay.isr_judge import IsrJudge
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_rules import Expected, IsrRules
-from pipelines.replay.kernel import Context, State, finish, step
+from pipelines.replay.kernel import Context, State, finish, give_up, step
 from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
@@ -46,6 +46,10 @@ class PartitionFold:
         self.last_us = event.time_us
         yield from step(self.state, event)
         yield from self.watch.observe(event)
+
+    def give_up(self, now_us: int) -> Iterator[Output]:
+        """Give what has waited for too long by an instant, before which there are no more events."""
+        yield from give_up(self.state, now_us)
 
     def finish(self) -> Iterator[Output]:
         """The log ends here; give what is left."""

@@ -217,6 +217,8 @@ class _Rows:
 
     def seal(self, fold: PartitionFold, sealed_us: int) -> None:
         """What comes from now on is not final; the fold as it is goes to the next run."""
+        for output in fold.give_up(sealed_us):
+            self.add(output, None)
         self.final = False
         if not fold.is_gone(sealed_us):
             self._tables.add(FOLDS, (*self._key, fold.freeze(), fold.pending, fold.last_us))

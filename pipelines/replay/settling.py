@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from typing import Final
 
 from pipelines.replay import outcome as o
 from pipelines.replay.outcome import PartitionOutcome
@@ -11,26 +12,33 @@ from pipelines.replay.required import RequiredOffsets
 
 #: How many batches are remembered, at least, before those that nobody asks for any more are dropped.
 _REMEMBERED = 4_096
+#: For so long after its end an operation waits for a batch that follows.
+_UNFOLLOWED_US: Final = 3_600_000_000
+_NEVER_US: Final = 1 << 62
 
 
 class Settling:
     """Decided operations by the instant from which they can be given away.
 
     An operation waits `settle_us` of log time for the batch that follows its own, because lines come late. One that
-    nothing follows waits on: its required offset is not known before something does.
+    nothing follows waits on, for an hour: its required offset is not known before something does.
     """
 
     def __init__(self) -> None:
         self._due: list[tuple[int, int, PartitionOutcome]] = []
         self._count = 0
         self._forget_at = _REMEMBERED
+        # None of them was decided before it.
+        self._oldest_us = _NEVER_US
 
     def __len__(self) -> int:
         return len(self._due)
 
     def add(self, operation: PartitionOutcome) -> None:
         """An operation is decided."""
-        self._push(operation.highest_us or operation.completed_us, operation)
+        decided_us = _decided_us(operation)
+        self._oldest_us = min(self._oldest_us, decided_us)
+        self._push(decided_us, operation)
 
     def doubt(self, since_us: int, offset: int) -> None:
         """A replica outside the ISR was at an offset, some time since an instant: if counted, it held these back.
@@ -65,6 +73,23 @@ class Settling:
             self._forget_at = max(_REMEMBERED, 2 * len(required))
         return ready
 
+    def give_up(self, now_us: int, required: RequiredOffsets) -> list[PartitionOutcome]:
+        """Operations that nothing has followed for an hour.
+
+        Where it is asked at an instant at which nothing happens, later answers stay as they were: what is given up then
+        would have been given up, as it is, by whatever comes next.
+        """
+        before_us = now_us - _UNFOLLOWED_US
+        if self._oldest_us > before_us:
+            return []
+        unfollowed = [entry[2] for entry in self._due if _decided_us(entry[2]) <= before_us]
+        self._due = [entry for entry in self._due if _decided_us(entry[2]) > before_us]
+        heapq.heapify(self._due)
+        self._oldest_us = min((_decided_us(entry[2]) for entry in self._due), default=_NEVER_US)
+        for operation in unfollowed:
+            _complete(operation, required)
+        return sorted(unfollowed, key=_decided_us)
+
     def drain(self, required: RequiredOffsets) -> Iterator[PartitionOutcome]:
         """All that is left, at the end of the log."""
         while self._due:
@@ -75,6 +100,10 @@ class Settling:
     def _push(self, due_us: int, operation: PartitionOutcome) -> None:
         self._count += 1
         heapq.heappush(self._due, (due_us, self._count, operation))
+
+
+def _decided_us(operation: PartitionOutcome) -> int:
+    return operation.highest_us or operation.completed_us
 
 
 def _complete(operation: PartitionOutcome, required: RequiredOffsets) -> bool:

@@ -16,10 +16,12 @@ from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
 from pipelines.replay.isr_events import RANK as ISR_RANK
 from pipelines.replay.isr_evidence import IsrEvidence, continued
+from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.seals import LATE, Seal, Stamp, starts
 from pipelines.replay.versions import rules_for
+from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas import session_events as s
 from schemas.events import Event
@@ -45,10 +47,21 @@ class Fold(Protocol):
     def finish(self) -> Iterator[Any]: ...
 
 
-def outputs(fold: Any, events: Sequence[Any], go_on: Callable[[Any], Fold], cuts: Sequence[int] = ()) -> list[Any]:
-    """What a fold gives; before the events of these numbers it is frozen, and goes on thawed."""
+def outputs(
+    fold: Any,
+    events: Sequence[Any],
+    go_on: Callable[[Any], Fold],
+    cuts: Sequence[int] = (),
+    seal: Callable[[Any, Any], Sequence[Any]] = lambda fold, event: (),
+) -> list[Any]:
+    """What a fold gives; before the events of these numbers it is frozen, and goes on thawed.
+
+    Args:
+        seal: what it gives before an event, if a run ends there.
+    """
     given: list[Any] = []
     for number, event in enumerate(events):
+        given += seal(fold, event)
         if number in cuts:
             fold = go_on(fold)
         given += fold.observe(event)
@@ -85,7 +98,7 @@ def odd_history(random: Random) -> list[Event]:
     """Whatever a leader may write, in any order and with any offsets: leaderships without an end, transactions."""
     now, history = 0, [leader_start(0, REPLICAS[: random.randint(1, 4)])]
     for number in range(1, random.randint(2, 60)):
-        now += random.randint(0, 1_500)
+        now += random.choice((*[random.randint(0, 1_500)] * 9, random.randint(3_600_000, 4_000_000)))
         history.append(_odd_event(random, now, number))
     return in_order(history)
 
@@ -167,7 +180,15 @@ def test_a_partition_goes_on_where_it_was_frozen(seed: int, version: str) -> Non
     history = odd_history(random)
     cuts = random_cuts(random, history)
     whole, pieces = (PartitionFold(context(version), IsrEvidence()) for _ in range(2))
-    assert outputs(pieces, history, partition_goes_on, cuts) == outputs(whole, history, partition_goes_on)
+
+    def seal(fold: PartitionFold, event: Event) -> list[Any]:
+        return list(fold.give_up(random.choice((event.time_us, random.randint(fold.last_us, event.time_us)))))
+
+    in_pieces = outputs(pieces, history, partition_goes_on, cuts, seal)
+    in_one_go = outputs(whole, history, partition_goes_on)
+    # What is given up goes before what the watch over the ISR says of events that the kernel does not know.
+    for kind in (PartitionOutcome, Wake, IsrOutcome):
+        assert [o for o in in_pieces if isinstance(o, kind)] == [o for o in in_one_go if isinstance(o, kind)]
 
 
 @examples(600)

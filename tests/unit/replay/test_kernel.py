@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.kernel import State, step
+from pipelines.replay.kernel import State, give_up, step
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.wakes import Wake
 from tests.unit.replay.histories import (
@@ -250,6 +250,21 @@ def test_events_must_come_in_order():
     list(step(state, produce(10, 0)))
     with pytest.raises(ValueError, match="out of order"):
         list(step(state, produce(9, 1)))
+
+
+def test_an_append_that_nothing_follows_is_given_up_an_hour_after_it_was_done() -> None:
+    hour_ms = 3_600_000
+    history = [leader_start(0, [1]), produce(10, 0), leader_end(100)]
+    state = State(context())
+    for event in history:
+        assert not any(isinstance(output, PartitionOutcome) for output in step(state, event))
+    assert give_up(state, (10 + hour_ms) * MS - 1) == []
+    (unfollowed,) = give_up(state, (10 + hour_ms) * MS)
+    assert (unfollowed.request_id, unfollowed.cause, unfollowed.required_offset) == ("r0", o.LEADER_ONLY, None)
+    assert len(state.decided) == 0
+    # What comes next would have given it up as well, before it tells of the offset.
+    assert fold([*history, leader_start(20 + hour_ms, [1], epoch=2, offset=1)])["r0"] == unfollowed
+    assert fold([*history, leader_start(hour_ms, [1], epoch=2, offset=1)])["r0"].required_offset == 1
 
 
 def test_what_the_end_of_the_log_cuts_off_is_unobservable():
