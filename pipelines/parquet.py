@@ -71,9 +71,24 @@ def pieces_of(file: Stored) -> list[Piece]:
     import pyarrow.parquet as pq
 
     groups = pq.read_metadata(store_of(place).arrow_source(place)).num_row_groups
-    count = min(groups, size_bytes // PIECE_BYTES + 1)
-    bounds = [groups * number // count for number in range(count + 1)]
-    return [Piece(place, size_bytes // count, tuple(range(begin, end))) for begin, end in pairwise(bounds)]
+    return _cut(place, size_bytes, range(groups))
+
+
+def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[Piece]:
+    count = min(len(groups), size_bytes // PIECE_BYTES + 1)
+    bounds = [len(groups) * number // count for number in range(count + 1)]
+    return [Piece(place, size_bytes // count, tuple(groups[begin:end])) for begin, end in pairwise(bounds)]
+
+
+def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[Piece]:
+    """Pieces of the row groups of a file that may have rows of a condition, by their statistics."""
+    place, size_bytes = file
+    fragment = _fragment(place)
+    schema = _schema_of(spec, fragment.physical_schema)
+    there = fragment.row_groups
+    wanted = fragment.subset(where, schema=schema).row_groups if there else []
+    share = sum(group.total_byte_size for group in wanted) / (sum(group.total_byte_size for group in there) or 1)
+    return _cut(place, round(size_bytes * share), [group.id for group in wanted]) if wanted else []
 
 
 def read_pieces(
@@ -84,19 +99,9 @@ def read_pieces(
     Args:
         where: rows that are given; row groups are skipped by their statistics.
     """
-    import pyarrow.dataset as ds
-    from pyarrow.fs import LocalFileSystem
-
-    file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-    source = store_of(piece.place).arrow_source(piece.place)
-    local = LocalFileSystem() if isinstance(source, str) else None
-    fragment = file_format.make_fragment(source, local, row_groups=piece.row_groups)
-    there, schema = fragment.physical_schema, columns_schema(spec, columns)
-    # What the file lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
-    declared = columns_schema(spec, spec.column_names)
-    fields = [there.field(name) if _is_plain(there, name) else declared.field(name) for name in declared.names]
+    fragment, schema = _fragment(piece.place, piece.row_groups), columns_schema(spec, columns)
     batches = fragment.to_batches(
-        schema=pa.schema(fields),
+        schema=_schema_of(spec, fragment.physical_schema),
         columns=list(columns),
         filter=where,
         batch_size=BATCH_ROWS,
@@ -106,6 +111,25 @@ def read_pieces(
         if batch.num_rows:
             # The items of arrays are named by who wrote the file.
             yield batch.cast(schema)
+
+
+def _fragment(place: Place, row_groups: Sequence[int] | None = None) -> Any:
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    source = store_of(place).arrow_source(place)
+    local = LocalFileSystem() if isinstance(source, str) else None
+    file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+    return file_format.make_fragment(source, local, row_groups=row_groups)
+
+
+def _schema_of(spec: TableSpec, there: pa.Schema) -> pa.Schema:
+    """Columns of a table as a file has them.
+
+    What it lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
+    """
+    declared = columns_schema(spec, spec.column_names)
+    return pa.schema([there.field(name) if _is_plain(there, name) else declared.field(name) for name in declared.names])
 
 
 def _is_plain(schema: pa.Schema, name: str) -> bool:

@@ -21,10 +21,15 @@ from pipelines.bronze.ingest import balance
 from pipelines.digests import digested
 from pipelines.lake import ADDED, Lake
 from pipelines.local_tasks import Work
-from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_of, read_pieces
+from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_of, pieces_where, read_pieces
 from pipelines.rows import Rows, as_table, in_tasks, with_frame
 from pipelines.table_files import AddedFile, declared, rows_writer
 from schemas.table import TableSpec
+
+#: Of so many bytes and up to so many files, the driver looks which parts a condition needs: the last hours of a table may
+#: lie in a file with all those before, and what is read decides who reads it.
+_LOOKED_INTO_BYTES = 4_000_000
+_LOOKED_INTO_MAX = 64
 
 #: Rows of a table, in batches, as rows of another shape.
 RowsOf = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
@@ -106,7 +111,12 @@ def _of_files(
     shape: StructType,
     then: Work | None,
 ) -> Rows:
-    sized = [((number, piece), piece.size_bytes) for number, file in files for piece in pieces_of(file)]
+    look_into = len(files) <= _LOOKED_INTO_MAX and sum(file.size_bytes for _, file in files) > _LOOKED_INTO_BYTES
+    sized = [
+        ((number, piece), piece.size_bytes)
+        for number, file in files
+        for piece in _pieces(readings[number], file, look_into)
+    ]
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
     plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
@@ -117,6 +127,12 @@ def _of_files(
             yield from rows_of(rows)
 
     return in_tasks(lake.spark, plan, work, shape, sum(size_bytes for _, size_bytes in sized), then)
+
+
+def _pieces(reading: Reading, file: Stored, look_into: bool) -> list[Piece]:
+    if reading.where is None or not look_into or file.size_bytes <= _LOOKED_INTO_BYTES // 4:
+        return pieces_of(file)
+    return pieces_where(reading.spec, file, reading.where)
 
 
 def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:

@@ -109,6 +109,12 @@ class TableSpec:
         """Columns that statistics are kept of: what reads skip files by."""
         return tuple(dict.fromkeys((*self.cluster_by, *self.keys, *self.bounded_by)))
 
+    @property
+    def ordered_by(self) -> str | None:
+        """The instant that the table is clustered by, if any: rows are written in its order, a row group at a time."""
+        instants = (name for name in self.cluster_by if isinstance(self.schema[name].dataType, TimestampType))
+        return next(instants, None)
+
     @cached_property
     def schema(self) -> StructType:
         """The Spark schema, comments included."""

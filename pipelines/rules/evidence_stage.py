@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from pipelines.arrow_rows import is_in
+from pipelines.batches import small_rows
 from pipelines.lake import Lake
 from pipelines.readings import Reading, RowsOf, as_they_are, by_batch, read_in_tasks
 from pipelines.replay.bounds import instant
@@ -18,6 +19,7 @@ from pipelines.rows import as_table
 from pipelines.rules.findings import Found
 from pipelines.rules.rule import Ref
 from schemas import bronze, silver
+from schemas.audit import EVIDENCE
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
 from schemas.table import TableSpec
@@ -66,11 +68,15 @@ class Lines(NamedTuple):
 
 
 def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
-    """The lines that the evidence of findings refers to."""
+    """The lines that the evidence of findings refers to.
+
+    Those of log files that the last audit has shown are taken from ``gold.evidence``: a file is known by what is in it.
+    """
     refs = {ref for finding in findings for ref in finding.evidence}
     requests = _request_places(lake, sorted({request for ref in refs if (request := _request(ref)) is not None}))
     places = sorted({place for ref in refs if (place := _place(ref, requests)) is not None})
-    logs = _lines(lake, places)
+    logs = _lines_shown(lake)
+    logs |= _lines(lake, [place for place in places if place not in logs])
     return Lines(logs, _data_lines(lake, [place for place in places if place not in logs]), requests)
 
 
@@ -106,6 +112,18 @@ def _request_places(lake: Lake, requests: Sequence[Request]) -> Mapping[Request,
 
 def _micros(time: datetime) -> int:
     return int(pa.scalar(time, pa.timestamp("us", "UTC")).value)
+
+
+def _lines_shown(lake: Lake) -> dict[Place, Line]:
+    """Lines of log files in ``gold.evidence``; entries of other files are not known by their place alone."""
+    columns = ("file_id", "byte_offset", "line_no", "text")
+    rows = [row for row in small_rows(lake, EVIDENCE, *columns) if row["file_id"] is not None]
+    paths = _paths(lake, bronze.LOG_FILES, rows)
+    return {
+        (row["file_id"], row["byte_offset"]): _line(row, paths, row["line_no"], row["text"])
+        for row in rows
+        if row["file_id"] in paths
+    }
 
 
 def _lines(lake: Lake, places: Sequence[Place]) -> dict[Place, Line]:
