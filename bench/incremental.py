@@ -2,9 +2,9 @@
 
 The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only,
 from the last change of a leader on. The hours of a history are audited in one run, then one by one two more: the second
-of them is measured, as a process of its own, since an hourly audit is one. Beside seconds by stage it counts how often
-a Parquet file of the lake was opened, whoever opened it. The last column is an hour beside the one after the shortest
-history.
+of them is measured, as a process of its own, since an hourly audit is one, and with a report of its hour, as the hourly
+DAG has it. Beside seconds by stage it counts how often a Parquet file of the lake was opened, whoever opened it. Ratios
+are an hour beside the one after the shortest history. The last column is a report of all hours, a process again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 
@@ -27,9 +28,15 @@ from bench.hours import settled, write_hour
 from bench.performance import STAGES, stages_of
 
 SLICE = Path(__file__).parents[1] / "tests" / "data" / "slice"
-HEADS = ("hours before", "MB of text", "hour, s", *STAGES, "files opened", "of them report", "ratio", "ratio of files")
+HEADS = (
+    *("hours before", "MB of text", "hour, s", *STAGES, "files opened", "of them report", "ratio", "ratio of files"),
+    "report of all, s",
+)
 _MB = 1e6
 _SETTLE_S = 0.5
+_HOUR = timedelta(hours=1)
+_COMMAND = (sys.executable, "-m", "jobs.cli")
+_VERDICTS = (0, 1, 3)
 
 
 def main(arguments: list[str]) -> None:
@@ -49,18 +56,17 @@ def main(arguments: list[str]) -> None:
                 while hours < until:
                     size += write_hour(given.logs, folder, hours, since)
                     hours += 1
-                _audited(folder, lake)
+                _audited(folder, lake, _window(since, hours - 1))
             size += write_hour(given.logs, folder, hours, since)
             hours += 1
             with opened_files(lake) as opened:
-                seconds, stages, in_report = _audited(folder, lake, opened)
+                seconds, stages, in_report = _audited(folder, lake, _window(since, hours - 1), opened)
             count = opened.total()
             first = first or (seconds, count)
             ratios = (f"{seconds / first[0]:.2f}", f"{count / first[1]:.2f}")
             spent = (f"{stages.get(stage, 0.0):.1f}" for stage in STAGES)
-            rows.append(
-                (str(hours - 1), f"{size / _MB:,.0f}", f"{seconds:.1f}", *spent, str(count), str(in_report), *ratios)
-            )
+            counts = (str(count), str(in_report), *ratios, f"{_report_of_all(lake):.1f}")
+            rows.append((str(hours - 1), f"{size / _MB:,.0f}", f"{seconds:.1f}", *spent, *counts))
             print(*rows[-1], sep="  ", flush=True)
             print(
                 "  most opened:", ", ".join(f"{table} {times}" for table, times in opened.most_common(12)), flush=True
@@ -71,19 +77,26 @@ def main(arguments: list[str]) -> None:
         insert(given.markdown, lines)
 
 
-def _audited(logs: Path, lake: Path, opened: Counter[str] | None = None) -> tuple[float, dict[str, float], int]:
+def _window(since: str, hour: int) -> list[str]:
+    """Options of a report of one of the hours."""
+    begin = datetime.fromisoformat(since).replace(minute=0, second=0, tzinfo=UTC) + hour * _HOUR
+    return ["--from", begin.isoformat(), "--until", (begin + _HOUR).isoformat()]
+
+
+def _report_of_all(lake: Path) -> float:
+    started = time.perf_counter()
+    command = [*_COMMAND, "report", "--lake", str(lake), "--out", str(lake.parent / "o")]
+    ended = subprocess.run(command, stdout=subprocess.DEVNULL)
+    if ended.returncode not in _VERDICTS:
+        raise SystemExit(f"{' '.join(command)} ended with {ended.returncode}")
+    return time.perf_counter() - started
+
+
+def _audited(
+    logs: Path, lake: Path, window: Sequence[str], opened: Counter[str] | None = None
+) -> tuple[float, dict[str, float], int]:
     """Seconds of an audit, by stage too, and how many files had been opened when its report began."""
-    command = [
-        sys.executable,
-        "-m",
-        "jobs.cli",
-        "audit",
-        str(logs),
-        "--lake",
-        str(lake),
-        "--out",
-        str(lake.parent / "o"),
-    ]
+    command = [*_COMMAND, "audit", str(logs), "--lake", str(lake), "--out", str(lake.parent / "o"), *window]
     started, before_report, said = time.perf_counter(), 0, []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -93,7 +106,7 @@ def _audited(logs: Path, lake: Path, opened: Counter[str] | None = None) -> tupl
                 time.sleep(_SETTLE_S)
                 before_report = opened.total()
     seconds = time.perf_counter() - started
-    if process.returncode not in (0, 1, 3):
+    if process.returncode not in _VERDICTS:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{''.join(said)}")
     return seconds, stages_of("".join(said)), (opened.total() if opened else 0) - before_report
 

@@ -26,8 +26,8 @@ from pipelines.rows import Rows, as_table, in_tasks, with_frame
 from pipelines.table_files import AddedFile, declared, rows_writer
 from schemas.table import TableSpec
 
-#: Of so many bytes and up to so many files, the driver looks which parts a condition needs: the last hours of a table may
-#: lie in a file with all those before, and what is read decides who reads it.
+#: Of more bytes than these and up to so many files, the driver looks which parts a condition needs: the last hours of a
+#: table may lie in a file with all those before, and how much is read decides who reads it.
 _LOOKED_INTO_BYTES = 4_000_000
 _LOOKED_INTO_MAX = 64
 

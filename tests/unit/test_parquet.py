@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines import parquet
-from pipelines.parquet import Piece, Stored, pieces_of, read_files, read_pieces
+from pipelines.parquet import Piece, Stored, pieces_of, pieces_where, read_files, read_pieces
+from pipelines.table_files import write_rows
 from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 SPEC = TableSpec(
@@ -79,6 +82,30 @@ def test_pieces_have_every_row_once(tmp_path: Path, count: int, group_rows: int,
     rows.sort(key=lambda row: row["number"])
     assert rows == table(count).select(COLUMNS).to_pylist()
     assert rows == read_files(SPEC, [path], COLUMNS).to_pylist()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(-1, 41), st.integers(0, 20))
+def test_pieces_where_leave_out_no_row(tmp_path: Path, count: int, group_rows: int, since: int, length: int):
+    path = write(tmp_path, table(count), group_rows)
+    where = (pc.field("time") >= at(since)) & (pc.field("time") < at(since + length))
+    pieces = pieces_where(SPEC, Stored(path, 1_000), where)
+    rows = [row for piece in pieces for row in read(piece, COLUMNS, where)]
+    assert rows == read(Piece(path, 1), COLUMNS, where)
+    first, last = max(since, 0), min(since + length, count) - 1
+    needed = last // group_rows - first // group_rows + 1 if last >= first else 0
+    assert sum(len(piece.row_groups or ()) for piece in pieces) == needed
+    assert sum(piece.size_bytes for piece in pieces) <= 1_000
+
+
+def test_rows_are_written_in_the_order_of_the_instant_that_a_table_is_clustered_by(tmp_path: Path):
+    spec = replace(SPEC, cluster_by=("topic", "time"))
+    shuffled = table(10_000).take(Random(1).sample(range(10_000), 10_000))
+    (file,) = write_rows(tmp_path, spec, shuffled)
+    assert read_files(spec, [tmp_path / file.path], COLUMNS) == table(10_000).select(COLUMNS)
+    hour = (pc.field("time") >= at(9_900)) & (pc.field("time") < at(9_950))
+    (piece,) = pieces_where(spec, Stored(tmp_path / file.path, file.size_bytes), hour)
+    assert piece.row_groups == (2,)
 
 
 def test_a_small_file_is_one_piece_that_is_not_looked_into(tmp_path: Path):
