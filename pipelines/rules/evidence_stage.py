@@ -26,6 +26,8 @@ from schemas.table import TableSpec
 
 #: A line is shown up to here; the place in the file leads to the rest.
 TEXT_CHARS_MAX = 2000
+#: How far the time of a line may lie from the instant that it tells of, to be looked for there first.
+_ABOUT_US = 3_600_000_000
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.REQUESTS)
 _PLACE = ("file_id", "byte_offset")
 
@@ -74,9 +76,18 @@ def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     """
     refs = {ref for finding in findings for ref in finding.evidence}
     requests = _request_places(lake, sorted({request for ref in refs if (request := _request(ref)) is not None}))
-    places = sorted({place for ref in refs if (place := _place(ref, requests)) is not None})
+    instants = {place: ref.time_us for ref in refs if (place := _place(ref, requests)) is not None}
+    places = sorted(instants)
     logs = _lines_shown(lake)
-    logs |= _lines(lake, [place for place in places if place not in logs])
+    missing = [place for place in places if place not in logs]
+    if missing:
+        # Lines lie in files of all hours by the hash of their log. Most are about as old as what they tell of.
+        about = [instants[place] for place in missing]
+        within = (pc.field("time") >= instant(min(about) - _ABOUT_US)) & (
+            pc.field("time") <= instant(max(about) + _ABOUT_US)
+        )
+        logs |= _lines(lake, missing, within)
+        logs |= _lines(lake, [place for place in missing if place not in logs])
     return Lines(logs, _data_lines(lake, [place for place in places if place not in logs]), requests)
 
 
@@ -126,8 +137,8 @@ def _lines_shown(lake: Lake) -> dict[Place, Line]:
     }
 
 
-def _lines(lake: Lake, places: Sequence[Place]) -> dict[Place, Line]:
-    rows = _rows_at(lake, bronze.LOG_LINES, ("line_no", "message"), places)
+def _lines(lake: Lake, places: Sequence[Place], within: pc.Expression | None = None) -> dict[Place, Line]:
+    rows = _rows_at(lake, bronze.LOG_LINES, ("line_no", "message"), places, within)
     paths = _paths(lake, bronze.LOG_FILES, rows)
     return {
         (row["file_id"], row["byte_offset"]): _line(row, paths, row["line_no"], (row["message"] or "")[:TEXT_CHARS_MAX])
@@ -191,12 +202,19 @@ _TEXTS: tuple[tuple[TableSpec, tuple[str, ...], Callable[[Mapping[str, Any]], st
 )
 
 
-def _rows_at(lake: Lake, spec: TableSpec, columns: Sequence[str], places: Sequence[Place]) -> list[dict[str, Any]]:
+def _rows_at(
+    lake: Lake,
+    spec: TableSpec,
+    columns: Sequence[str],
+    places: Sequence[Place],
+    within: pc.Expression | None = None,
+) -> list[dict[str, Any]]:
     """Rows of a table at places in files."""
     if not places:
         return []
     files, offsets = sorted({file_id for file_id, _ in places}), sorted({offset for _, offset in places})
     where = pc.field("file_id").isin(files) & pc.field("byte_offset").isin(offsets)
+    where = where if within is None else where & within
     return _rows(lake, spec, (*_PLACE, *columns), where, by_batch(_at, [f"{file}|{offset}" for file, offset in places]))
 
 
