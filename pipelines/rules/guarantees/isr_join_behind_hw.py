@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.replay.versions import rules_for
@@ -21,7 +21,7 @@ from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 RULE_ID = "isr-join-behind-hw"
-#: Fetches after a join that are looked at for one that proves.
+#: Stretches between lines of the ISR that are looked at for a fetch that proves.
 TRIES_MAX = 64
 
 _Key = tuple[int, int]
@@ -34,7 +34,7 @@ class Join:
     Attributes:
         answered: the highest high watermark that an answer showed before the ISR before was committed.
         low: the replica's lowest fetch surely after it joined, and what shows that it stayed.
-        tries: fetches that were looked at.
+        tried: stretches of which lines do not show that the replica stayed until then: all fetches of one are alike.
     """
 
     replica: int
@@ -42,7 +42,7 @@ class Join:
     after: Fact
     answered: Fact | None = None
     low: tuple[Fact, ...] = ()
-    tries: int = 0
+    tried: set[tuple[int | None, int | None]] = field(default_factory=set)
 
 
 class _Checker(Checker):
@@ -96,20 +96,25 @@ class _Checker(Checker):
         if not at:
             return
         join = self._of[key][at - 1]
-        lower = not join.low or (fact.offset or 0) < (join.low[0].offset or 0)
-        if not lower or join.tries >= TRIES_MAX:
-            self.is_final = self.is_final and not lower
+        if join.low and (fact.offset or 0) >= (join.low[0].offset or 0):
             return
-        join.tries += 1
         since = self._history.chain.since
         if since is not None and since.time_us < join.before.time_us:
             join.low = (fact, before, since)
             return
         leader, epoch, replica = key
-        stayed = self._history.isr_known.stayed(leader, epoch, replica, join.after, (before.time_us, fact.time_us))
+        within = (before.time_us, fact.time_us)
+        stretch = self._history.isr_known.stretch(leader, epoch, *within)
+        if stretch in join.tried:
+            return
+        if len(join.tried) >= TRIES_MAX:
+            self.is_final = False
+            return
+        stayed = self._history.isr_known.stayed(leader, epoch, replica, join.after, within)
         if stayed is not None:
             join.low = (fact, before, *stayed)
         else:
+            join.tried.add(stretch)
             self.awaits_history = True
 
     def kept(self) -> dict[str, Any]:
@@ -124,7 +129,7 @@ class _Checker(Checker):
             for join in now:
                 known = joins.pop(_place(key, join), None)
                 if known is not None:
-                    join.answered, join.low, join.tries = known.answered, known.low, known.tries
+                    join.answered, join.low, join.tried = known.answered, known.low, known.tried
                 else:
                     self._begins(join, lines.get(key), *self._highest.get(key, (None, None)))
         # A join that is no more, or a second life, whose epochs are the same numbers.

@@ -124,6 +124,11 @@ class IsrKnown:
         states = self._states_with(replica, incarnation, (leader, epoch), lines[before].partition_epoch, last)
         return (lines[before].fact, tuple(states)) if states else None
 
+    def stretch(self, leader: int, epoch: int, since_us: int, until_us: int) -> tuple[int | None, int | None]:
+        """Places of the leader's lines around an interval: what `held` and `stayed` say of it depends on them."""
+        lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
+        return _around(lines, since_us, until_us)
+
     def may_hold(self, leader: int, epoch: int, replica: int, since_us: int) -> bool:
         """Whether a later line may show what `held` does not: by the line before, the replica was in the ISR."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])

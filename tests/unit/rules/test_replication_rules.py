@@ -18,7 +18,7 @@ from pipelines.rules.guarantees import (
     read_above_isolation,
     stale_epoch_accepted,
 )
-from pipelines.rules.partition_audit import PartitionAudit
+from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -237,6 +237,30 @@ ALTERED = {
         altered(lambda fact: fact.name == "leader_start" and fact.broker_id == 1, offset=360),
     ),
 }
+
+
+def test_an_audit_goes_on_however_long_nothing_shows_that_who_joined_stayed() -> None:
+    """A connection that began after the join, and no line of the ISR since: each fetch is as good as the next."""
+    joined_us, anew_us, until_us = (START_US + ms * MS for ms in (2_500, 2_700, 4_000))
+    facts = []
+    for fact in history():
+        if fact.kind not in GONE_ON_WITH or fact.time_us >= until_us:
+            continue
+        if fact.kind == a.FETCH and fact.replica_id == 3 and fact.time_us > joined_us:
+            if fact.time_us <= anew_us:
+                continue
+            fact = fact._replace(connection="anew")
+        facts.append(fact)
+    assert sum(fact.connection == "anew" for fact in facts) > isr_join_behind_hw.TRIES_MAX
+    audit = PartitionAudit(Settings(version=lambda _, __: "3.9.1"), RULES)
+    for fact in in_order(facts):
+        audit.add(fact)
+    assert audit.unsettled is None
+    later = PartitionAudit(Settings(version=lambda _, __: "3.9.1"), RULES, audit.freeze())
+    for fact in in_order([fact for fact in history() if fact.kind == a.LEADERSHIP and fact.time_us >= until_us]):
+        later.add(fact)
+    with pytest.raises(CannotGoOn, match="isr-join-behind-hw awaited later lines"):
+        later.finish()
 
 
 @pytest.mark.parametrize("what", ALTERED)
