@@ -368,24 +368,31 @@ def whole_report(
 
 
 def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
+    cluster_id = run.cluster_id(lake)
     info = RunInfo(
         run_id=run_id,
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake)), *_closed(lake)),
+        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake)), *_closed(lake, cluster_id)),
     )
     window = {"since": run.time_from, "until": run.time_until}
-    return collect_report(lake, run.config, run=info, **window, cluster_id=run.cluster_id(lake))
+    return collect_report(lake, run.config, run=info, **window, cluster_id=cluster_id)
 
 
-def _closed(lake: Lake) -> Iterator[tuple[str, str]]:
-    if lake.closed_us:
-        closed = datetime.fromtimestamp(lake.closed_us // 1_000_000, UTC)
-        closing = (
-            f"days before {closed:%Y-%m-%d} are closed: their lines were dropped, and what was found in them stays"
-        )
-        yield str(lake.root), f"{closing}; rules were asked of later lines, and of what is as small as metadata"
+def _closed(lake: Lake, cluster_id: str | None) -> Iterator[tuple[str, str]]:
+    """Which days are closed, of one cluster or of each."""
+    instants = [(f" of cluster {name}", us) for name, us in sorted(lake.closed.by_cluster.items())]
+    if cluster_id is not None:
+        instants = [(f" of cluster {cluster_id}", lake.closed.of(cluster_id))]
+    elif lake.closed.others_us:
+        instants.append((" of the other clusters" if instants else "", lake.closed.others_us))
+    for of_cluster, us in instants:
+        if us:
+            closing = f"days{of_cluster} before {datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%d} are closed"
+            kept = "their lines were dropped, and what was found in them stays"
+            asked = "rules were asked of later lines, and of what is as small as metadata"
+            yield str(lake.root), f"{closing}: {kept}; {asked}"
 
 
 def run_id_of(run: Run, lake: Lake) -> str:

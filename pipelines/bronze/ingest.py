@@ -179,10 +179,10 @@ def ingest_batches(
         raise nothing_readable(paths, [*profiled, *unread])
     require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
-    new = {content_id: _unless_expired(item, lake.closed_us) for content_id, item in new.items()}
     new = in_their_pass(new, register, _how(config).zone_of)
     identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
-    parts = in_batches(new.values(), batch_bytes) if batch_bytes else [list(new.values())]
+    items = [_unless_expired(item, lake.closed.of(identities[item.path].cluster_id)) for item in new.values()]
+    parts = in_batches(items, batch_bytes) if batch_bytes else [items]
     if len(parts) > 1 and register:
         parts = [[], *parts]
     registered = {row["run_id"] for row in register}
