@@ -61,7 +61,7 @@ def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 @highwater.command()
 @options("logs", "lake", "no span", "cluster name", "master", "catalog", "conf")
 def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
-    """Read LOGS (files or folders) into the bronze tables."""
+    """Read LOGS (files or folders) into the bronze tables; a backlog is replayed up to its last batch."""
     from jobs import steps
 
     return steps.ingest(_run(**given), _present(logs))

@@ -81,6 +81,11 @@ class Run:
     catalog: str | None = None
     cluster: str | None = None
 
+    @property
+    def batch_bytes(self) -> int:
+        """Text that a run reads before it has replayed it; 0: all there is."""
+        return self.config.ingest.batch_mb * 1_000_000
+
     def cluster_id(self, lake: Lake) -> str | None:
         """The cluster that is reported, as the lake calls it.
 
@@ -99,15 +104,11 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
-    batch_bytes = run.config.ingest.batch_mb * 1_000_000
     problems: dict[tuple[str, str], None] = {}
-    with written(run, "audit", lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True) as lake:
-        for of_batch, is_last in _ingested(run, lake, logs, batch_bytes):
+    with written(run, "audit", lambda: new_bytes(files, run.lake, run.batch_bytes), files, makes=True) as lake:
+        for of_batch, is_last in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
-            _parse(run, lake)
-            if run.config.quality.enabled:
-                check_quality(run, lake)
-            run_id = _replay(run, lake)
+            run_id = _replay_batch(run, lake)
             if is_last:
                 report = _report(run, lake, run_id, list(problems), started)
             elif is_noted(lake, run_id):
@@ -121,10 +122,12 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 
 
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
-    """Files to bronze."""
+    """Files to bronze; of more text than a batch the last one, once those before it are replayed."""
     files = _look(run, logs)
-    with written(run, "ingest", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
-        list(_ingested(run, lake, logs))
+    with written(run, "ingest", lambda: new_bytes(files, run.lake, run.batch_bytes), files, makes=True) as lake:
+        for _, is_last in _ingested(run, lake, logs):
+            if not is_last:
+                _replay_batch(run, lake)
     return ExitCode.CLEAN
 
 
@@ -276,12 +279,21 @@ def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
         yield
 
 
-def _ingested(run: Run, lake: Lake, logs: Sequence[Place], batch_bytes: int = 0) -> Iterator[tuple[Problems, bool]]:
+def _replay_batch(run: Run, lake: Lake) -> str:
+    """Take what was ingested all the way to gold; gives the id of the audit."""
+    _parse(run, lake)
+    if run.config.quality.enabled:
+        check_quality(run, lake)
+    return _replay(run, lake)
+
+
+def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Problems, bool]]:
     """Files to bronze, a batch whenever the next one is asked for: its problems, and whether it is the last.
 
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
-    batches = ingest_batches(lake.spark, lake, logs, run.config.ingest, new_id, batch_bytes)
+    waiting = waiting_bytes(run.lake)
+    batches = ingest_batches(lake.spark, lake, logs, run.config.ingest, new_id, run.batch_bytes, waiting)
     is_last = False
     while not is_last:
         data = DataSummary()
