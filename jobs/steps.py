@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Thread
@@ -12,7 +12,7 @@ from uuid import uuid4
 from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
-from jobs.lakes import no_lake
+from jobs.lakes import closed_days, no_lake
 from jobs.run_ledger import is_noted, note_run
 from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
@@ -81,11 +81,6 @@ class Run:
     catalog: str | None = None
     cluster: str | None = None
 
-    @property
-    def batch_bytes(self) -> int:
-        """Text that a run reads before it has replayed it; 0: all there is."""
-        return self.config.ingest.batch_mb * 1_000_000
-
     def cluster_id(self, lake: Lake) -> str | None:
         """The cluster that is reported, as the lake calls it.
 
@@ -105,7 +100,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     files = _look(run, logs)
     make_report_folder(run.out)
     problems: dict[tuple[str, str], None] = {}
-    with written(run, "audit", lambda: new_bytes(files, run.lake, run.batch_bytes), files, makes=True) as lake:
+    with _filled(run, "audit", files) as lake:
         for of_batch, is_last in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
             run_id = _replay_batch(run, lake)
@@ -124,7 +119,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
     """Files to bronze; of more text than a batch the last one, once those before it are replayed."""
     files = _look(run, logs)
-    with written(run, "ingest", lambda: new_bytes(files, run.lake, run.batch_bytes), files, makes=True) as lake:
+    with _filled(run, "ingest", files) as lake:
         for _, is_last in _ingested(run, lake, logs):
             if not is_last:
                 _replay_batch(run, lake)
@@ -183,22 +178,23 @@ def _look(run: Run, logs: Sequence[Place]) -> Sequence[str]:
     return discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
 
 
-def _nothing() -> int:
-    return 0
+def _filled(run: Run, verb: str, files: Sequence[str]) -> AbstractContextManager[Lake]:
+    batch_bytes = run.config.ingest.batch_bytes
+    return written(run, verb, lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True)
 
 
 @contextmanager
 def written(
     run: Run,
     verb: str,
-    text_bytes: Callable[[], int] = _nothing,
+    text_bytes: Callable[[], int] = int,
     files: Sequence[str] = (),
     makes: bool = False,
 ) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts.
 
     Args:
-        text_bytes: tells how much text the verb has before it, roughly.
+        text_bytes: tells how much text the verb has before it, roughly; none if not given.
         files: logs that it reads.
         makes: the lake need not be there.
     """
@@ -251,7 +247,7 @@ def read_lake(run: Run, verb: str) -> Iterator[Lake]:
 def lake_of(
     run: Run,
     verb: str,
-    text_bytes: Callable[[], int] = _nothing,
+    text_bytes: Callable[[], int] = int,
     files: Sequence[str] = (),
     writer: Writer = NO_WRITER,
 ) -> Iterator[Lake]:
@@ -292,8 +288,8 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
 
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
-    waiting = waiting_bytes(run.lake)
-    batches = ingest_batches(lake.spark, lake, logs, run.config.ingest, new_id, run.batch_bytes, waiting)
+    config = run.config.ingest
+    batches = ingest_batches(lake.spark, lake, logs, config, new_id, config.batch_bytes, waiting_bytes(run.lake))
     is_last = False
     while not is_last:
         data = DataSummary()
@@ -302,8 +298,7 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
             summary = next(batches)
             is_last = not summary.files_waiting
             if is_last:
-                said = folders(run.config.ingest)
-                data = ingest_data(lake.spark, lake, logs, summary.run_id, said, run.config.ingest.cluster)
+                data = ingest_data(lake.spark, lake, logs, summary.run_id, folders(config), config.cluster)
         new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
         later = "" if is_last else f"; {summary.files_waiting} more in later batches"
         run.console.note(f"  {summary.files_found} log files, {new}{later}")
@@ -381,30 +376,15 @@ def whole_report(
 
 def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
     cluster_id = run.cluster_id(lake)
+    left_out = [(file.path, file.problem) for file in quarantined(lake)]
     info = RunInfo(
         run_id=run_id,
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake)), *_closed(lake, cluster_id)),
+        problems=(*problems, *left_out, *closed_days(lake.root, lake.closed, cluster_id)),
     )
-    window = {"since": run.time_from, "until": run.time_until}
-    return collect_report(lake, run.config, run=info, **window, cluster_id=cluster_id)
-
-
-def _closed(lake: Lake, cluster_id: str | None) -> Iterator[tuple[str, str]]:
-    """Which days are closed, of one cluster or of each."""
-    instants = [(f" of cluster {name}", us) for name, us in sorted(lake.closed.by_cluster.items())]
-    if cluster_id is not None:
-        instants = [(f" of cluster {cluster_id}", lake.closed.of(cluster_id))]
-    elif lake.closed.others_us:
-        instants.append((" of the other clusters" if instants else "", lake.closed.others_us))
-    for of_cluster, us in instants:
-        if us:
-            closing = f"days{of_cluster} before {datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%d} are closed"
-            kept = "their lines were dropped, and what was found in them stays"
-            asked = "rules were asked of later lines, and of what is as small as metadata"
-            yield str(lake.root), f"{closing}: {kept}; {asked}"
+    return collect_report(lake, run.config, run=info, since=run.time_from, until=run.time_until, cluster_id=cluster_id)
 
 
 def run_id_of(run: Run, lake: Lake) -> str:

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,33 +36,32 @@ from pipelines.arrow_rows import is_in, look_up
 from pipelines.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
 from pipelines.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.delta_commits import Fence, append, drop
-from pipelines.delta_log import read_log, table_version
 from pipelines.errors import ConfigError, InputError
-from pipelines.fingerprint import TABLES as MADE_ANEW
+from pipelines.expiry_anchors import (
+    Anchor,
+    Row,
+    Runs,
+    anchor_stamps,
+    folder_of,
+    paths_of,
+    require_audit,
+    rows_of,
+    version_of,
+)
 from pipelines.lake_tables import create_table
-from pipelines.parquet import read_files
 from pipelines.replay.bounds import instant
-from pipelines.replay.connections import GONE_US
-from pipelines.replay.seals import Broker, Stamp
-from pipelines.skipping import files_within
-from pipelines.stamps import stamps_of
 from pipelines.storage.place import Place, resolved
 from pipelines.table_files import rows_table, write_rows
 from schemas import silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.catalog import TABLES
-from schemas.quality import QUARANTINED_FILES
-from schemas.state import ANCHORS, EXPIRIES, REPLAYS, STAMP
+from schemas.state import ANCHORS, EXPIRIES
 from schemas.table import TableSpec
 
 _DAY_US: Final = 86_400_000_000
 #: Sources of `silver.high_watermarks` that are as rare as restarts.
 _RARE_WATERMARKS: Final = ("loaded", "non_monotonic")
-_REPLAY_FIRST: Final = "run `highwater parse` and `highwater replay` on it, then expire again"
-
-#: A row of a small table; its instants are microseconds.
-Row = Mapping[str, Any]
 
 
 class Keep(NamedTuple):
@@ -84,20 +83,6 @@ class Cuts(NamedTuple):
     silver_us: int | None
     gold_us: int | None
     closed_us: int
-
-
-class Anchor(NamedTuple):
-    """What replays of a cluster begin with, and what was known by then.
-
-    Attributes:
-        run_id: empty where none of it was ever replayed.
-        needed_us: by broker, the earliest instant of which a replay may read anything.
-        known_us: findings of before, which is all that was read, are known.
-    """
-
-    run_id: str
-    needed_us: Mapping[Broker, int]
-    known_us: int
 
 
 class Stays(NamedTuple):
@@ -166,9 +151,9 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     root = resolved(root)
     names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
     files: dict[str, list[Row]] = defaultdict(list)
-    for row in _rows(root, LOG_FILES, *names):
+    for row in rows_of(root, LOG_FILES, *names):
         files[row["cluster_id"] or UNKNOWN].append(row)
-    _require_audit(root)
+    require_audit(root)
     if name is not None:
         there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
         chosen = cluster_named(root, there, name)
@@ -177,7 +162,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     old = {cluster_id: rows for cluster_id, rows in files.items() if _begins_before(rows, cuts.closed_us)}
     if not old:
         return None
-    runs = _Runs(root)
+    runs = Runs(root)
     anchors: dict[str, Anchor] = {}
     refused: dict[str, InputError] = {}
     for cluster_id, rows in sorted(old.items()):
@@ -188,7 +173,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     if not anchors:
         raise next(iter(refused.values()))
     stays = _stays_of(root, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
-    return Plan(cuts, anchors, refused, tuple(each for each in stays if _version(root, each.spec)))
+    return Plan(cuts, anchors, refused, tuple(each for each in stays if version_of(root, each.spec)))
 
 
 def _cuts(keep: Keep, now: datetime) -> Cuts:
@@ -225,7 +210,7 @@ def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Seq
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
             old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
             yield Stays(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
-        findings = _rows(root, VIOLATIONS, "finding_id", "cluster_id", "time")
+        findings = rows_of(root, VIOLATIONS, "finding_id", "cluster_id", "time")
         ids = [
             row["finding_id"]
             for row in findings
@@ -240,7 +225,7 @@ def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
     root = resolved(root)
     counts = []
     for spec, wanted, names, among in plan.stays:
-        count = rows_left_out(_folder(root, spec), spec, _paths(root, spec, among), wanted, names)
+        count = rows_left_out(folder_of(root, spec), spec, paths_of(root, spec, among), wanted, names)
         counts += [(spec.full_name, count)] if count else []
     return counts
 
@@ -270,8 +255,8 @@ def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
     ]
     if not rows:
         return
-    folder = _folder(root, EXPIRIES)
-    if _version(root, EXPIRIES) is None:
+    folder = folder_of(root, EXPIRIES)
+    if version_of(root, EXPIRIES) is None:
         fence()
         create_table(folder, EXPIRIES)
     append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
@@ -279,106 +264,25 @@ def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
 
 def _newest(root: Place) -> dict[str | None, Row]:
     """The ledger's last word of each cluster; None: of those that it does not name."""
-    rows = sorted(_rows(root, EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
+    rows = sorted(rows_of(root, EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
     return {row["cluster_id"]: row for row in rows}
 
 
 def _drop(root: Place, stays: Stays, fence: Fence) -> int:
     spec, wanted, names, among = stays
-    folder, searched = _folder(root, spec), _paths(root, spec, among)
+    folder, searched = folder_of(root, spec), paths_of(root, spec, among)
     part = part_of(folder, spec, searched, wanted, names)
     if part.rows_left_out:
-        staying = {*_paths(root, spec)}.difference(searched).union(part.whole)
+        staying = {*paths_of(root, spec)}.difference(searched).union(part.whole)
         drop(folder, staying, part.written, part.rows_left_out, fence)
     return part.rows_left_out
-
-
-def _require_audit(root: Place) -> None:
-    """Refuse a lake of which nothing was ever replayed, or all has to be.
-
-    Raises:
-        InputError: it is one.
-    """
-    stamp = next((text for _, text in stamps_of(_folder(root, REPLAYS))), None)
-    if stamp is None:
-        raise InputError(root, "holds no audit", "ingest, parse and replay logs into it first")
-    if Stamp.from_json(stamp).fingerprint == MADE_ANEW:
-        raise InputError(root, "holds tables that have to be made anew", _REPLAY_FIRST)
-
-
-class _Runs:
-    """What runs have replayed, and left to begin with."""
-
-    def __init__(self, root: Place) -> None:
-        self._root = root
-        names = ("run_id", "replayed_time", "cluster_id", "broker_id", "from_time", "reason", "file_ids")
-        ledger = _rows(root, REPLAYS, *names)
-        self._settled = {file_id for row in ledger for file_id in row["file_ids"]}
-        self._settled |= {row["file_id"] for row in _rows(root, QUARANTINED_FILES, "file_id")}
-        times = {row["run_id"]: row["replayed_time"] for row in ledger}
-        late = [row for row in ledger if row["reason"] == "late"]
-        #: Of each run, the runs after it that went back, for late files.
-        self._late_since = {
-            run_id: [row for row in late if row["replayed_time"] > time] for run_id, time in times.items()
-        }
-        self._stamps = _anchor_stamps(root)
-
-    def anchor(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
-        """The newest anchor of a cluster of which all is final before the cut.
-
-        Raises:
-            InputError: not all files of the cluster are replayed, or there is none.
-        """
-        replayed = [row for row in files if row["broker_id"] is not None and row["first_time"] is not None]
-        if any(row["record_count"] and row["file_id"] not in self._settled for row in replayed):
-            raise InputError(
-                self._root, f"holds files of cluster {cluster_id} that were not replayed yet", _REPLAY_FIRST
-            )
-        known_us = max(row["last_time"] or row["first_time"] or 0 for row in files) + 1
-        stamps = self._stamps.get(cluster_id, [])
-        if not replayed:
-            return Anchor("", {}, known_us)
-        fitting = [stamp for stamp in stamps if stamp.final_us <= closed_us and self._is_valid(stamp)]
-        if not fitting:
-            problem = f"has no state of a replay of cluster {cluster_id} from before {instant(closed_us):%Y-%m-%d}"
-            if stamps:
-                oldest_us = min(stamp.final_us for stamp in stamps)
-                problem += f"; the oldest is of {instant(oldest_us):%Y-%m-%d %H:%M}"
-            raise InputError(
-                self._root, problem, "keep more days; every day on which an audit runs leaves a state to replay from"
-            )
-        chosen = max(fitting, key=lambda stamp: stamp.final_us)
-        needed = {
-            broker: min(seal.sealed_us, seal.sessions_us, seal.waiting_us) - GONE_US
-            for broker, seal in chosen.seals.items()
-        }
-        return Anchor(chosen.run_id, needed, known_us)
-
-    def _is_valid(self, stamp: Stamp) -> bool:
-        """Whether no later run has gone back behind a seal: a late file has changed what lies before it."""
-        late = self._late_since.get(stamp.run_id, ())
-        return not any(
-            (row["from_time"] or 0) < seal.sealed_us
-            for row in late
-            if (seal := stamp.seals.get((row["cluster_id"], row["broker_id"]))) is not None
-        )
-
-
-def _anchor_stamps(root: Place) -> dict[str, list[Stamp]]:
-    """What runs left that kept an anchor, by cluster."""
-    stamps: dict[str, list[Stamp]] = defaultdict(list)
-    for row in _rows(root, ANCHORS, "kind", "row"):
-        if row["kind"] == STAMP:
-            for cluster_id, stamp in Stamp.from_json(row["row"]).by_cluster().items():
-                stamps[cluster_id].append(stamp)
-    return stamps
 
 
 def _outdated(root: Place) -> list[str]:
     """Anchors that are older than those that replays begin with, as `_is_none_of_runs` names them."""
     begins = {cluster_id: row["run_id"] for cluster_id, row in _newest(root).items()}
     outdated, needed = [], set()
-    for cluster_id, stamps in _anchor_stamps(root).items():
+    for cluster_id, stamps in anchor_stamps(root).items():
         finals = {stamp.run_id: stamp.final_us for stamp in stamps}
         begin_us = finals.get(begins.get(cluster_id, begins.get(None, "")), 0)
         outdated += [f"{run_id}|{cluster_id}" for run_id, us in finals.items() if us < begin_us]
@@ -446,28 +350,3 @@ def _is_one_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
 def _is_none_of_runs(rows: pa.RecordBatch, outdated: Sequence[str]) -> pa.Array:
     cluster = pc.fill_null(rows.column("cluster_id"), "")
     return pc.invert(is_in(pc.binary_join_element_wise(rows.column("run_id"), cluster, "|"), outdated))
-
-
-def _folder(root: Place, spec: TableSpec) -> Place:
-    return root / spec.layer / spec.name
-
-
-def _version(root: Place, spec: TableSpec) -> int | None:
-    return table_version(_folder(root, spec))
-
-
-def _paths(root: Place, spec: TableSpec, where: pc.Expression | None = None) -> list[str]:
-    """Files of a table, but for those of which statistics say that no row satisfies a condition."""
-    return [file.path for file in files_within(spec.arrow_schema, read_log(_folder(root, spec)).files, where)]
-
-
-def _rows(root: Place, spec: TableSpec, *names: str) -> list[dict[str, Any]]:
-    """Rows of a small table; instants in microseconds. None where there is no table."""
-    if _version(root, spec) is None:
-        return []
-    folder = _folder(root, spec)
-    table = read_files(spec, [folder / path for path in _paths(root, spec)], names)
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.int64()))
-    return list(table.to_pylist())

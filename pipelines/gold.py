@@ -28,8 +28,9 @@ from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
 from pipelines.quality.quarantine import batches_without
 from pipelines.readings import Reading, by_batch, read_in_tasks, write_in_tasks
+from pipelines.replay.anchors import keep_anchors
 from pipelines.replay.bounds import instant
-from pipelines.replay.carried import Plan, keep_anchors, note_replays, plan, write_carried
+from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs

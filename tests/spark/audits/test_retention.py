@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines import dated, expiry
+from pipelines import dated, expiry, expiry_anchors
 from pipelines import gold as gold_stage
 from pipelines.bronze.ingest import ingest
 from pipelines.clusters import ClusterInstants
@@ -82,7 +82,7 @@ def config() -> Config:
 
 @pytest.fixture(autouse=True)
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "GONE_US", 1_000_000)
+    monkeypatch.setattr(expiry_anchors, "GONE_US", 1_000_000)
 
 
 def audit(lake: Lake, config: Config, folder: Path, number: int) -> dict[int, str]:

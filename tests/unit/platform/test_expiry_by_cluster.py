@@ -16,8 +16,8 @@ from pipelines.clusters import ClusterInstants
 from pipelines.delta_commits import no_fence
 from pipelines.errors import InputError
 from pipelines.lake_tables import create_table
-from pipelines.replay import carried, seals
-from pipelines.replay.carried import keep_anchors, pinned
+from pipelines.replay import seals
+from pipelines.replay.anchors import keep_anchors, pinned, rows_of_anchors
 from pipelines.replay.seals import Seal, Stamp, Start
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
@@ -271,7 +271,7 @@ def test_each_cluster_begins_with_the_run_before_which_its_days_were_dropped(roo
         WEST: us(at(hours=-4)),
     }
     assert pinned(opened(root), {WEST: ""}) == {}
-    where = carried._of_anchors(runs)
+    where = rows_of_anchors(runs)
     rows = opened(root).rows(ANCHORS, "run_id", "cluster_id", "kind", where=where).to_pylist()
     assert {(row["run_id"], row["cluster_id"], row["kind"]) for row in rows} == {
         ("1", EAST, "partition"),
