@@ -32,11 +32,13 @@ class Part(NamedTuple):
 
     Attributes:
         whole: files that have no other rows, by their paths in the table's folder.
-        written: files that were written of the others' wanted rows; no version of the table has them yet.
+        mixed: files that have others, too.
+        written: files that were written of the wanted rows of those; no version of the table has them yet.
         rows_left_out: rows of the files that are not wanted.
     """
 
     whole: tuple[str, ...]
+    mixed: tuple[str, ...]
     written: tuple[AddedFile, ...]
     rows_left_out: int
 
@@ -48,7 +50,7 @@ def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted
         paths: of the files, in the table's folder.
         columns: what `wanted` looks at.
     """
-    whole, written, left_out = [], [], 0
+    whole, mixed, written, left_out = [], [], [], 0
     for path in paths:
         masks = [wanted(batch) for batch in read_pieces(spec, Piece(folder / path, 0), columns)]
         row_count, chosen = sum(map(len, masks)), sum(pc.sum(mask).as_py() or 0 for mask in masks)
@@ -56,8 +58,9 @@ def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted
         if chosen == row_count:
             whole.append(path)
         elif chosen:
+            mixed.append(path)
             written.append(_written(folder, spec, path, wanted))
-    return Part(tuple(whole), tuple(written), left_out)
+    return Part(tuple(whole), tuple(mixed), tuple(written), left_out)
 
 
 def rows_in(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> int:

@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.arrow_rows import is_in, look_up
+from pipelines.changes import deletions
 from pipelines.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
 from pipelines.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.delta_commits import Fence, append, drop
@@ -272,9 +273,15 @@ def _drop(root: Place, stays: Stays, fence: Fence) -> int:
     spec, wanted, names, among = stays
     folder, searched = folder_of(root, spec), paths_of(root, spec, among)
     part = part_of(folder, spec, searched, wanted, names)
-    if part.rows_left_out:
-        staying = {*paths_of(root, spec)}.difference(searched).union(part.whole)
-        drop(folder, staying, part.written, part.rows_left_out, fence)
+    there, written = {*paths_of(root, spec)}, part.written
+    gone = {*searched}.difference(part.whole)
+    if part.mixed and spec.feeds_changes:
+        # By itself: where a commit names changed rows, readers of the feed look at these alone.
+        drop(folder, there.difference(part.mixed), written, fence, [deletions(folder, spec, part.mixed, wanted)])
+        there.update(file.path for file in written)
+        there, gone, written = there.difference(part.mixed), gone.difference(part.mixed), ()
+    if gone:
+        drop(folder, there - gone, written, fence)
     return part.rows_left_out
 
 

@@ -300,7 +300,7 @@ class Lake(StoredTables):
             for file in files:
                 store_of(folder).remove(folder / file.path)
             return delta_commits.stay(folder, stamp, self._fence)
-        fed = None if changes is None else [change_action(folder, changes)]
+        fed = None if changes is None else [change_action(folder, changes.schema, changes.to_batches())]
         return delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from jobs import cli
 from pipelines import expiry
 from pipelines.clusters import ClusterInstants
 from pipelines.delta_commits import no_fence
+from pipelines.delta_log import table_version
 from pipelines.errors import InputError
 from pipelines.lake_tables import create_table
 from pipelines.replay import seals
 from pipelines.replay.anchors import keep_anchors, pinned, rows_of_anchors
 from pipelines.replay.seals import Seal, Stamp, Start
+from pipelines.upgrade import upgrade
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.gold import DELAYED_OPERATIONS
@@ -203,6 +208,23 @@ def test_files_without_an_old_row_of_the_cluster_are_not_opened(root: Path, monk
     assert opened_files.count(FETCH_REQUESTS.name) == opened_files.count(DELAYED_OPERATIONS.name) == 1
 
 
+def test_the_feed_tells_of_rows_that_go_and_of_no_others(root: Path) -> None:
+    """Though files hold rows that stay, too, of other days or other clusters."""
+    put_cluster(root, at(hours=-5), stamp_of(WEST, "w", at(hours=-6)))
+    moments = [(EAST, -3), (EAST, 3), (WEST, -7), (WEST, -8), (WEST, 5)]
+    rows = [{"cluster_id": name, "broker_id": 1, "arrival_time": at(hours=hours)} for name, hours in moments]
+    put(root, DELAYED_OPERATIONS, *({**row, "class": "explained"} for row in rows))
+    folder = root / "gold" / DELAYED_OPERATIONS.name
+    version = table_version(folder)
+    assert version is not None
+    expired(root, WEST)
+    feed = pa.table(DeltaTable(folder).load_cdf(starting_version=version + 1).read_all()).to_pylist()
+    told = {(row["_change_type"], row["cluster_id"], (row["arrival_time"] - CUT) / timedelta(hours=1)) for row in feed}
+    assert told == {("delete", WEST, hours) for hours in (-5, -8, -7)}
+    # One file had nothing but rows that went: two commits, since the other one names its rows.
+    assert (table_version(folder), len(feed)) == (version + 2, 4)
+
+
 def test_a_lake_of_an_earlier_version_goes_on(root: Path) -> None:
     """It closed days of all clusters at once, and kept states of all with one stamp."""
     seals = stamp_of(EAST, "r0", at(hours=-26)).seals | stamp_of(WEST, "r0", at(hours=-27)).seals
@@ -210,10 +232,12 @@ def test_a_lake_of_an_earlier_version_goes_on(root: Path) -> None:
     put_cluster(root, at(hours=-5), stamp_of(WEST, "w", at(hours=-6)))
     for row in ({"kind": STAMP, "row": both.to_json()}, {"kind": "partition", "row": "{}", "cluster_id": WEST}):
         put(root, ANCHORS, {"cluster_id": None, "broker_id": None, "run_id": "r0", **row})
+    older = replace(EXPIRIES, columns=EXPIRIES.columns[:-1], keys=("expired_time",))
+    shutil.rmtree(root / "state" / EXPIRIES.name)
     closed = {"closed_time": CUT - timedelta(days=1), "gold_time": CUT - timedelta(days=1), "run_id": "r0"}
-    put(root, EXPIRIES, {"expired_time": CUT, "known_time": CUT, "cluster_id": None, **closed})
-    lake = opened(root)
-    assert lake.closed == ClusterInstants({}, us(CUT) - DAY_US)
+    put(root, older, {"expired_time": CUT, "known_time": CUT, **closed})
+    assert any(line.startswith("state.expiries: ") for line in upgrade(root, no_fence))
+    assert opened(root).closed == ClusterInstants({}, us(CUT) - DAY_US)
     expired(root, WEST)
     assert opened(root).closed == ClusterInstants({WEST: us(CUT)}, us(CUT) - DAY_US)
     kept = {(row["run_id"], row["cluster_id"], row["kind"]) for row in rows_of(root, ANCHORS, *ANCHORS.keys)}
