@@ -61,7 +61,7 @@ def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 @highwater.command()
 @options("logs", "lake", "no span", "cluster name", "master", "catalog", "conf")
 def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
-    """Read LOGS (files or folders) into the bronze tables."""
+    """Read LOGS (files or folders) into the bronze tables; a backlog is replayed up to its last batch."""
     from jobs import steps
 
     return steps.ingest(_run(**given), _present(logs))
@@ -196,7 +196,7 @@ def maintain(
 
 
 @highwater.command()
-@options("lake", "conf")
+@options("lake", "cluster", "conf")
 @click.option(
     "--keep",
     metavar="DAYS",
@@ -204,11 +204,11 @@ def maintain(
     help="Days that are kept, as 90d, of each layer of which [retention] does not say it.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be dropped.")
-def expire(lake: Place, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
-    """Drop old days of the lake; what is told of the days that stay does not change."""
+def expire(lake: Place, cluster_id: str | None, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
+    """Drop old days of each cluster of the lake; what is told of the days that stay does not change."""
     from jobs.expire import expire as drop
 
-    return drop(_config(conf), RichConsole(), lake, keep, dry_run)
+    return drop(_config(conf), RichConsole(), lake, keep, cluster_id, dry_run)
 
 
 @highwater.command()

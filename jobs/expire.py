@@ -19,27 +19,31 @@ from pipelines.upgrade import require_up_to_date, upgrade
 _COLUMNS = ("table", "rows")
 
 
-def expire(config: Config, console: Console, root: Place, keep: str | None, dry_run: bool) -> ExitCode:
+def expire(
+    config: Config, console: Console, root: Place, keep: str | None, cluster: str | None, dry_run: bool
+) -> ExitCode:
     """Drop the days that are older than each layer is kept. Starts no Spark.
 
     Args:
         keep: ``90d``, for layers that ``[retention]`` does not name.
+        cluster: the one that loses days, by its name or id; None: each does.
 
     Raises:
         ConfigError: nothing says how long, or a layer is kept for less than the one that it is made of.
-        InputError: there is no lake; or days cannot be dropped without changing what is told of later ones.
+        InputError: there is no lake, or no such cluster; or days cannot be dropped of any cluster without changing what
+            is told of later ones.
     """
     days, now = keep_of(keep, _by_layer(config)), datetime.now(UTC)
     tables_in(root)
     if dry_run:
         require_up_to_date(root)
-        plan = plan_expiry(root, days, now)
+        plan = plan_expiry(root, days, now, cluster)
         _tell(console, plan, [] if plan is None else counted(root, plan), "would be")
         return ExitCode.CLEAN
     with writer_of(root, "expire", config.session, console.note) as writer, machine_faults(root, []):
         for what in upgrade(root, writer.fence):
             console.note(f"  {what}")
-        plan = plan_expiry(root, days, now)
+        plan = plan_expiry(root, days, now, cluster)
         _tell(console, plan, [] if plan is None else drop_days(root, plan, now, writer.fence), "are")
     return ExitCode.CLEAN
 
@@ -53,7 +57,11 @@ def _tell(console: Console, plan: Plan | None, counts: list[tuple[str, int]], ve
     if plan is None:
         console.note("  nothing to do: nothing is so old")
         return
-    console.note(f"  days before {instant(plan.cuts.closed_us):%Y-%m-%d} {verb} closed: their answers stay as they are")
+    for cluster_id, problem in plan.refused.items():
+        console.warn(f"cluster {cluster_id} keeps its days: {problem}")
+    of_clusters = f"of {'cluster' if len(plan.anchors) == 1 else 'clusters'} {', '.join(plan.anchors)}"
+    closed = f"{instant(plan.cuts.closed_us):%Y-%m-%d}"
+    console.note(f"  days {of_clusters} before {closed} {verb} closed: their answers stay as they are")
     if counts:
         console.table(_COLUMNS, counts)
     else:

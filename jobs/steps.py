@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Thread
@@ -12,7 +12,7 @@ from uuid import uuid4
 from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
-from jobs.lakes import no_lake
+from jobs.lakes import closed_days, no_lake
 from jobs.run_ledger import is_noted, note_run
 from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
@@ -99,15 +99,11 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
-    batch_bytes = run.config.ingest.batch_mb * 1_000_000
     problems: dict[tuple[str, str], None] = {}
-    with written(run, "audit", lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True) as lake:
-        for of_batch, is_last in _ingested(run, lake, logs, batch_bytes):
+    with _filled(run, "audit", files) as lake:
+        for of_batch, is_last in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
-            _parse(run, lake)
-            if run.config.quality.enabled:
-                check_quality(run, lake)
-            run_id = _replay(run, lake)
+            run_id = _replay_batch(run, lake)
             if is_last:
                 report = _report(run, lake, run_id, list(problems), started)
             elif is_noted(lake, run_id):
@@ -121,10 +117,12 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 
 
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
-    """Files to bronze."""
+    """Files to bronze; of more text than a batch the last one, once those before it are replayed."""
     files = _look(run, logs)
-    with written(run, "ingest", lambda: new_bytes(files, run.lake), files, makes=True) as lake:
-        list(_ingested(run, lake, logs))
+    with _filled(run, "ingest", files) as lake:
+        for _, is_last in _ingested(run, lake, logs):
+            if not is_last:
+                _replay_batch(run, lake)
     return ExitCode.CLEAN
 
 
@@ -180,22 +178,23 @@ def _look(run: Run, logs: Sequence[Place]) -> Sequence[str]:
     return discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
 
 
-def _nothing() -> int:
-    return 0
+def _filled(run: Run, verb: str, files: Sequence[str]) -> AbstractContextManager[Lake]:
+    batch_bytes = run.config.ingest.batch_bytes
+    return written(run, verb, lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True)
 
 
 @contextmanager
 def written(
     run: Run,
     verb: str,
-    text_bytes: Callable[[], int] = _nothing,
+    text_bytes: Callable[[], int] = int,
     files: Sequence[str] = (),
     makes: bool = False,
 ) -> Iterator[Lake]:
     """The lake of a verb that writes; waited for before Spark starts.
 
     Args:
-        text_bytes: tells how much text the verb has before it, roughly.
+        text_bytes: tells how much text the verb has before it, roughly; none if not given.
         files: logs that it reads.
         makes: the lake need not be there.
     """
@@ -248,7 +247,7 @@ def read_lake(run: Run, verb: str) -> Iterator[Lake]:
 def lake_of(
     run: Run,
     verb: str,
-    text_bytes: Callable[[], int] = _nothing,
+    text_bytes: Callable[[], int] = int,
     files: Sequence[str] = (),
     writer: Writer = NO_WRITER,
 ) -> Iterator[Lake]:
@@ -276,12 +275,21 @@ def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
         yield
 
 
-def _ingested(run: Run, lake: Lake, logs: Sequence[Place], batch_bytes: int = 0) -> Iterator[tuple[Problems, bool]]:
+def _replay_batch(run: Run, lake: Lake) -> str:
+    """Take what was ingested all the way to gold; gives the id of the audit."""
+    _parse(run, lake)
+    if run.config.quality.enabled:
+        check_quality(run, lake)
+    return _replay(run, lake)
+
+
+def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Problems, bool]]:
     """Files to bronze, a batch whenever the next one is asked for: its problems, and whether it is the last.
 
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
-    batches = ingest_batches(lake.spark, lake, logs, run.config.ingest, new_id, batch_bytes)
+    config = run.config.ingest
+    batches = ingest_batches(lake.spark, lake, logs, config, new_id, config.batch_bytes, waiting_bytes(run.lake))
     is_last = False
     while not is_last:
         data = DataSummary()
@@ -290,8 +298,7 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place], batch_bytes: int = 0)
             summary = next(batches)
             is_last = not summary.files_waiting
             if is_last:
-                said = folders(run.config.ingest)
-                data = ingest_data(lake.spark, lake, logs, summary.run_id, said, run.config.ingest.cluster)
+                data = ingest_data(lake.spark, lake, logs, summary.run_id, folders(config), config.cluster)
         new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
         later = "" if is_last else f"; {summary.files_waiting} more in later batches"
         run.console.note(f"  {summary.files_found} log files, {new}{later}")
@@ -368,24 +375,16 @@ def whole_report(
 
 
 def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
+    cluster_id = run.cluster_id(lake)
+    left_out = [(file.path, file.problem) for file in quarantined(lake)]
     info = RunInfo(
         run_id=run_id,
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=(*problems, *((file.path, file.problem) for file in quarantined(lake)), *_closed(lake)),
+        problems=(*problems, *left_out, *closed_days(lake.root, lake.closed, cluster_id)),
     )
-    window = {"since": run.time_from, "until": run.time_until}
-    return collect_report(lake, run.config, run=info, **window, cluster_id=run.cluster_id(lake))
-
-
-def _closed(lake: Lake) -> Iterator[tuple[str, str]]:
-    if lake.closed_us:
-        closed = datetime.fromtimestamp(lake.closed_us // 1_000_000, UTC)
-        closing = (
-            f"days before {closed:%Y-%m-%d} are closed: their lines were dropped, and what was found in them stays"
-        )
-        yield str(lake.root), f"{closing}; rules were asked of later lines, and of what is as small as metadata"
+    return collect_report(lake, run.config, run=info, since=run.time_from, until=run.time_until, cluster_id=cluster_id)
 
 
 def run_id_of(run: Run, lake: Lake) -> str:

@@ -6,14 +6,16 @@ all of the old rows for deleted and all of the new ones for inserted (PROTOCOL.m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pipelines.dated import Wanted
 from pipelines.delta_log import read_log
-from pipelines.parquet import read_files
+from pipelines.parquet import Piece, read_files, read_pieces
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from pipelines.table_files import AddedFile
@@ -53,8 +55,7 @@ def changed_rows(spec: TableSpec, old: Sequence[Place], new: Sequence[Place]) ->
             connection.register(name, read_files(spec, files, spec.column_names))
         names = ", ".join(f'"{name}"' for name in spec.column_names)
         rows = connection.sql(_differences(names, spec.keys)).to_arrow_table()
-    fields = [*spec.arrow_schema, pa.field(CHANGE_TYPE, pa.string(), nullable=False)]
-    return rows.cast(pa.schema(fields))
+    return rows.cast(_fed_schema(spec))
 
 
 def _differences(names: str, keys: Sequence[str]) -> str:
@@ -70,15 +71,33 @@ def _differences(names: str, keys: Sequence[str]) -> str:
     """
 
 
-def change_action(folder: Place, rows: pa.Table) -> dict[str, Any]:
+def change_action(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     """Write changed rows below a table's folder; gives the action of Delta's log that names their file."""
     import pyarrow.parquet as pq
 
     store, file = store_of(folder), folder / _FOLDER / f"cdc-{uuid4()}.zstd.parquet"
     store.make_folder(folder / _FOLDER)
     sink = store.arrow_sink(file)
-    pq.write_table(rows, sink, compression="zstd", store_schema=False)
+    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     if not isinstance(sink, str):
         sink.close()
     path = f"{_FOLDER}/{file.name}"
     return {"cdc": {"path": path, "partitionValues": {}, "size": store.size_bytes(file), "dataChange": False}}
+
+
+def deletions(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> dict[str, Any]:
+    """The action for rows of files that are deleted, while those that are wanted stay."""
+    batches = (batch for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), spec.column_names))
+    gone = (batch.filter(pc.invert(wanted(batch))) for batch in batches)
+    schema = _fed_schema(spec)
+    return change_action(folder, schema, (_deleted(rows).cast(schema) for rows in gone))
+
+
+def _deleted(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.append_column(CHANGE_TYPE, pa.array(["delete"] * rows.num_rows, pa.string()))
+
+
+def _fed_schema(spec: TableSpec) -> pa.Schema:
+    return pa.schema([*spec.arrow_schema, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipelines.errors import InputError
@@ -43,3 +45,32 @@ def cluster_named(lake: Place, files: Iterable[ClusterFile], name: str) -> str:
     if len(logged) == 1:
         return logged[0]
     raise InputError(lake, f"has no cluster {name}", f"give --cluster with one of {', '.join(clusters) or 'none'}")
+
+
+class ClusterInstants(NamedTuple):
+    """An instant per cluster, microseconds; 0: none.
+
+    Attributes:
+        others_us: of the clusters that are not named.
+    """
+
+    by_cluster: Mapping[str, int] = MappingProxyType({})
+    others_us: int = 0
+
+    def of(self, cluster_id: str) -> int:
+        """The instant of a cluster."""
+        return self.by_cluster.get(cluster_id, self.others_us)
+
+    @property
+    def latest_us(self) -> int:
+        """The latest of all."""
+        return max([self.others_us, *self.by_cluster.values()])
+
+
+def latest(instants: Iterable[tuple[str | None, int]]) -> ClusterInstants:
+    """The latest instant of each cluster; one without a cluster is of all."""
+    by_cluster: dict[str | None, int] = defaultdict(int)
+    for cluster_id, us in instants:
+        by_cluster[cluster_id] = max(us, by_cluster[cluster_id])
+    of_all = by_cluster.pop(None, 0)
+    return ClusterInstants({str(cluster_id): max(us, of_all) for cluster_id, us in by_cluster.items()}, of_all)

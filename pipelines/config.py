@@ -98,6 +98,11 @@ class IngestConfig(_Section):
     include: list[str] = Field(min_length=1)
     exclude: list[str]
 
+    @property
+    def batch_bytes(self) -> int:
+        """Text of one batch; 0: there is one."""
+        return self.batch_mb * 1_000_000
+
 
 class ReplayConfig(_Section):
     """How predictions are judged."""

@@ -1,7 +1,8 @@
 """Rows of a table by their date: parts of its files, read and written by Arrow, without a query.
 
 A row's date is the greatest instant in the columns that its table is dated by (`schemas.table.TableSpec.dated_by`). One
-without any, such as a window that lasts still, has none, and is younger than any instant.
+without any, such as a window that lasts still, has none, and is younger than any instant. Each cluster has an
+instant of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.arrow_rows import look_up
+from pipelines.clusters import ClusterInstants
 from pipelines.delta_log import read_log
+from pipelines.lake_tables import sql_text
 from pipelines.parquet import Piece, read_pieces
 from pipelines.storage.place import Place
 from pipelines.table_files import AddedFile, TableWriter, declared
@@ -28,11 +32,13 @@ class Part(NamedTuple):
 
     Attributes:
         whole: files that have no other rows, by their paths in the table's folder.
-        written: files that were written of the others' wanted rows; no version of the table has them yet.
+        mixed: files that have others, too.
+        written: files that were written of the wanted rows of those; no version of the table has them yet.
         rows_left_out: rows of the files that are not wanted.
     """
 
     whole: tuple[str, ...]
+    mixed: tuple[str, ...]
     written: tuple[AddedFile, ...]
     rows_left_out: int
 
@@ -44,7 +50,7 @@ def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted
         paths: of the files, in the table's folder.
         columns: what `wanted` looks at.
     """
-    whole, written, left_out = [], [], 0
+    whole, mixed, written, left_out = [], [], [], 0
     for path in paths:
         masks = [wanted(batch) for batch in read_pieces(spec, Piece(folder / path, 0), columns)]
         row_count, chosen = sum(map(len, masks)), sum(pc.sum(mask).as_py() or 0 for mask in masks)
@@ -52,8 +58,9 @@ def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted
         if chosen == row_count:
             whole.append(path)
         elif chosen:
+            mixed.append(path)
             written.append(_written(folder, spec, path, wanted))
-    return Part(tuple(whole), tuple(written), left_out)
+    return Part(tuple(whole), tuple(mixed), tuple(written), left_out)
 
 
 def rows_in(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> int:
@@ -75,14 +82,19 @@ def _written(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> Added
     return writer.close()
 
 
-def before(spec: TableSpec, instant_us: int) -> Wanted:
-    """Rows that are older than an instant."""
-    return partial(_is_before, names=spec.dated_by, instant_us=instant_us)
+def columns_of_date(spec: TableSpec) -> tuple[str, ...]:
+    """Columns that `before` and `from_on` look at."""
+    return ("cluster_id", *spec.dated_by)
 
 
-def from_on(spec: TableSpec, instant_us: int) -> Wanted:
-    """Rows that are not older than an instant."""
-    return partial(_is_from_on, names=spec.dated_by, instant_us=instant_us)
+def before(spec: TableSpec, instants: ClusterInstants) -> Wanted:
+    """Rows that are older than the instant of their cluster."""
+    return partial(_is_before, names=spec.dated_by, instants=instants)
+
+
+def from_on(spec: TableSpec, instants: ClusterInstants) -> Wanted:
+    """Rows that are not older than the instant of their cluster."""
+    return partial(_is_from_on, names=spec.dated_by, instants=instants)
 
 
 def but_for(part: pc.Expression) -> Wanted:
@@ -101,32 +113,35 @@ def _is_out_of(rows: pa.RecordBatch, part: pc.Expression) -> pa.Array:
     return pc.invert(pc.is_in(numbers, value_set=within.column("_number")))
 
 
-def _is_before(rows: pa.RecordBatch, names: Sequence[str], instant_us: int) -> pa.Array:
-    instants = [rows.column(name).cast(pa.int64()) for name in names]
-    return pc.fill_null(pc.less(pc.max_element_wise(*instants), instant_us), False)
+def _is_before(rows: pa.RecordBatch, names: Sequence[str], instants: ClusterInstants) -> pa.Array:
+    date = pc.max_element_wise(*(rows.column(name).cast(pa.int64()) for name in names))
+    since = pc.fill_null(look_up(instants.by_cluster, rows.column("cluster_id"), pa.int64()), instants.others_us)
+    return pc.fill_null(pc.less(date, since), False)
 
 
-def _is_from_on(rows: pa.RecordBatch, names: Sequence[str], instant_us: int) -> pa.Array:
-    return pc.invert(_is_before(rows, names, instant_us))
+def _is_from_on(rows: pa.RecordBatch, names: Sequence[str], instants: ClusterInstants) -> pa.Array:
+    return pc.invert(_is_before(rows, names, instants))
 
 
 def but_for_closed(
-    folder: Place, spec: TableSpec, files: Sequence[AddedFile], closed_us: int
+    folder: Place, spec: TableSpec, files: Sequence[AddedFile], closed: ClusterInstants
 ) -> tuple[list[AddedFile], tuple[str, ...]]:
     """What makes a table consist of files but for closed days, whose rows stay: files to be added, and those that stay.
 
     Args:
         files: with the new rows, of whatever day.
-        closed_us: days before are closed.
+        closed: days before are closed.
     """
     given, there = {file.path: file for file in files}, [file.path for file in read_log(folder).files]
-    new = part_of(folder, spec, list(given), from_on(spec, closed_us), spec.dated_by)
-    old = part_of(folder, spec, there, before(spec, closed_us), spec.dated_by)
+    new = part_of(folder, spec, list(given), from_on(spec, closed), columns_of_date(spec))
+    old = part_of(folder, spec, there, before(spec, closed), columns_of_date(spec))
     return [*(given[path] for path in new.whole), *new.written, *old.written], old.whole
 
 
-def sql_from_on(spec: TableSpec, instant_us: int) -> str:
+def sql_from_on(spec: TableSpec, instants: ClusterInstants) -> str:
     """`from_on` as a condition of Spark's SQL."""
     names = ", ".join(spec.dated_by)
     date = f"greatest({names})" if len(spec.dated_by) > 1 else names
-    return f"coalesce({date} >= timestamp_micros({instant_us}), true)"
+    of_clusters = "".join(f"WHEN {sql_text(name)} THEN {us} " for name, us in instants.by_cluster.items())
+    since = f"CASE cluster_id {of_clusters}ELSE {instants.others_us} END" if of_clusters else f"{instants.others_us}"
+    return f"coalesce({date} >= timestamp_micros({since}), true)"

@@ -76,13 +76,13 @@ def stay(folder: Place, stamp: str | None, fence: Fence = no_fence) -> int:
 
 
 def drop(
-    folder: Place, staying: Collection[str], files: Sequence[AddedFile], row_count: int, fence: Fence = no_fence
+    folder: Place, staying: Collection[str], files: Sequence[AddedFile], fence: Fence, changes: Actions | None = None
 ) -> None:
     """Drop rows of a table: it consists of files that it has, and of some that were written of the rest of others.
 
     Args:
         staying: files of the table that stay, by their paths in its folder.
-        row_count: how many rows go, for Delta's history.
+        changes: actions that name files of changed rows, where files are not what the feed is to tell.
 
     Raises:
         LakeError: another process has written the table meanwhile.
@@ -95,11 +95,11 @@ def drop(
         "readVersion": version,
         "isolationLevel": "Serializable",
         "isBlindAppend": False,
-        "operationMetrics": {"numDeletedRows": str(row_count), "numAddedFiles": str(len(files))},
+        "operationMetrics": {"numAddedFiles": str(len(files))},
         "engineInfo": "highwater",
         "txnId": str(uuid4()),
     }
-    actions = [*_removals(folder, now_ms, staying), *(file.action() for file in files)]
+    actions = [*_removals(folder, now_ms, staying), *(file.action() for file in files), *(changes or ())]
     commit_actions(folder, version + 1, [{"commitInfo": info}, *actions], fence)
 
 

@@ -3,47 +3,61 @@
 What is as small as metadata is stays for good: leaderships, ISRs, settings, the register of files. What grows with
 traffic goes: lines of logs (bronze), requests, fetches, checks (silver), answers (gold).
 
-- *The cut* is a midnight, in UTC. Days before it are **closed**: every writer of gold leaves their rows as they are
-  (`pipelines.lake.Lake`), since what made them is gone. So they may be kept for longer than what they were made of.
-- *The anchor* is what a run carried to the next one (``state.anchors``, once a day), the newest one whose seals lie
-  before the cut. Where a replay would begin at the beginning, it begins there, with the folds of then.
+Each cluster by itself, so that one which is new, silent, or ahead of its time is nothing to the others.
+
+- *The cut* is a midnight, in UTC, by the clock of who drops days: lines of a cluster tell nothing of today. Days before
+  it are **closed**: every writer of gold leaves their rows as they are (`pipelines.lake.Lake`), since what made them is
+  gone. So they may be kept for longer than what they were made of.
+- *The anchor* is what a run carried to the next one (``state.anchors``, once a day), the newest one of which all seals
+  of the cluster lie before the cut. Where a replay would begin at the beginning, it begins there, with the folds of
+  then.
 - *From the anchor on*, and from an hour before it, everything stays: of each broker by its own seal, as each log has
   a clock of its own. A broker that the anchor does not know keeps all.
 - *Findings* that were known stay (`pipelines.rules.known_findings`): a rule may rest on what is gone.
 
-The ledger, ``state.expiries``, comes first: from then on days are closed, and a run that was cut off is made again by
-the next one with the same bounds or later ones.
+A table's files are read and written anew once for all clusters, and only those that hold both rows that go and rows
+that stay. The ledger, ``state.expiries``, comes first: from then on days are closed, and a run that was cut off is made
+again by the next one with the same bounds or later ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import Any, Final, NamedTuple
+from functools import partial, reduce
+from operator import or_
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.dated import Wanted, from_on, part_of, rows_left_out
+from pipelines.arrow_rows import is_in, look_up
+from pipelines.changes import deletions
+from pipelines.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
+from pipelines.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.delta_commits import Fence, append, drop
-from pipelines.delta_log import read_log, table_version
 from pipelines.errors import ConfigError, InputError
-from pipelines.fingerprint import TABLES as MADE_ANEW
+from pipelines.expiry_anchors import (
+    Anchor,
+    Row,
+    Runs,
+    anchor_stamps,
+    folder_of,
+    paths_of,
+    require_audit,
+    rows_of,
+    version_of,
+)
 from pipelines.lake_tables import create_table
-from pipelines.parquet import read_files
-from pipelines.replay.bounds import Bounds, instant
-from pipelines.replay.connections import GONE_US
-from pipelines.replay.seals import Broker, Stamp
-from pipelines.stamps import stamps_of
+from pipelines.replay.bounds import instant
 from pipelines.storage.place import Place, resolved
 from pipelines.table_files import rows_table, write_rows
 from schemas import silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.catalog import TABLES
-from schemas.quality import QUARANTINED_FILES
-from schemas.state import ANCHORS, EXPIRIES, REPLAYS, STAMP
+from schemas.state import ANCHORS, EXPIRIES
 from schemas.table import TableSpec
 
 _DAY_US: Final = 86_400_000_000
@@ -72,40 +86,32 @@ class Cuts(NamedTuple):
     closed_us: int
 
 
-class Anchor(NamedTuple):
-    """What replays begin with.
-
-    Attributes:
-        needed_us: by broker, the earliest instant of which a replay may read anything.
-    """
-
-    run_id: str
-    needed_us: Mapping[Broker, int]
-
-
 class Stays(NamedTuple):
     """Which rows of a table stay.
 
     Attributes:
         columns: those that `wanted` looks at.
+        among: which rows may go, for files without such a row, which are not opened; None: any.
     """
 
     spec: TableSpec
     wanted: Wanted
     columns: tuple[str, ...]
+    among: pc.Expression | None = None
 
 
 class Plan(NamedTuple):
     """What is dropped.
 
     Attributes:
-        known_us: findings of before, which is all that was read, are known.
+        anchors: by cluster that loses days.
+        refused: why others that hold so old days keep them, by cluster.
         stays: of each table that loses rows, or may.
     """
 
     cuts: Cuts
-    anchor: Anchor
-    known_us: int
+    anchors: Mapping[str, Anchor]
+    refused: Mapping[str, InputError]
     stays: tuple[Stays, ...]
 
 
@@ -133,50 +139,94 @@ def _days(text: str | None) -> int | None:
     return None if text is None else int(text.removesuffix("d"))
 
 
-def plan_expiry(root: Place, keep: Keep, now: datetime) -> Plan | None:
-    """What would be dropped; None if the lake holds nothing that is so old.
+def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None) -> Plan | None:
+    """What would be dropped; None if nothing is so old.
+
+    Args:
+        name: of the cluster that loses days, or its id; None: each does.
 
     Raises:
-        InputError: the lake holds no audit, or not of all its files; or no anchor is as old as the cut.
+        InputError: the lake holds no audit, or no cluster of this name; or of no cluster days can be dropped, as its
+            files are not all replayed, or no anchor is as old as the cut.
     """
     root = resolved(root)
-    files = _rows(root, LOG_FILES, "file_id", "cluster_id", "broker_id", "record_count", "first_time", "last_time")
-    last = _last_replay(root, files)
+    names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
+    files: dict[str, list[Row]] = defaultdict(list)
+    for row in rows_of(root, LOG_FILES, *names):
+        files[row["cluster_id"] or UNKNOWN].append(row)
+    require_audit(root)
+    if name is not None:
+        there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
+        chosen = cluster_named(root, there, name)
+        files = defaultdict(list, {chosen: files[chosen]})
+    cuts = _cuts(keep, now)
+    old = {cluster_id: rows for cluster_id, rows in files.items() if _begins_before(rows, cuts.closed_us)}
+    if not old:
+        return None
+    runs = Runs(root)
+    anchors: dict[str, Anchor] = {}
+    refused: dict[str, InputError] = {}
+    for cluster_id, rows in sorted(old.items()):
+        try:
+            anchors[cluster_id] = runs.anchor(cluster_id, rows, cuts.closed_us)
+        except InputError as problem:
+            refused[cluster_id] = problem
+    if not anchors:
+        raise next(iter(refused.values()))
+    stays = _stays_of(root, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
+    return Plan(cuts, anchors, refused, tuple(each for each in stays if version_of(root, each.spec)))
+
+
+def _cuts(keep: Keep, now: datetime) -> Cuts:
     today_us = int(now.timestamp() * 1_000_000) // _DAY_US * _DAY_US
     bronze_us, silver_us, gold_us = (None if days is None else today_us - days * _DAY_US for days in keep)
-    closed_us = max([us for us in (bronze_us, silver_us, gold_us) if us is not None], default=0)
-    begun = [row["first_time"] for row in files if row["first_time"] is not None]
-    if not begun or min(begun) >= closed_us:
-        return None
-    anchor = _anchor(root, closed_us, last)
-    cuts = Cuts(bronze_us, silver_us, gold_us, closed_us)
-    known_us = max(row["last_time"] for row in files if row["last_time"] is not None) + 1
-    stays: list[Stays] = []
-    if bronze_us is not None:
-        bounds = _bounds(files, anchor, bronze_us)
-        gone = [row["file_id"] for row in files if _is_over(row, bounds, bronze_us)]
-        stays.append(Stays(LOG_LINES, partial(_is_none_of, ids=gone), ("file_id",)))
-    if silver_us is not None:
-        bounds = _bounds(files, anchor, silver_us)
+    closed_us = max(us for us in (bronze_us, silver_us, gold_us) if us is not None)
+    return Cuts(bronze_us, silver_us, gold_us, closed_us)
+
+
+def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
+    return any(row["first_time"] is not None and row["first_time"] < cut_us for row in files)
+
+
+def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]) -> Iterator[Stays]:
+    """Which rows of each table stay.
+
+    Args:
+        files: of the clusters that lose days.
+    """
+    of_clusters = reduce(or_, (pc.field("cluster_id") == cluster_id for cluster_id in anchors))
+    if cuts.bronze_us is not None:
+        bounds = _bounds(files, anchors, cuts.bronze_us)
+        gone = [row["file_id"] for row in files if _is_over(row, bounds)]
+        yield Stays(LOG_LINES, partial(_is_none_of, ids=gone), ("file_id",))
+    if cuts.silver_us is not None:
+        bounds = _bounds(files, anchors, cuts.silver_us)
         for spec in (spec for spec in silver.TABLES if spec.dated_by):
             rare = _RARE.get(spec.full_name, ())
-            wanted = partial(_stays, bounds=bounds, cut_us=silver_us, is_rare=_IS_RARE.get(spec.full_name))
-            stays.append(Stays(spec, wanted, ("cluster_id", "broker_id", "time", *rare)))
-    if gold_us is not None:
+            wanted = partial(_stays, bounds=bounds, is_rare=_IS_RARE.get(spec.full_name))
+            among = of_clusters & (pc.field("time") < instant(cuts.silver_us))
+            yield Stays(spec, wanted, ("cluster_id", "broker_id", "time", *rare), among)
+    if cuts.gold_us is not None:
+        instants = ClusterInstants(dict.fromkeys(anchors, cuts.gold_us))
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
-            stays.append(Stays(spec, from_on(spec, gold_us), spec.dated_by))
-        findings = _rows(root, VIOLATIONS, "finding_id", "time")
-        ids = [row["finding_id"] for row in findings if row["time"] is None or row["time"] >= gold_us]
-        stays += [Stays(spec, partial(_is_one_of, ids=ids), ("finding_id",)) for spec in (VIOLATIONS, EVIDENCE)]
-    return Plan(cuts, anchor, known_us, tuple(each for each in stays if _version(root, each.spec)))
+            old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
+            yield Stays(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
+        findings = rows_of(root, VIOLATIONS, "finding_id", "cluster_id", "time")
+        ids = [
+            row["finding_id"]
+            for row in findings
+            if row["cluster_id"] not in anchors or row["time"] is None or row["time"] >= cuts.gold_us
+        ]
+        for spec in (VIOLATIONS, EVIDENCE):
+            yield Stays(spec, partial(_is_one_of, ids=ids), ("finding_id",))
 
 
 def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
     """Rows that go, by table; nothing is written."""
     root = resolved(root)
     counts = []
-    for spec, wanted, names in plan.stays:
-        count = rows_left_out(_folder(root, spec), spec, _paths(root, spec), wanted, names)
+    for spec, wanted, names, among in plan.stays:
+        count = rows_left_out(folder_of(root, spec), spec, paths_of(root, spec, among), wanted, names)
         counts += [(spec.full_name, count)] if count else []
     return counts
 
@@ -186,144 +236,95 @@ def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[s
     root = resolved(root)
     _note(root, plan, now, fence)
     counts = []
-    for spec, wanted, names in plan.stays:
-        count = _drop(root, spec, wanted, names, fence)
-        counts += [(spec.full_name, count)] if count else []
-    younger = _anchors_from(root, plan.anchor.run_id)
-    _drop(root, ANCHORS, partial(_is_run_of, run_ids=younger), ("run_id",), fence)
+    for stays in plan.stays:
+        count = _drop(root, stays, fence)
+        counts += [(stays.spec.full_name, count)] if count else []
+    _drop(root, Stays(ANCHORS, partial(_is_none_of_runs, outdated=_outdated(root)), ("run_id", "cluster_id")), fence)
     return counts
 
 
 def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
-    """Add to the ledger that days are closed, unless that is what it says already."""
+    """Add to the ledger that days are closed, of each cluster of which that is not what it says already."""
     cuts = plan.cuts
-    rows = _rows(root, EXPIRIES, *EXPIRIES.column_names)
     bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)
-    if rows:
-        newest = max(rows, key=lambda row: row["expired_time"])
-        same = tuple(newest[name] for name in ("closed_time", "bronze_time", "silver_time", "gold_time"))
-        if (*same, newest["run_id"]) == (*bounds, plan.anchor.run_id):
-            return
-    times = [None if us is None else instant(us) for us in (*bounds, plan.known_us)]
-    row = (now, *times, plan.anchor.run_id)
-    folder = _folder(root, EXPIRIES)
-    if _version(root, EXPIRIES) is None:
+    names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_id")
+    newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _newest(root).items()}
+    rows = [
+        (now, *(None if us is None else instant(us) for us in (*bounds, anchor.known_us)), anchor.run_id, cluster_id)
+        for cluster_id, anchor in plan.anchors.items()
+        if newest.get(cluster_id, newest.get(None)) != (*bounds, anchor.run_id)
+    ]
+    if not rows:
+        return
+    folder = folder_of(root, EXPIRIES)
+    if version_of(root, EXPIRIES) is None:
         fence()
         create_table(folder, EXPIRIES)
-    append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, [row])), f"{cuts.closed_us}", fence)
+    append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
 
 
-def _drop(root: Place, spec: TableSpec, wanted: Wanted, names: tuple[str, ...], fence: Fence) -> int:
-    folder = _folder(root, spec)
-    part = part_of(folder, spec, _paths(root, spec), wanted, names)
-    if part.rows_left_out:
-        drop(folder, part.whole, part.written, part.rows_left_out, fence)
+def _newest(root: Place) -> dict[str | None, Row]:
+    """The ledger's last word of each cluster; None: of those that it does not name."""
+    rows = sorted(rows_of(root, EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
+    return {row["cluster_id"]: row for row in rows}
+
+
+def _drop(root: Place, stays: Stays, fence: Fence) -> int:
+    spec, wanted, names, among = stays
+    folder, searched = folder_of(root, spec), paths_of(root, spec, among)
+    part = part_of(folder, spec, searched, wanted, names)
+    there, written = {*paths_of(root, spec)}, part.written
+    gone = {*searched}.difference(part.whole)
+    if part.mixed and spec.feeds_changes:
+        # By itself: where a commit names changed rows, readers of the feed look at these alone.
+        drop(folder, there.difference(part.mixed), written, fence, [deletions(folder, spec, part.mixed, wanted)])
+        there.update(file.path for file in written)
+        there, gone, written = there.difference(part.mixed), gone.difference(part.mixed), ()
+    if gone:
+        drop(folder, there - gone, written, fence)
     return part.rows_left_out
 
 
-def _last_replay(root: Place, files: list[dict[str, Any]]) -> Stamp:
-    """The ledger's last word.
+def _outdated(root: Place) -> list[str]:
+    """Anchors that are older than those that replays begin with, as `_is_none_of_runs` names them."""
+    begins = {cluster_id: row["run_id"] for cluster_id, row in _newest(root).items()}
+    outdated, needed = [], set()
+    for cluster_id, stamps in anchor_stamps(root).items():
+        finals = {stamp.run_id: stamp.final_us for stamp in stamps}
+        begin_us = finals.get(begins.get(cluster_id, begins.get(None, "")), 0)
+        outdated += [f"{run_id}|{cluster_id}" for run_id, us in finals.items() if us < begin_us]
+        needed |= {run_id for run_id, us in finals.items() if us >= begin_us}
+    # The stamp of all clusters that an earlier version left goes with the last of them.
+    gone = {key.partition("|")[0] for key in outdated} - needed
+    return [*outdated, *(f"{run_id}|" for run_id in gone)]
 
-    Raises:
-        InputError: there is none, or not of all files.
+
+def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
+    """By cluster and broker as `_broker_keys` names them, from when on rows stay: all of a broker that no anchor knows.
+
+    A row of no broker is replayed by nobody.
     """
-    stamp = next((text for _, text in stamps_of(_folder(root, REPLAYS))), None)
-    if stamp is None:
-        raise InputError(root, "holds no audit", "ingest, parse and replay logs into it first")
-    last = Stamp.from_json(stamp)
-    replayed = {file_id for row in _rows(root, REPLAYS, "file_ids") for file_id in row["file_ids"]}
-    held = {row["file_id"] for row in _rows(root, QUARANTINED_FILES, "file_id")}
-    waiting = [
-        row
-        for row in files
-        if row["record_count"] and row["broker_id"] is not None and row["first_time"] is not None
-        if row["file_id"] not in replayed and row["file_id"] not in held
-    ]
-    if waiting or last.fingerprint == MADE_ANEW:
-        problem = "holds files that were not replayed yet, or tables that have to be made anew"
-        raise InputError(root, problem, "run `highwater parse` and `highwater replay` on it, then expire again")
-    return last
+    bounds = {f"{cluster_id}|-1": cut_us for cluster_id in anchors}
+    for row in files:
+        cluster_id = row["cluster_id"] or UNKNOWN
+        if row["broker_id"] is not None:
+            needed_us = anchors[cluster_id].needed_us.get((cluster_id, row["broker_id"]), 0)
+            bounds[f"{cluster_id}|{row['broker_id']}"] = min(cut_us, needed_us)
+    return bounds
 
 
-def _anchor(root: Place, closed_us: int, last: Stamp) -> Anchor:
-    """The newest anchor of which all is final before the cut."""
-    rows = _rows(root, ANCHORS, "run_id", "kind", "row")
-    stamps = [Stamp.from_json(row["row"]) for row in rows if row["kind"] == STAMP]
-    since = _begun_since(root)
-    fitting = [
-        stamp
-        for stamp in stamps
-        if all(_is_valid(stamp, broker, since) for broker in stamp.seals) and _final_us(stamp) <= closed_us
-    ]
-    if not fitting:
-        oldest = min(map(_final_us, stamps), default=max((seal.sealed_us for seal in last.seals.values()), default=0))
-        problem = (
-            f"has no state of a replay from before {instant(closed_us):%Y-%m-%d}, to replay the days after it from; "
-            f"the oldest is of {instant(oldest):%Y-%m-%d %H:%M}"
-        )
-        raise InputError(root, problem, "keep more days; every day on which an audit runs leaves such a state")
-    chosen = max(fitting, key=_final_us)
-    needed = {
-        broker: min(seal.sealed_us, seal.sessions_us, seal.waiting_us) - GONE_US
-        for broker, seal in chosen.seals.items()
-    }
-    return Anchor(chosen.run_id, needed)
-
-
-def _final_us(stamp: Stamp) -> int:
-    """Up to where the replay of any broker's log was final."""
-    return max(seal.sealed_us for seal in stamp.seals.values())
-
-
-def _begun_since(root: Place) -> dict[str, list[dict[str, Any]]]:
-    """Of each run, the runs after it that went back: rows of the ledger, for late files."""
-    rows = _rows(root, REPLAYS, "run_id", "replayed_time", "cluster_id", "broker_id", "from_time", "reason")
-    times = {row["run_id"]: row["replayed_time"] for row in rows}
-    late = [row for row in rows if row["reason"] == "late"]
-    return {run_id: [row for row in late if row["replayed_time"] > time] for run_id, time in times.items()}
-
-
-def _is_valid(stamp: Stamp, broker: Broker, since: Mapping[str, list[dict[str, Any]]]) -> bool:
-    """Whether no later run has gone back behind a seal: a late file has changed what lies before it."""
-    sealed_us = stamp.seals[broker].sealed_us
-    return not any(
-        (row["cluster_id"], row["broker_id"]) == broker and (row["from_time"] or 0) < sealed_us
-        for row in since.get(stamp.run_id, ())
-    )
-
-
-def _anchors_from(root: Place, run_id: str) -> pa.Array:
-    """Runs whose anchors are not older than that of a run."""
-    rows = [row for row in _rows(root, ANCHORS, "run_id", "kind", "row") if row["kind"] == STAMP]
-    final = {row["run_id"]: _final_us(Stamp.from_json(row["row"])) for row in rows}
-    return pa.array([other for other, us in final.items() if us >= final[run_id]], pa.string())
-
-
-def _bounds(files: list[dict[str, Any]], anchor: Anchor, cut_us: int) -> Bounds:
-    """By broker, from when on its rows stay; all of a broker that the anchor does not know."""
-    brokers = {(row["cluster_id"], row["broker_id"]) for row in files if row["broker_id"] is not None}
-    return Bounds({broker: min(cut_us, anchor.needed_us.get(broker, 0)) for broker in brokers})
-
-
-def _is_over(row: Mapping[str, Any], bounds: Bounds, cut_us: int) -> bool:
+def _is_over(row: Row, bounds: Mapping[str, int]) -> bool:
     """Whether a file ends before what stays of its broker's rows."""
     last_us = row["last_time"] if row["last_time"] is not None else row["first_time"]
-    bound_us = cut_us if row["broker_id"] is None else bounds.instants[row["cluster_id"], row["broker_id"]]
-    return last_us is not None and last_us < bound_us
+    broker_id = -1 if row["broker_id"] is None else row["broker_id"]
+    return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN}|{broker_id}"]
 
 
-def _stays(rows: pa.RecordBatch, bounds: Bounds, cut_us: int, is_rare: Wanted | None) -> pa.Array:
-    brokers = {f"{cluster_id}|{broker_id}": us for (cluster_id, broker_id), us in bounds.instants.items()}
+def _stays(rows: pa.RecordBatch, bounds: Mapping[str, int], is_rare: Wanted | None) -> pa.Array:
     broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())
-    keys = pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|")
-    bound = pc.fill_null(_looked_up(brokers, keys), cut_us)
-    young = pc.greater_equal(rows.column("time").cast(pa.int64()), bound)
+    bound = look_up(bounds, pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|"), pa.int64())
+    young = pc.fill_null(pc.greater_equal(rows.column("time").cast(pa.int64()), bound), True)
     return young if is_rare is None else pc.or_(young, is_rare(rows))
-
-
-def _looked_up(values: Mapping[str, int], keys: pa.Array) -> pa.Array:
-    place = pc.index_in(keys, pa.array(list(values), pa.string()))
-    return pa.array(list(values.values()), pa.int64()).take(place)
 
 
 def _names_a_transaction(rows: pa.RecordBatch) -> pa.Array:
@@ -345,37 +346,14 @@ _IS_RARE: Final[Mapping[str, Wanted]] = {
 }
 
 
-def _is_none_of(rows: pa.RecordBatch, ids: list[str]) -> pa.Array:
-    return pc.invert(pc.is_in(rows.column("file_id"), pa.array(ids, pa.string())))
+def _is_none_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
+    return pc.invert(is_in(rows.column("file_id"), ids))
 
 
-def _is_one_of(rows: pa.RecordBatch, ids: list[str]) -> pa.Array:
-    return pc.is_in(rows.column("finding_id"), pa.array(ids, pa.string()))
+def _is_one_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
+    return is_in(rows.column("finding_id"), ids)
 
 
-def _is_run_of(rows: pa.RecordBatch, run_ids: pa.Array) -> pa.Array:
-    return pc.is_in(rows.column("run_id"), run_ids)
-
-
-def _folder(root: Place, spec: TableSpec) -> Place:
-    return root / spec.layer / spec.name
-
-
-def _version(root: Place, spec: TableSpec) -> int | None:
-    return table_version(_folder(root, spec))
-
-
-def _paths(root: Place, spec: TableSpec) -> list[str]:
-    return [file.path for file in read_log(_folder(root, spec)).files]
-
-
-def _rows(root: Place, spec: TableSpec, *names: str) -> list[dict[str, Any]]:
-    """Rows of a small table; instants in microseconds. None where there is no table."""
-    if _version(root, spec) is None:
-        return []
-    folder = _folder(root, spec)
-    table = read_files(spec, [folder / path for path in _paths(root, spec)], names)
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.int64()))
-    return list(table.to_pylist())
+def _is_none_of_runs(rows: pa.RecordBatch, outdated: Sequence[str]) -> pa.Array:
+    cluster = pc.fill_null(rows.column("cluster_id"), "")
+    return pc.invert(is_in(pc.binary_join_element_wise(rows.column("run_id"), cluster, "|"), outdated))

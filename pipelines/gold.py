@@ -28,8 +28,9 @@ from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
 from pipelines.quality.quarantine import batches_without
 from pipelines.readings import Reading, by_batch, read_in_tasks, write_in_tasks
+from pipelines.replay.anchors import keep_anchors
 from pipelines.replay.bounds import instant
-from pipelines.replay.carried import Plan, keep_anchor, note_replays, plan, write_carried
+from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
@@ -149,7 +150,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
         drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
     note_replays(lake, todo, seals, carried, run_id, fingerprint, inputs, audited)
-    keep_anchor(lake)
+    keep_anchors(lake, todo.starts)
     concurrently([partial(_gather, lake, spec) for spec in GATHERED])
     return todo.starts
 

@@ -81,10 +81,10 @@ class Lake(StoredTables):
         self._stamp: str | None = None
 
     def _sql_open(self, spec: TableSpec) -> str:
-        return sql_from_on(spec, self.closed_us) if self._has_closed_days(spec) else "true"
+        return sql_from_on(spec, self.closed) if self._has_closed_days(spec) else "true"
 
     def _has_closed_days(self, spec: TableSpec) -> bool:
-        return spec.layer == "gold" and bool(spec.dated_by and self.closed_us)
+        return spec.layer == "gold" and bool(spec.dated_by and self.closed.latest_us)
 
     def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
         """Create the tables that are not there, each in one commit, and have the others as declared.
@@ -262,7 +262,7 @@ class Lake(StoredTables):
             # Only Delta can say of a file with a deletion vector that it is gone.
             self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"))
         if self._has_closed_days(spec):
-            files, staying = but_for_closed(folder, spec, files, self.closed_us)
+            files, staying = but_for_closed(folder, spec, files, self.closed)
         return self._commit_replaced(spec, files, stamp, staying)
 
     def _is_plain(self, spec: TableSpec) -> bool:
@@ -277,15 +277,15 @@ class Lake(StoredTables):
         stamp: str | None,
     ) -> int:
         """Add files, and keep of the table's own rows those that stay, all that are not searched, and closed days."""
-        folder, closed_us = self._existing(spec), self.closed_us
+        folder, closed = self._existing(spec), self.closed
         if not self._is_plain(spec):
             self._overwrite(spec, self.read(spec))
         there = read_log(folder).files
         if self._has_closed_days(spec):
             by_path = {file.path: file for file in files}
-            of_open = part_of(folder, spec, list(by_path), from_on(spec, closed_us), spec.column_names)
+            of_open = part_of(folder, spec, list(by_path), from_on(spec, closed), spec.column_names)
             files = [*(by_path[path] for path in of_open.whole), *of_open.written]
-            stays = either(stays, before(spec, closed_us))
+            stays = either(stays, before(spec, closed))
         touched = {file.path for file in files_within(spec.arrow_schema, there, searched)}
         rest = part_of(folder, spec, sorted(touched), stays, spec.column_names)
         staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
@@ -300,7 +300,7 @@ class Lake(StoredTables):
             for file in files:
                 store_of(folder).remove(folder / file.path)
             return delta_commits.stay(folder, stamp, self._fence)
-        fed = None if changes is None else [change_action(folder, changes)]
+        fed = None if changes is None else [change_action(folder, changes.schema, changes.to_batches())]
         return delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pipelines.clusters import ClusterInstants, latest
 from pipelines.delta_log import find_tables, read_log, table_version
 from pipelines.errors import InputError, LakeError
 from pipelines.lake_tables import hadoop_path
@@ -55,10 +56,11 @@ class StoredTables:
         return self._spark is not None
 
     @cached_property
-    def closed_us(self) -> int:
-        """Days before this instant are closed, microseconds; 0: none is (`pipelines.expiry`)."""
-        instants = self.rows(EXPIRIES, "closed_time")["closed_time"].cast(pa.int64())
-        return pc.max(instants).as_py() or 0
+    def closed(self) -> ClusterInstants:
+        """Days of a cluster before its instant are closed (`pipelines.expiry`)."""
+        rows = self.rows(EXPIRIES, "cluster_id", "closed_time")
+        instants = rows["closed_time"].cast(pa.int64()).to_pylist()
+        return latest(zip(rows["cluster_id"].to_pylist(), instants, strict=True))
 
     def path(self, spec: TableSpec) -> Place:
         """Folder of a table."""

@@ -64,12 +64,16 @@ STAMP = "stamp"
 ANCHORS = TableSpec(
     layer="state",
     name="anchors",
-    comment="What a run carried to the next one, kept once a day: where the replay begins of a lake whose older days "
-    "were dropped.",
+    comment="What a run carried to the next one, kept once a day of each cluster: where the replay begins of a cluster "
+    "whose older days were dropped.",
     columns=(
         required("run_id", STRING, "Run that left it, gold.runs.run_id"),
-        required("kind", STRING, "As in state.carried; stamp: seals and fingerprint of the run, as JSON in row"),
-        column("cluster_id", STRING, "Cluster; null for the stamp"),
+        required(
+            "kind",
+            STRING,
+            "As in state.carried; stamp: seals of the cluster and fingerprint of the run, as JSON in row",
+        ),
+        column("cluster_id", STRING, "Cluster; null for a stamp of all of them, as earlier versions left"),
         column("broker_id", INT, "Broker whose log it comes from; null for the stamp"),
         column("name", STRING, "As there; of the stamp a hash of what folds of that version hold"),
         *CARRIED.columns[4:],
@@ -81,7 +85,7 @@ ANCHORS = TableSpec(
 EXPIRIES = TableSpec(
     layer="state",
     name="expiries",
-    comment="Ledger: one row per time that old days were dropped.",
+    comment="Ledger: one row per cluster and time that old days were dropped.",
     columns=(
         required("expired_time", TIMESTAMP, "When"),
         required("closed_time", TIMESTAMP, "Gold of before stays as it is: what made it may be gone"),
@@ -89,9 +93,14 @@ EXPIRIES = TableSpec(
         column("silver_time", TIMESTAMP, "Requests, fetches and the like of before are gone; null: all are kept"),
         column("gold_time", TIMESTAMP, "Rows of gold of before are gone; null: all are kept"),
         required("known_time", TIMESTAMP, "Findings of before, as they were then, stay"),
-        required("run_id", STRING, "Run whose state.anchors a replay begins with from now on"),
+        required(
+            "run_id",
+            STRING,
+            "Run whose state.anchors a replay begins with from now on; empty where none of the cluster was replayed",
+        ),
+        column("cluster_id", STRING, "Cluster; null: all of the lake, before each had its own days"),
     ),
-    keys=("expired_time",),
+    keys=("expired_time", "cluster_id"),
 )
 
 REPLAYS = TableSpec(

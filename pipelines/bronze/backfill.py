@@ -43,10 +43,15 @@ def in_batches(logs: Iterable[Profile], batch_bytes: int) -> list[list[Profile]]
     return [[log for unit in units for log in unit.logs] for units in (*batches, batch) if units]
 
 
+def text_bytes(log: Profile) -> int:
+    """Text of a log that is new."""
+    return log.content_bytes - log.start_offset
+
+
 def _unit(logs: list[Profile]) -> _Unit:
     first_us = min(log.first_us or 0 for log in logs)
     last_us = max(log.last_us or 0 for log in logs)
-    return _Unit(first_us, last_us, sum(log.content_bytes - log.start_offset for log in logs), logs)
+    return _Unit(first_us, last_us, sum(map(text_bytes, logs)), logs)
 
 
 def _size(units: Iterable[_Unit]) -> int:

@@ -44,7 +44,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pipelines.batches import batches_of
-from pipelines.bronze.backfill import in_batches
+from pipelines.bronze.backfill import in_batches, text_bytes
 from pipelines.bronze.contents import (
     HowRead,
     Unread,
@@ -135,15 +135,17 @@ def ingest_batches(
     config: IngestConfig,
     new_id: Callable[[], str],
     batch_bytes: int = 0,
+    waiting_bytes: int = 0,
 ) -> Iterator[IngestSummary]:
     """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
 
-    Whose the files are, and how their times are read, is told once, by all of them. Where there are several batches and
-    the lake holds logs, the first one is empty, so that what a run before has left is audited by itself.
+    Whose the files are, and how their times are read, is told once, by all of them. Where they and what a run before
+    has left are more than a batch, the first one is empty, so that what was left is audited by itself.
 
     Args:
         new_id: gives a run id for each batch, ascending.
         batch_bytes: text of one batch; 0: there is one batch.
+        waiting_bytes: text that the lake holds and no run has audited.
 
     Yields:
         What was done, after each batch.
@@ -179,11 +181,11 @@ def ingest_batches(
         raise nothing_readable(paths, [*profiled, *unread])
     require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
-    new = {content_id: _unless_expired(item, lake.closed_us) for content_id, item in new.items()}
     new = in_their_pass(new, register, _how(config).zone_of)
     identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
-    parts = in_batches(new.values(), batch_bytes) if batch_bytes else [list(new.values())]
-    if len(parts) > 1 and register:
+    items = [_unless_expired(item, lake.closed.of(identities[item.path].cluster_id)) for item in new.values()]
+    parts = in_batches(items, batch_bytes) if batch_bytes else [items]
+    if batch_bytes and register and waiting_bytes + sum(map(text_bytes, items)) > batch_bytes:
         parts = [[], *parts]
     registered = {row["run_id"] for row in register}
     id_of = {row["sha256"]: row["file_id"] for row in register}

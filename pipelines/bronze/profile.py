@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
 from pipelines.bronze.layout import Clock, Layout
-from pipelines.bronze.ranges import ByteRange, RangeCutter
+from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
@@ -147,12 +147,14 @@ def profile_stream(
     layout = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
     counted = _Counted(Hints(), layout, ZoneInfo(zone))
-    is_wrapped = layout is not None and layout.unwrap is not None
-    cutter = None if range_bytes is None or source.compressed or is_wrapped else RangeCutter(layout, range_bytes)
+    cutter = None
+    if range_bytes is not None and not source.compressed:
+        is_wrapped = layout is not None and layout.unwrap is not None
+        cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
     if why is None:
         content = chain(first, blocks)
         tapped = counted.tap(content if cutter is None else cutter.tap(content))
-        for record in log_records(tapped, layout, record_bytes_max):
+        for record in log_records(tapped, layout, record_bytes_max, cutter=cutter):
             counted.count(record)
     else:
         for _ in blocks:

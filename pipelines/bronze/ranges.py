@@ -1,8 +1,9 @@
 """Ranges of a large file, each of which a task of its own can read. Pure.
 
-A range begins where a record does, whatever stood before it: at a line that starts like one in the file's layout. So
-the records of all ranges are those of the file. Only a plain file can be entered in its middle, and only one whose
-lines stand as they were logged: in a wrapper, records of several streams are under way at any place.
+A range begins where no record is under way, so the records of all ranges are those of the file. Where lines stand as
+they were logged, that is at each that starts like a record in the file's layout. In a wrapper there are streams, and
+whether the record that is under way in one of them is over, its next line tells: such a place is proposed by who reads
+the file, and settled later (`pipelines.bronze.wrapped`). A compressed file cannot be entered in its middle.
 """
 
 from __future__ import annotations
@@ -34,45 +35,93 @@ class ByteRange(NamedTuple):
 
 
 class RangeCutter:
-    """Cuts a content into ranges while it is read.
+    """Cuts a content into ranges while it is read, at places that its reader proposes.
 
     Args:
-        layout: tells where records start.
-        range_bytes: a range is as long as this, and on to the next record's start.
+        range_bytes: a range is as long as this, and on to the next place.
     """
 
-    def __init__(self, layout: Layout | None, range_bytes: int) -> None:
-        self._start = re.compile(rb"\n" + (layout.start.pattern if layout else b""))
+    def __init__(self, range_bytes: int) -> None:
         self._range_bytes = range_bytes
         self._ranges: list[ByteRange] = []
         self._under_way = ByteRange(0, 1, 0, 0)
-        self._lines = 0
+        #: What ends at the place that was proposed, and what begins there, until that is settled.
+        self._proposed: tuple[ByteRange, ByteRange] | None = None
+        self._block = b""
+        self._block_start = 0
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Hands the blocks on."""
+        """Hands the blocks on. What is proposed before the next one is asked for is a place in the last one."""
         for block in blocks:
-            self._see(block)
+            self._block = block
             yield block
+            self._advance(self._block_start + len(block))
+            self._block_start += len(block)
 
     def ranges(self) -> tuple[ByteRange, ...]:
         """The ranges of all that was read; none if it is not longer than one."""
         ranges = [part for part in (*self._ranges, self._under_way) if part.start < part.end]
         return tuple(ranges) if len(ranges) > 1 else ()
 
-    def _see(self, block: bytes) -> None:
-        offset, position = self._under_way.end, 0
+    @property
+    def due_at(self) -> int:
+        """The first place that may be proposed."""
+        return self._under_way.start + self._range_bytes
+
+    def propose(self, start: int, line_no: int) -> None:
+        """A range may begin at a line. Whether it does, `settle` has to say before another place is proposed."""
+        self._advance(start)
+        self._proposed = self._under_way, ByteRange(start, line_no, start, 0)
+
+    def settle(self, begins: bool) -> None:
+        """A range begins at the place that was proposed, or does not."""
+        if begins and self._proposed is not None:
+            ended, self._under_way = self._proposed
+            self._ranges.append(ended)
+        self._proposed = None
+
+    def _advance(self, end: int) -> None:
+        read = memoryview(self._block)[self._under_way.end - self._block_start : end - self._block_start]
+        self._under_way = _longer(self._under_way, read)
+        if self._proposed is not None:
+            ended, begun = self._proposed
+            self._proposed = ended, _longer(begun, read)
+
+
+def _longer(part: ByteRange, read: memoryview) -> ByteRange:
+    return part._replace(end=part.end + len(read), checksum=crc32(read, part.checksum))
+
+
+class StartCutter(RangeCutter):
+    """Cuts a content whose lines stand as they were logged where one starts as a record does.
+
+    Args:
+        layout: tells where records start.
+    """
+
+    def __init__(self, layout: Layout | None, range_bytes: int) -> None:
+        super().__init__(range_bytes)
+        self._start = re.compile(rb"\n" + (layout.start.pattern if layout else b""))
+        self._lines = 0
+
+    def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Hands the blocks on."""
+        for block in super().tap(blocks):
+            self._cut(block)
+            yield block
+
+    def _cut(self, block: bytes) -> None:
+        offset, position = self._block_start, 0
         while True:
             # A start that the end of the block cuts through is not found, and the next one is taken.
-            from_byte = max(self._under_way.start + self._range_bytes - offset - 1, position)
+            from_byte = max(self.due_at - offset - 1, position)
             found = self._start.search(block, from_byte) if from_byte < len(block) else None
             end = found.start() + 1 if found else len(block)
             self._lines += block.count(b"\n", position, end)
-            checksum = crc32(memoryview(block)[position:end], self._under_way.checksum)
-            self._under_way = self._under_way._replace(end=offset + end, checksum=checksum)
             if found is None:
                 return
-            self._ranges.append(self._under_way)
-            self._under_way = ByteRange(offset + end, self._lines + 1, offset + end, 0)
+            self.propose(offset + end, self._lines + 1)
+            self.settle(begins=True)
             position = end
 
 

@@ -5,6 +5,9 @@ what was wrapped. Lines of one stream belong together, whatever stands between t
 add up to the file's, but a record's bytes need not be neighbours. Lines without the wrapper (a tool's own remarks) are
 records of their own, marked ``layout``. Everything else is as in `pipelines.bronze.reader`.
 
+A stream that was silent for long is over: what comes then is another record. So whether a record goes on behind a place
+is known some way behind it, and the file can be cut into ranges where none does (`pipelines.bronze.ranges`).
+
 Memory is bounded by the limit of a record, times the streams that are written at a time.
 """
 
@@ -15,23 +18,37 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
+from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord, records
 from pipelines.bronze.source import BOM
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
 STREAMS_MAX = 64
+#: One is over when so many bytes of the others stand behind its last line.
+SILENT_BYTES = 16 << 20
 #: JSON may take so many times the bytes of what it wraps, and has fields beside it.
 _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
 
 
 def log_records(
-    blocks: Iterable[bytes], layout: Layout | None, record_bytes_max: int, byte_offset: int = 0, line_no: int = 1
+    blocks: Iterable[bytes],
+    layout: Layout | None,
+    record_bytes_max: int,
+    byte_offset: int = 0,
+    line_no: int = 1,
+    cutter: RangeCutter | None = None,
 ) -> Iterator[RawRecord]:
-    """Read the records of a file in its layout; arguments as in `pipelines.bronze.reader.records`."""
+    """Read the records of a file in its layout.
+
+    Args:
+        blocks, layout, record_bytes_max, byte_offset, line_no: as in `pipelines.bronze.reader.records`.
+        cutter: is told where a wrapped file, which is read from its beginning, can be cut.
+    """
     if layout is None or layout.unwrap is None:
         return records(blocks, layout, record_bytes_max, byte_offset, line_no)
-    return _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX)).read(blocks, byte_offset, line_no)
+    reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
+    return reader.read(blocks, byte_offset, line_no)
 
 
 class _Line(NamedTuple):
@@ -47,7 +64,7 @@ class _Line(NamedTuple):
 class _Piece:
     """A logged line, or a record of several, as far as it was read."""
 
-    __slots__ = ("length", "line_no", "lines", "offset", "size", "starts", "texts")
+    __slots__ = ("cut", "length", "line_no", "lines", "offset", "size", "starts", "texts")
 
     def __init__(self, line: _Line) -> None:
         self.offset = line.offset
@@ -57,6 +74,7 @@ class _Piece:
         self.length = 0  # of its text as it was logged, line ends included
         self.texts: list[bytes] = []
         self.starts = False
+        self.cut = 0  # number of the place at which it was under way
 
     def record(self, text: bytes, problem: str | None) -> RawRecord:
         return RawRecord(self.offset, self.size, self.line_no, self.lines, text, problem)
@@ -65,19 +83,24 @@ class _Piece:
 class _Stream:
     """What is under way in one stream: a record, and behind it a line that comes in pieces."""
 
-    __slots__ = ("line", "record")
+    __slots__ = ("last", "line", "record")
 
     def __init__(self) -> None:
+        self.last = 0  # where its last line begins
         self.record: _Piece | None = None
         self.line: _Piece | None = None
 
 
 class _Wrapped:
-    def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int) -> None:
+    def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int, cutter: RangeCutter | None) -> None:
         self._start = layout.start
         self._unwrap = unwrap
         self._max = record_bytes_max
         self._streams: OrderedDict[bytes, _Stream] = OrderedDict()
+        self._cutter = cutter
+        #: Number of the next place to be proposed, or of the one that is, and how many records of it may go on.
+        self._cut = 1
+        self._open: int | None = None
 
     def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[RawRecord]:
         line_bytes_max = self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
@@ -87,6 +110,9 @@ class _Wrapped:
                 yield self._foreign(line)
                 continue
             name, text, goes_on = unwrapped
+            while self._streams and (silent := next(iter(self._streams.values()))).last < line.offset - SILENT_BYTES:
+                self._streams.popitem(last=False)
+                yield from self._close(silent)
             stream = self._streams.get(name)
             if stream is None:
                 stream = self._streams[name] = _Stream()
@@ -95,6 +121,7 @@ class _Wrapped:
                     yield from self._close(silent)
             elif len(self._streams) > 1:
                 self._streams.move_to_end(name)
+            stream.last = line.offset
             piece = stream.line
             if piece is None:
                 piece = stream.line = _Piece(line)
@@ -107,6 +134,8 @@ class _Wrapped:
                 yield from self._line(stream, cut=True)
             elif not goes_on:
                 yield from self._line(stream)
+                if self._cutter is not None and self._open is None:
+                    self._propose(self._cutter, line.offset + line.size, line.line_no + 1)
         for stream in sorted(self._streams.values(), key=_place):
             yield from self._close(stream)
 
@@ -121,6 +150,8 @@ class _Wrapped:
         line.length += not cut
         line.starts = self._start.match(text) is not None
         if before is not None and not line.starts and before.length + line.length <= self._max:
+            if before.cut == self._cut:
+                self._settle(begins=False)
             before.size += line.size
             before.lines += line.lines
             before.length += line.length
@@ -138,7 +169,30 @@ class _Wrapped:
         if stream.record is not None:
             yield self._whole(stream.record, None)
 
+    def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
+        """A range may begin where no line comes in pieces, if no record that is under way there goes on."""
+        if start < cutter.due_at or any(stream.line is not None for stream in self._streams.values()):
+            return
+        cutter.propose(start, line_no)
+        under_way = [stream.record for stream in self._streams.values() if stream.record is not None]
+        for record in under_way:
+            record.cut = self._cut
+        self._open = len(under_way)
+        if not under_way:
+            self._settle(begins=True)
+
+    def _settle(self, begins: bool) -> None:
+        if self._cutter is not None:
+            self._cutter.settle(begins)
+        self._open = None
+        self._cut += 1
+
     def _whole(self, record: _Piece, problem: str | None) -> RawRecord:
+        if record.cut == self._cut and self._open is not None:
+            self._open -= 1
+            # A record that is too long for its next line is marked for that, which no range but its own would see.
+            if problem is not None or not self._open:
+                self._settle(begins=problem is None)
         text = b"\n".join(record.texts)[: self._max]
         if problem is None:
             if b"\0" in text:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial, reduce
-from hashlib import sha256
 from itertools import takewhile
 from operator import or_
 
@@ -23,7 +22,8 @@ from pipelines.lake import Lake
 from pipelines.local_tasks import LocalTasks
 from pipelines.premises import REQUEST_FILE, Premises
 from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
-from pipelines.replay import fetch_sessions, isr_evidence, partition_fold, partition_worker, session_worker, silences
+from pipelines.replay import partition_worker, session_worker, silences
+from pipelines.replay.anchors import pinned, pinned_runs_of, rows_of_anchors
 from pipelines.replay.bounds import Bounds, instant
 from pipelines.replay.carried_rows import LEFT_WAKES, Left, carried_folds, carried_rows, wakes_left, wakes_to_carry
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
@@ -34,7 +34,7 @@ from pipelines.rows import as_table
 from pipelines.staged import Staged
 from pipelines.table_files import rows_table
 from schemas import silver, state
-from schemas.state import ANCHORS, CARRIED, EXPIRIES, REPLAYS, STAMP
+from schemas.state import ANCHORS, CARRIED, REPLAYS
 
 _BROKER = ("cluster_id", "broker_id")
 _DAY_US = 86_400_000_000
@@ -86,10 +86,11 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
     if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
         # An older state is asked for: only those that maintenance has left can be gone back to.
         stamps[1:] = takewhile(lambda stamp: lake.keeps(CARRIED, stamp.carried_version), stamps[1:])
-    anchor = pinned(lake)
-    begins = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us, anchor.seals if anchor else None)
+    pinned_runs = pinned_runs_of(lake, {cluster_id for cluster_id, _ in last})
+    anchors = pinned(lake, pinned_runs)
+    begins = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us, anchors)
     for broker in _named_since(lake, premises, stamps, begins):
-        seal = anchor.seals.get(broker) if anchor else None
+        seal = anchors.get(broker)
         begins[broker] = Start(seal, None if seal is None else OF_ANCHOR, CONFIGURATION)
     seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}
     until = {}
@@ -97,7 +98,7 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
     logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
-    window = Window(seals, until, logs_end, _carried(lake, begins))
+    window = Window(seals, until, logs_end, _carried(lake, begins, pinned_runs))
     return Plan(window, begins, new_files, last)
 
 
@@ -209,14 +210,14 @@ def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], begins: Ma
     }
 
 
-def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> tuple[CarriedFiles, ...]:
+def _carried(lake: Lake, begins: Mapping[Broker, Start], pinned_runs: Mapping[str, str]) -> tuple[CarriedFiles, ...]:
     """Where what is carried lies, of each broker that of the seal that it goes on from."""
     versions: dict[int, list[Broker]] = defaultdict(list)
     for broker, start in begins.items():
         if start.seal is not None and start.carried_version is not None:
             versions[start.carried_version].append(broker)
     return tuple(
-        CarriedFiles(ANCHORS, tuple(lake.files(ANCHORS) or ()), _of_anchor(lake) & _among(brokers))
+        CarriedFiles(ANCHORS, tuple(lake.files(ANCHORS) or ()), rows_of_anchors(pinned_runs) & _among(brokers))
         if version == OF_ANCHOR
         else CarriedFiles(CARRIED, lake.files_of_version(CARRIED, version), _among(brokers))
         for version, brokers in sorted(versions.items())
@@ -232,55 +233,6 @@ def _among(brokers: Sequence[Broker]) -> pc.Expression:
         for cluster_id, ids in broker_ids.items()
     ]
     return reduce(or_, of_clusters)
-
-
-def pinned(lake: Lake) -> Stamp | None:
-    """What the run left before which days were dropped.
-
-    None where none were, or where folds of this version hold other things than that run's: then the replay begins with
-    what is left.
-    """
-    run_id = _pinned_run(lake)
-    if run_id is None:
-        return None
-    of_run = (pc.field("run_id") == run_id) & (pc.field("kind") == STAMP)
-    row = lake.rows(ANCHORS, "row", "name", where=of_run).to_pylist()[0]
-    return Stamp.from_json(row["row"]) if row["name"] == folds_shape() else None
-
-
-def _pinned_run(lake: Lake) -> str | None:
-    rows = lake.rows(EXPIRIES, "expired_time", "run_id").sort_by("expired_time")
-    return None if rows.num_rows == 0 else str(rows["run_id"][-1].as_py())
-
-
-def _of_anchor(lake: Lake) -> pc.Expression:
-    return (pc.field("run_id") == _pinned_run(lake)) & (pc.field("kind") != STAMP)
-
-
-def folds_shape() -> str:
-    """Hash of what frozen folds hold: 16 hex digits."""
-    freezers = (partition_fold.FREEZER, fetch_sessions.FREEZER, isr_evidence.FREEZER)
-    return sha256("\n".join(freezer.shape() for freezer in freezers).encode()).hexdigest()[:16]
-
-
-def keep_anchor(lake: Lake) -> None:
-    """Keep what the last run carried, if it is the first one to be final for some part of a day.
-
-    Killed before it is done, the next run keeps its own.
-    """
-    text = lake.stamp(REPLAYS)
-    stamp = None if text is None else Stamp.from_json(text)
-    if stamp is None or not stamp.seals:
-        return
-    day = max(seal.sealed_us for seal in stamp.seals.values()) // _DAY_US
-    if (lake.stamp(ANCHORS) or "").partition(" ")[0] == str(day):
-        return
-    # Its last version, since no run has begun since: as small as what is open, so the driver copies it.
-    carried = lake.rows(CARRIED, *CARRIED.column_names)
-    of_run = carried.add_column(0, "run_id", pa.array([stamp.run_id] * carried.num_rows, pa.string()))
-    of_stamp = rows_table(ANCHORS, [(stamp.run_id, STAMP, None, None, folds_shape(), 0, None, text, None)])
-    rows = pa.concat_tables([of_run.cast(ANCHORS.arrow_schema), of_stamp])
-    lake.append_once(ANCHORS, rows, f"{day} {stamp.run_id}")
 
 
 def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -69,6 +69,18 @@ class Stamp:
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
     inputs: str = ""
     audited_version: int | None = None
+
+    @property
+    def final_us(self) -> int:
+        """Up to where the replay of every broker's log was final at most; 0 where none has a seal."""
+        return max((seal.sealed_us for seal in self.seals.values()), default=0)
+
+    def by_cluster(self) -> dict[str, Stamp]:
+        """The stamp of each cluster by itself."""
+        return {
+            name: replace(self, seals={broker: seal for broker, seal in self.seals.items() if broker[0] == name})
+            for name in sorted({cluster_id for cluster_id, _ in self.seals})
+        }
 
     def to_json(self) -> str:
         """The stamp as text."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.batches import small_rows
-from pipelines.clusters import ClusterFile, clusters_of
+from pipelines.clusters import ClusterFile, clusters_of, latest
 from pipelines.config import AuditConfig
 from pipelines.controllers.stage import replay_controllers
 from pipelines.lake import Lake
@@ -79,11 +79,12 @@ def audit(
 
 def _known(lake: Lake) -> Known:
     """What was known when days were dropped the last time."""
-    if not lake.closed_us:
-        return Known(0)
-    known_us = max(row["known_time"] for row in small_rows(lake, EXPIRIES, "known_time"))
+    if not lake.closed.latest_us:
+        return Known(lake.closed)
+    ledger = small_rows(lake, EXPIRIES, "cluster_id", "known_time")
+    known = latest((row["cluster_id"], row["known_time"]) for row in ledger)
     findings, evidence = (small_rows(lake, spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
-    return known_of(lake.closed_us, known_us, findings, evidence)
+    return known_of(lake.closed, known, findings, evidence)
 
 
 def _shown(row: Mapping[str, Any]) -> tuple[Any, ...]:

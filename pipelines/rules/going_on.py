@@ -2,7 +2,8 @@
 
 Facts that no earlier run has judged for good stand in files that were added since, or behind the windows of that run.
 Where it cannot be told which files those are, or what judging depends on has changed, all is judged anew; so is what is
-of a broker whose replay went back (`pipelines.replay.seals`), or whose log comes back after it had ended.
+of a broker whose replay went back (`pipelines.replay.seals`), whose log comes back after it had ended, or of whose
+cluster days were dropped.
 """
 
 from __future__ import annotations
@@ -56,25 +57,27 @@ class Left(NamedTuple):
         windows: by broker, up to where its log is judged for good.
         ended: brokers whose logs had ended.
         versions: by name, the Delta version of each table that it read.
+        closed: by cluster, the instant before which days were closed.
     """
 
     fingerprint: str
     windows: Windows
     ended: frozenset[Broker]
     versions: Mapping[str, int]
+    closed: Mapping[str, int]
 
     def to_json(self) -> str:
         """As text."""
         windows = [[*broker, us, broker in self.ended] for broker, us in sorted(self.windows.items())]
-        return json.dumps([self.fingerprint, windows, self.versions], separators=(",", ":"))
+        return json.dumps([self.fingerprint, windows, self.versions, self.closed], separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Left:
-        """What `to_json` gives."""
-        fingerprint, rows, versions = json.loads(text)
+        """What `to_json` gives; earlier versions of highwater had the closed days in the fingerprint."""
+        fingerprint, rows, versions, *closed = json.loads(text)
         windows = {(cluster_id, broker_id): us for cluster_id, broker_id, us, _ in rows}
         ended = frozenset((cluster_id, broker_id) for cluster_id, broker_id, _, is_over in rows if is_over)
-        return cls(fingerprint, windows, ended, versions)
+        return cls(fingerprint, windows, ended, versions, *(closed or [{}]))
 
 
 class Since(NamedTuple):
@@ -101,7 +104,6 @@ def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> st
         FREEZER.shape(),
         sorted(rule.rule_id for rule in rules),
         config.clock_skew_max_ms,
-        lake.closed_us,
         sorted((file["file_id"], file["run_id"]) for file in files),
     )
     return sha256(repr(parts).encode()).hexdigest()[:16]
@@ -127,6 +129,7 @@ def since_of(lake: Lake, premises: Premises, todo: Plan, fingerprint: str, table
         and start.seal is not None
         and start.reason in (NEW, UNCHANGED)
         and not (broker in left.ended and broker in todo.new_files)
+        and left.closed.get(broker[0], 0) == lake.closed.of(broker[0])
     }
     if left.fingerprint != fingerprint or state is None or not windows or _has_named(state, premises):
         return None
@@ -175,7 +178,8 @@ def left_by(
             windows[broker] = max(windows[broker], since.windows[broker])
     versions = lake.versions()
     read = {spec.name: versions.get(spec.full_name, 0) for spec in tables if spec.layer == "silver"}
-    return Left(fingerprint, windows, frozenset(ended), read)
+    closed = {cluster_id: lake.closed.of(cluster_id) for cluster_id, _ in windows}
+    return Left(fingerprint, windows, frozenset(ended), read, closed)
 
 
 # ---------------------------------------------------------------------------------------------------- readings

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pipelines.clusters import ClusterInstants
 from pipelines.report.recurrence import fingerprint
 from pipelines.rules.findings import Found
 
@@ -21,19 +22,23 @@ class Known(NamedTuple):
     """What was known; rows of ``gold.violations`` and ``gold.evidence``, their instants in microseconds.
 
     Attributes:
-        closed_us: days before it get no new findings.
+        closed: days before it get no new findings.
     """
 
-    closed_us: int
+    closed: ClusterInstants
     findings: Sequence[Row] = ()
     evidence: Sequence[Row] = ()
 
 
-def known_of(closed_us: int, known_us: int, findings: Iterable[Row], evidence: Iterable[Row]) -> Known:
-    """What was known up to an instant, of what the last audit told."""
-    rows = [row for row in findings if row["time"] is None or row["time"] < known_us]
+def known_of(
+    closed: ClusterInstants, known: ClusterInstants, findings: Iterable[Row], evidence: Iterable[Row]
+) -> Known:
+    """What was known up to an instant, of what the last audit told; nothing of a cluster that has lost no days."""
+    rows = [
+        row for row in findings if (us := known.of(row["cluster_id"])) and (row["time"] is None or row["time"] < us)
+    ]
     ids = {row["finding_id"] for row in rows}
-    return Known(closed_us, rows, [row for row in evidence if row["finding_id"] in ids])
+    return Known(closed, rows, [row for row in evidence if row["finding_id"] in ids])
 
 
 def told_now(known: Known, findings: Iterable[Found]) -> tuple[list[Found], list[Found]]:
@@ -46,7 +51,7 @@ def told_now(known: Known, findings: Iterable[Found]) -> tuple[list[Found], list
     ids = {row["finding_id"] for row in known.findings}
     new, grown = [], set()
     for finding in findings:
-        is_closed = finding.time_us is not None and finding.time_us < known.closed_us
+        is_closed = finding.time_us is not None and finding.time_us < known.closed.of(finding.cluster_id)
         if is_closed or finding.finding_id in ids:
             continue
         place = fingerprint(vars(finding), finding.time_us)

@@ -122,7 +122,7 @@ def _is_of(rows: pa.RecordBatch, file_ids: list[str]) -> pa.Array:
 
 def without_lines(lake: Lake) -> list[str]:
     """Files whose lines were dropped: what they gave can be made again from nothing."""
-    if not lake.closed_us:
+    if not lake.closed.latest_us:
         return []
     there = few_rows(lake, Reading(bronze.LOG_LINES, ("file_id",), by_batch(_distinct)), shape({"file_id": "string"}))
     with_lines = set(there["file_id"].to_pylist())

@@ -120,13 +120,17 @@ def test_what_a_batch_that_was_cut_off_has_left_comes_before_the_next(
         write(tmp_path, {f"b1/server.log.{hour}": server(1).replace(b" 15:", f" {15 + hour}:".encode())})
     ids = map(str, range(1, 99))
 
-    def batches() -> Iterator[tuple[int, int]]:
-        for summary in ingest_batches(spark, lake, [tmp_path], CONFIG, lambda: next(ids), 600):
+    def batches(waiting_bytes: int = 0) -> Iterator[tuple[int, int]]:
+        for summary in ingest_batches(spark, lake, [tmp_path], CONFIG, lambda: next(ids), 600, waiting_bytes):
             yield summary.files_new, summary.files_waiting
 
     assert next(batches()) == (1, 3)
     assert list(batches()) == [(0, 3), (1, 2), (1, 1), (1, 0)]
     assert lake.read(LOG_FILES).select("run_id").distinct().count() == 4
+    # A last one comes with what was left if both are no more than a batch.
+    for hour, waiting_bytes, told in ((5, 10, [(1, 0)]), (6, 590, [(0, 1), (1, 0)])):
+        write(tmp_path, {f"b1/server.log.{hour}": server(1).replace(b" 15:", f" {15 + hour}:".encode())})
+        assert list(batches(waiting_bytes)) == told
 
 
 def test_a_file_that_is_as_it_was_is_not_opened_again(

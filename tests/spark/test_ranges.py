@@ -17,15 +17,21 @@ from pipelines.silver.parse import parse
 from schemas import silver
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
+from tests.unit.bronze.wrapping import wrapped
 from tests.verbs import SLICE
 
 CONFIG = load_config(None).ingest
 
 
 def plain_logs(folder: Path) -> Path:
-    """A broker's logs of the slice, not compressed; its server log twice, so that its clock seems to be set back."""
+    """A broker's logs of the slice, not compressed; its server log twice, so that its clock seems to be set back.
+
+    Its request log is that of a container.
+    """
     for path in sorted((SLICE / "broker-1" / "logs").glob("*.gz")):
         content = gzip.decompress(path.read_bytes())
+        if path.stem.startswith("kafka-request"):
+            content = wrapped(content, "cri")
         (folder / path.stem).write_bytes(content * (2 if path.stem == "server.log" else 1))
     return folder
 
@@ -46,6 +52,8 @@ def test_tables_are_the_same_and_the_tasks_more_than_the_files(
 
     # A task writes a file of its own.
     assert len(whole.files(LOG_LINES) or ()) <= files < len(split.files(LOG_LINES) or ())
+    layouts = {Path(row["path"]).name: row["layout"] for row in split.read(LOG_FILES).collect()}
+    assert layouts["kafka-request.log"] == "cri/kafka"
     for spec in (LOG_FILES, LOG_LINES, *silver.TABLES):
         if spec is not silver.LINE_COUNTS:
             assert counted(whole, spec) == counted(split, spec), spec.full_name

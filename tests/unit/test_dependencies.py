@@ -37,6 +37,7 @@ SPARK_SHELLS = {
     "pipelines.quality.screen",
     "pipelines.quality.stage",
     "pipelines.readings",
+    "pipelines.replay.anchors",
     "pipelines.replay.carried",
     "pipelines.replay.checks_stage",
     "pipelines.replay.followers_stage",

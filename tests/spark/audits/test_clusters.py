@@ -27,6 +27,11 @@ COMPARED = [spec for spec in TABLES if spec.layer in ("silver", "gold") and "clu
 TIME = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
 
 
+def of_west(text: bytes) -> bytes:
+    """A log of the slice as that of another cluster, a second later."""
+    return TIME.sub(_later, text).replace(EAST_ID.encode(), WEST_ID.encode())
+
+
 def _later(time: re.Match[bytes]) -> bytes:
     moment = datetime.fromisoformat(time[1].decode()) + timedelta(seconds=1)
     return f"[{moment:%Y-%m-%d %H:%M:%S}".encode()
@@ -40,8 +45,7 @@ def west(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for source in (SLICE / broker / "logs").iterdir():
             target = folder / broker / source.name
             target.parent.mkdir(parents=True, exist_ok=True)
-            text = gzip.decompress(source.read_bytes()).replace(EAST_ID.encode(), WEST_ID.encode())
-            target.write_bytes(gzip.compress(TIME.sub(_later, text), 1))
+            target.write_bytes(gzip.compress(of_west(gzip.decompress(source.read_bytes())), 1))
     (folder.parent / "conf.toml").write_text(f'[ingest.clusters]\n"{folder}" = "{WEST}"\n')
     return folder
 

@@ -127,6 +127,36 @@ def test_batches_and_a_late_file_give_what_one_run_gives(
     assert other_rules.whole
 
 
+def test_verbs_one_by_one_take_a_backlog_in_batches(
+    verb: Verb, slice_lake: Lake, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As Airflow calls them: ingest replays all but the last batch, cut off or not, and the others do that one."""
+    folder, conf = tmp_path / "folder", tmp_path / "conf.toml"
+    for piece in cut_every(SLICE, tmp_path / "pieces", 12):
+        deliver(piece, folder)
+    conf.write_text(f"[ingest]\nbatch_mb = 16\n[replay]\nseal_lag_ms = {config.replay.seal_lag_ms}\n")
+    stored = []
+
+    def cut_off(run: steps.Run, lake: Lake) -> str:
+        stored.append(batches_of(lake))
+        raise RuntimeError("cut off")
+
+    lake = Lake(slice_lake.spark, tmp_path / "lake")
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "_replay", cut_off)
+        assert verb(tmp_path, "ingest", folder, "--conf", conf).code == 70
+    assert stored == [batches_of(lake)] == [1]
+    assert verb(tmp_path, "ingest", folder, "--conf", conf).code == 0
+    assert batches_of(lake) == 2
+    replayed = {file_id for row in last_replays(lake) for file_id in row["file_ids"]}
+    waiting = [row for row in lake.read(LOG_FILES).collect() if row["file_id"] not in replayed]
+    assert len({row["run_id"] for row in waiting}) == 1, "the first batch is replayed, the second one is for the others"
+    for name in ("parse", "quality", "replay"):
+        assert verb(tmp_path, name, "--conf", conf).code == 0
+    assert all(row["from_time"] for row in last_replays(lake)), "it went on from the first one's state"
+    assert gold_content(lake) == gold_content(slice_lake)
+
+
 def batches_of(lake: Lake) -> int:
     return lake.read(LOG_FILES).select("run_id").distinct().count()
 

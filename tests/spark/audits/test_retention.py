@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines import dated, expiry
+from pipelines import dated, expiry, expiry_anchors
 from pipelines import gold as gold_stage
 from pipelines.bronze.ingest import ingest
+from pipelines.clusters import ClusterInstants
 from pipelines.config import Config, load_config
 from pipelines.delta_commits import no_fence
 from pipelines.errors import InputError
@@ -31,6 +32,7 @@ from schemas.audit import RULE_RESULTS
 from schemas.state import ANCHORS, EXPIRIES, REPLAYS
 from schemas.table import TableSpec
 from tests.cuts import cut_at, deliver
+from tests.spark.audits.test_clusters import of_west
 from tests.verbs import SLICE
 
 TIME = re.compile(rb"^\[(2026-11-20 \d\d:\d\d:\d\d,\d{3})\]", re.MULTILINE)
@@ -80,7 +82,7 @@ def config() -> Config:
 
 @pytest.fixture(autouse=True)
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "GONE_US", 1_000_000)
+    monkeypatch.setattr(expiry_anchors, "GONE_US", 1_000_000)
 
 
 def audit(lake: Lake, config: Config, folder: Path, number: int) -> dict[int, str]:
@@ -108,7 +110,7 @@ def on_days(lake: Lake, closed: bool) -> Rows:
     """Of tables that are dated, the rows of closed days, or of the others."""
     chosen = {}
     for spec in (spec for spec in gold_stage.ANSWERS if spec.dated_by):
-        is_open = dated.sql_from_on(spec, int(MIDNIGHT.timestamp() * 1_000_000))
+        is_open = dated.sql_from_on(spec, ClusterInstants({}, int(MIDNIGHT.timestamp() * 1_000_000)))
         matching = lake.read(spec).where(f"NOT ({is_open})" if closed else is_open)
         chosen[spec.full_name] = sorted(map(_plain, matching.collect()))
     return chosen
@@ -134,8 +136,8 @@ def reopened(lake: Lake) -> Lake:
     return Lake(lake.spark, lake.root)
 
 
-def drop_days(lake: Lake, keep: expiry.Keep = KEEP) -> list[tuple[str, int]]:
-    plan = expiry.plan_expiry(lake.root, keep, TODAY)
+def drop_days(lake: Lake, keep: expiry.Keep = KEEP, cluster: str | None = None) -> list[tuple[str, int]]:
+    plan = expiry.plan_expiry(lake.root, keep, TODAY, cluster)
     assert plan is not None
     counts = expiry.counted(lake.root, plan)
     assert expiry.expire(lake.root, plan, TODAY, no_fence) == counts
@@ -225,6 +227,43 @@ def test_a_late_file_is_gone_back_for_up_to_the_cut_and_not_behind_it(
     assert differences(before, told(lake)) == {}
 
 
+@pytest.mark.long
+def test_one_of_two_clusters_loses_days(
+    spark: SparkSession, pieces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, folder = Lake(spark, tmp_path / "lake"), tmp_path / "folder"
+    names = {str(folder / name): name for name in ("east", "west")}
+    config = load_config(None, {"replay.seal_lag_ms": 10_000, "ingest.clusters": names})
+    for number, delivered in enumerate([pieces[:2], pieces[2:]]):
+        for piece in delivered:
+            deliver(piece, folder / "east")
+            for path in deliver(piece, folder / "west"):
+                text = of_west(path.read_bytes())
+                path.unlink()
+                path.write_bytes(text)
+        audit(lake, config, folder, number)
+    before = told(lake)
+    lines = lines_of(lake)
+    assert lines["east"] == lines["west"]
+
+    dropped = dict(drop_days(lake, cluster="west"))
+    lake = reopened(lake)
+    assert lines_of(lake) == {"east": lines["east"], "west": lines["west"] - dropped["bronze.log_lines"]}
+    assert dropped["bronze.log_lines"] > 1000
+    assert differences(before, told(lake)) == {}
+    original = gold_stage.replay_fingerprint
+    monkeypatch.setattr(gold_stage, "replay_fingerprint", lambda *given: f"{original(*given)}x")
+    replay(lake, config, 2)
+    ledger = lake.read(REPLAYS).where("run_id = 'run 2'").collect()
+    assert {row["cluster_id"]: row["from_time"] is None for row in ledger} == {"east": True, "west": False}
+    assert differences(before, told(lake)) == {}
+
+
+def lines_of(lake: Lake) -> dict[str, int]:
+    counts = lake.read(bronze.LOG_LINES).groupBy("cluster_id").count().collect()
+    return {row["cluster_id"]: row["count"] for row in counts}
+
+
 def test_what_is_not_safe_is_refused(spark: SparkSession, pieces: list[Path], config: Config, tmp_path: Path) -> None:
     lake, folder = Lake(spark, tmp_path / "lake"), tmp_path / "folder"
     for piece in pieces:
@@ -234,6 +273,6 @@ def test_what_is_not_safe_is_refused(spark: SparkSession, pieces: list[Path], co
     assert expiry.plan_expiry(lake.root, KEEP, TODAY) is not None
     # A lake of a version that kept no such state.
     lake.empty(ANCHORS)
-    with pytest.raises(InputError, match=r"has no state of a replay from before 2026-11-21"):
+    with pytest.raises(InputError, match=r"has no state of a replay of cluster \S+ from before 2026-11-21"):
         expiry.plan_expiry(lake.root, KEEP, TODAY)
     assert expiry.plan_expiry(lake.root, expiry.Keep(30, 30, None), TODAY) is None

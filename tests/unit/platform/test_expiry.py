@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
 from pipelines import expiry, upgrade
-from pipelines.dated import before, from_on, part_of, rows_left_out
+from pipelines.clusters import ClusterInstants
+from pipelines.dated import before, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.delta_commits import append, no_fence
 from pipelines.delta_log import read_log, table_version
 from pipelines.errors import ConfigError, InputError
@@ -38,7 +39,7 @@ from schemas.gold import DELAYED_OPERATIONS
 from schemas.quality import QUARANTINED_FILES
 from schemas.silver import FETCH_REQUESTS, HIGH_WATERMARKS, LEADER_AND_ISR, LINE_COUNTS, REQUESTS, TOPICS
 from schemas.state import ANCHORS, EXPIRIES, REPLAYS, STAMP
-from schemas.table import TIMESTAMP, TableSpec, column
+from schemas.table import STRING, TIMESTAMP, TableSpec, column
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TODAY = datetime(2026, 11, 22, 3, tzinfo=UTC)
@@ -132,8 +133,8 @@ def written(root: Path) -> Path:
         put(root, REQUESTS, {**of_broker(), "time": moment, "transactional_id": "t" if hours == -20 else None})
         put(root, HIGH_WATERMARKS, {**of_broker(), "time": moment, "source": "loaded" if hours == -20 else "updated"})
         put(root, DELAYED_OPERATIONS, {**of_broker(), "arrival_time": moment, "class": "explained"})
-        put(root, VIOLATIONS, {"finding_id": str(hours), "time": moment, "severity": "open"})
-        put(root, EVIDENCE, {"finding_id": str(hours)})
+        put(root, VIOLATIONS, {"cluster_id": "c", "finding_id": str(hours), "time": moment, "severity": "open"})
+        put(root, EVIDENCE, {"cluster_id": "c", "finding_id": str(hours)})
     put_run(root, stamp("r1", at(hours=-1), waiting=at(hours=-1.1)), at(hours=-0.5), ["old"])
     put_run(root, stamp("r2", at(hours=19)), at(hours=20), ["new"])
     return root
@@ -216,9 +217,10 @@ def test_nothing_is_so_old(lake: Copy, tmp_path: Path) -> None:
 
 def test_without_a_state_from_before_the_cut_nothing_is_dropped(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
-    put(tmp_path, LOG_FILES, {"file_id": "older", "first_time": at(hours=-40), "last_time": None, "record_count": 0})
+    row = {"file_id": "older", "first_time": at(hours=-40), "last_time": None, "record_count": 0}
+    put(tmp_path, LOG_FILES, {**of_broker(), **row})
     with pytest.raises(
-        InputError, match=r"no state of a replay from before 2026-11-20, .* the oldest is of 2026-11-20 23"
+        InputError, match=r"no state .* of cluster c from before 2026-11-20; the oldest is of 2026-11-20 23"
     ):
         expiry.plan_expiry(tmp_path, Keep(2, 2, 2), TODAY)
 
@@ -298,17 +300,24 @@ DATED = TableSpec(
     "gold",
     "spans",
     "One row per span",
-    (column("begun", TIMESTAMP, "From"), column("ended", TIMESTAMP, "Until")),
+    (
+        column("cluster_id", STRING, "Cluster"),
+        column("begun", TIMESTAMP, "From"),
+        column("ended", TIMESTAMP, "Until"),
+    ),
     keys=("begun",),
     dated_by=("begun", "ended"),
 )
 INSTANTS = st.one_of(st.none(), st.integers(0, 6))
+Span = tuple[str, int | None, int | None]
+SPANS = st.tuples(st.sampled_from("abc"), INSTANTS, INSTANTS)
+BY_CLUSTER = st.builds(ClusterInstants, st.dictionaries(st.sampled_from("ab"), st.integers(0, 7)), st.integers(0, 7))
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.lists(st.tuples(INSTANTS, INSTANTS), max_size=6), max_size=4), st.integers(0, 7))
-def test_each_row_is_before_an_instant_or_from_it_on(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[int | None, int | None]]], instant_us: int
+@given(st.lists(st.lists(SPANS, max_size=6), max_size=4), BY_CLUSTER)
+def test_each_row_is_before_the_instant_of_its_cluster_or_from_it_on(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[Span]], instants: ClusterInstants
 ) -> None:
     root = tmp_path_factory.mktemp("lake")
     folder = root / "gold" / "spans"
@@ -319,24 +328,26 @@ def test_each_row_is_before_an_instant_or_from_it_on(
         )
         append(folder, write_rows(folder, DATED, table), None)
     paths = [file.path for file in read_log(folder).files]
-    kept: list[tuple[int | None, int | None]] = []
-    for wanted in (before(DATED, instant_us), from_on(DATED, instant_us)):
-        part = part_of(folder, DATED, paths, wanted, DATED.dated_by)
+    kept: list[Span] = []
+    for wanted in (before(DATED, instants), from_on(DATED, instants)):
+        part = part_of(folder, DATED, paths, wanted, columns_of_date(DATED))
         assert set(part.whole) <= set(paths)
         there = [*part.whole, *(file.path for file in part.written)]
         rows = _spans(folder, there)
-        assert part.rows_left_out == rows_left_out(folder, DATED, paths, wanted, DATED.dated_by)
+        assert part.rows_left_out == rows_left_out(folder, DATED, paths, wanted, columns_of_date(DATED))
         assert part.rows_left_out == sum(map(len, files)) - len(rows)
-        dates = [max((us for us in row if us is not None), default=None) for row in rows]
-        assert all((date is not None and date < instant_us) == (wanted.func.__name__ == "_is_before") for date in dates)
+        is_old = wanted.func.__name__ == "_is_before"
+        for cluster_id, *span in rows:
+            date = max((us for us in span if us is not None), default=None)
+            assert (date is not None and date < instants.of(cluster_id)) == is_old
         kept += rows
     assert sorted(map(str, kept)) == sorted(str(row) for rows in files for row in rows)
 
 
-def _spans(folder: Path, paths: Sequence[str]) -> list[tuple[int | None, int | None]]:
+def _spans(folder: Path, paths: Sequence[str]) -> list[Span]:
     table = read_files(DATED, [folder / path for path in paths], DATED.column_names)
-    columns = [pc.cast(table.column(name), pa.int64()).to_pylist() for name in DATED.column_names]
-    return list(zip(*columns, strict=True))
+    dates = [pc.cast(table.column(name), pa.int64()).to_pylist() for name in DATED.dated_by]
+    return list(zip(table.column("cluster_id").to_pylist(), *dates, strict=True))
 
 
 def test_a_failover_is_dated_by_when_it_was_over() -> None:

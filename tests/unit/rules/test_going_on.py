@@ -81,5 +81,5 @@ def test_a_partition_with_facts_of_no_broker_is_judged_whole():
 
 
 def test_what_a_run_leaves_is_read_back():
-    left = Left("f", {("c", 1): 5, ("d", 1): 6}, frozenset({("d", 1)}), {"isr_changes": 3})
+    left = Left("f", {("c", 1): 5, ("d", 1): 6}, frozenset({("d", 1)}), {"isr_changes": 3}, {"c": 7})
     assert Left.from_json(left.to_json()) == left

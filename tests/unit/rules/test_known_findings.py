@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pipelines.clusters import ClusterInstants
 from pipelines.rules.findings import Found
 from pipelines.rules.known_findings import Known, known_of, told_now
 
@@ -24,12 +25,13 @@ def row(found: Found) -> dict[str, Any]:
 
 
 def known(*findings: Found) -> Known:
-    return known_of(CLOSED_US, KNOWN_US, map(row, findings), [{"finding_id": each.finding_id} for each in findings])
+    closed, known_before = ClusterInstants({"c": CLOSED_US}), ClusterInstants({"c": KNOWN_US})
+    return known_of(closed, known_before, map(row, findings), [{"finding_id": each.finding_id} for each in findings])
 
 
 def test_nothing_was_dropped() -> None:
     found = [finding("a", 5), finding("b", None)]
-    assert told_now(Known(0), found) == ([], found)
+    assert told_now(Known(ClusterInstants()), found) == ([], found)
 
 
 def test_what_was_known_stays_word_by_word_though_its_lines_are_gone() -> None:
@@ -68,3 +70,9 @@ def test_what_was_found_since_is_not_kept() -> None:
 def test_a_new_finding_of_open_days_or_without_a_time_is_told() -> None:
     new = [finding("x", CLOSED_US), finding("y", None, offset_start=None)]
     assert told_now(known(), new) == ([], new)
+
+
+def test_of_a_cluster_that_has_lost_no_days_all_is_told_as_found_now() -> None:
+    gone, timeless = finding("a", 500, cluster_id="d"), finding("b", None, cluster_id="d", offset_start=None)
+    of_closed_days = finding("c", 600, cluster_id="d", offset_start=8)
+    assert told_now(known(gone, timeless), [of_closed_days]) == ([], [of_closed_days])
