@@ -55,7 +55,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
 
 
 def hadoop_conf_dir(place: Place | None) -> str | None:
-    """Where Hadoop's configuration is, for a JVM, which is told only by ``HADOOP_CONF_DIR``; None where that says it."""
+    """Where Hadoop's configuration is, for a JVM, which knows only ``HADOOP_CONF_DIR``; None where that says it."""
     if not isinstance(place, Uri) or place.scheme not in HADOOP_SCHEMES or "HADOOP_CONF_DIR" in os.environ:
         return None
     home = os.environ.get("HADOOP_HOME")

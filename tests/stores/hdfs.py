@@ -35,8 +35,6 @@ DIGESTS = {
 }
 #: Of the jars that Spark brings.
 _OF_SPARK = ("hadoop-client-", "jcl-over-slf4j", "log4j-", "slf4j-api")
-#: File systems that its client knows. The first leaves to Hadoop's configuration who holds the files.
-HADOOP = ("hdfs://", "viewfs://mounts")
 _CORE_SITE = """<configuration>
   <property><name>fs.defaultFS</name><value>{name_node}</value></property>
   <property><name>fs.viewfs.mounttable.mounts.link./logs</name><value>{name_node}/mounted/logs</value></property>

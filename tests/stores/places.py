@@ -5,6 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
+#: File systems of Hadoop. The first leaves to the configuration who holds the files.
+HADOOP = ("hdfs://", "viewfs://mounts")
+#: What the fixture `remote` takes, each in the ring of its server.
+S3 = pytest.param("s3://", marks=pytest.mark.s3)
+HDFS, VIEWFS = (pytest.param(root, marks=pytest.mark.hdfs) for root in HADOOP)
+
 
 class Remote(Protocol):
     """A folder of its own in a store. Names are those of files in it, at any depth, parted by ``/``.

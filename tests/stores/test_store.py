@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from tests.crash.commands import ROOT, SMALL_CONF, Command, Ended, Seen, highwater
@@ -21,7 +22,7 @@ from tests.crash.inputs import INSTANTS
 from tests.crash.killing import Killer, ways
 from tests.crash.lakes import compare, tables
 from tests.cuts import cut_at, deliver
-from tests.stores.places import Remote, get, put
+from tests.stores.places import HDFS, S3, VIEWFS, Remote, get, put
 
 #: Others wait for so long, and a few seconds, for a run that was killed.
 LEASE_S = 15
@@ -45,6 +46,7 @@ def compared(undisturbed: Undisturbed, remote: Remote, folder: Path, layers: tup
     return found.differences
 
 
+@pytest.mark.parametrize("remote", [S3, HDFS, VIEWFS], indirect=True)
 def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
     put(remote, undisturbed.corpus, "logs")
     lake, out = remote.uri("lake"), remote.uri("report")

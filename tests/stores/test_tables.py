@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.storage.place import Place, place_of
-from tests.stores.hdfs import HADOOP, Folder
+from tests.stores.hdfs import Folder
+from tests.stores.places import HADOOP
 from tests.unit.storage.test_lake_anywhere import *  # noqa: F403
 from tests.unit.storage.test_lease import *  # noqa: F403
 from tests.unit.storage.test_stores import *  # noqa: F403
