@@ -27,7 +27,9 @@ from pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
 #: How the library prints what it has no exception for: ``RPCError("class", "message\\n\\tat ...")``.
 _PRINTED = re.compile(r'\w+\((?:"[\w.$]*?(?P<java>\w+)", )?"(?P<words>.*)"\)', re.DOTALL)
 _STACK = re.compile(r"(\n\t|\\n\\t)at .*", re.DOTALL)
-_NUMBERS = {"AccessControlException": errno.EACCES, "ParentNotDirectoryException": errno.ENOTDIR}
+_DENIED = "AccessControlException"
+#: The end of what is told of a name below a file, by exceptions of several classes, that of a denial among them.
+_BELOW_FILE = "(is not a directory)"
 _CLEARER = {
     "No NameNode hosts found": "no name node is known for it: give the port, or name its hosts in hdfs-site.xml",
     "URL must contain a host": "names no host, and fs.defaultFS of core-site.xml names none of its scheme",
@@ -212,4 +214,6 @@ def _told(error: Exception) -> tuple[int, str]:
     if printed := _PRINTED.fullmatch(text):
         text, java = printed["words"].replace('\\"', '"'), printed["java"]
     words = " ".join(_STACK.sub("", text).split())[:WORDS_MAX]
-    return _NUMBERS.get(java or "", errno.EIO), _CLEARER.get(words, words)
+    if words.endswith(_BELOW_FILE):
+        return errno.ENOTDIR, words
+    return errno.EACCES if java == _DENIED else errno.EIO, _CLEARER.get(words, words)

@@ -104,6 +104,15 @@ def test_what_is_not_there_raises_as_a_file_system_does(root: Place) -> None:  #
         assert caught.value.filename == str(root / "nothing") or caught.value.filename == root / "nothing"
 
 
+def test_there_is_nothing_below_a_file(root: Place) -> None:  # noqa: F811
+    store, file = store_of(root), root / "x"
+    store.replace(file, b"1")
+    assert (store.names(file), list(store.walk(file))) == ([], [])
+    below = file / "y"
+    assert (store.names(below), list(store.walk(below))) == ([], [])
+    assert (store.is_file(below), store.is_folder(below), store.is_there(below)) == (False, False, False)
+
+
 @pytest.mark.parametrize(("error", "number"), [(PermissionDeniedError, errno.EACCES), (GenericError, errno.EIO)])
 def test_a_store_that_fails_is_told_in_one_line(
     error: type[Exception], number: int, monkeypatch: pytest.MonkeyPatch
