@@ -25,7 +25,7 @@ STACK = r"\n\tat org.apache.hadoop.hdfs.server.namenode.FSDirectory.resolvePath(
         (FileExistsError("/a"), errno.EEXIST, "is there already"),
         (OSError("Connection refused (os error 111)"), errno.EIO, "Connection refused (os error 111)"),
         (
-            RuntimeError(r"RPCError({DENIED}Permission denied: inode=\"/a\"" + STACK + '")'),
+            RuntimeError(DENIED + r"Permission denied: inode=\"/a\"" + STACK + '")'),
             errno.EACCES,
             'Permission denied: inode="/a"',
         ),
