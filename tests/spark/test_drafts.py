@@ -61,7 +61,7 @@ def merged(lake: Lake) -> None:
 def replaced(lake: Lake) -> None:
     with lake.stamped("a replacement"), lake.through_delta(lake.path(SPEC)) as written:
         rows = sample(lake.spark, [7, 8], 3, "u").write.format("delta").mode("overwrite")
-        rows.option("replaceWhere", "topic = 'u'").save(str(written))
+        rows.option("replaceWhere", "topic = 'u'").save(hadoop_path(written))
 
 
 def removed(lake: Lake) -> None:
