@@ -20,7 +20,7 @@ STAMPS := $(VENV)/stamps
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-suites test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
-.PHONY: test-browser s3 test-s3 test-cluster-spark executors
+.PHONY: test-browser s3 test-s3 test-hdfs test-cluster-spark executors
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -36,6 +36,7 @@ help:
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
 	@echo "make s3                 jars that Spark needs for a lake in S3, 13 MB more"
 	@echo "make test-s3            lakes, logs and reports on an S3-compatible server on loopback; KILLS=n"
+	@echo "make test-hdfs          the same in HDFS, on a name node and a data node on loopback; KILLS=n"
 	@echo "make cluster KAFKA=3.6.2 [SCENARIO=matrix] [RUN='--mode zookeeper']"
 	@echo "                        runs that release with faults, audits its logs, compares; docs/testbed.md"
 	@echo "make test-cluster       the same, briefly, of a ZooKeeper and a KRaft release"
@@ -127,7 +128,12 @@ $(S3_VENV)/stamps/packages: requirements-s3.lock
 	@mkdir -p $(@D) && touch $@
 
 test-s3: s3 $(S3_VENV)/stamps/packages
-	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m s3 --durations=10 tests/s3
+	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m s3 --durations=10 tests/stores
+
+# Of Hadoop's own test cluster Spark does not bring the servers: 56 MB, into .hdfs.
+test-hdfs: setup
+	$(BIN)/python -m tests.stores.hdfs
+	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m hdfs --durations=10 tests/stores
 
 # A standalone cluster on loopback whose executors have nothing installed.
 test-cluster-spark: setup executors
@@ -151,7 +157,7 @@ $(EXECUTORS)/packages: requirements.lock
 	rm -rf $(EXECUTORS) && mkdir -p $(EXECUTORS)
 	$(PYTHON) -m venv $(ENVIRONMENT)
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock \
-	    deltalake javaproperties obstore orjson pandas pyarrow pydantic
+	    deltalake hdfs-native javaproperties obstore orjson pandas pyarrow pydantic
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock --no-deps delta-spark
 	@touch $@
 

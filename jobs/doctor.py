@@ -36,6 +36,7 @@ PACKAGES = {
     "pandas": "2.",
     "pyarrow": "",
     "obstore": "",
+    "hdfs-native": "",
     "orjson": "",
     "protobuf": "",
     "pydantic": "2.",

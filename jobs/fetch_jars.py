@@ -73,11 +73,11 @@ def jars_of_s3() -> Jars:
         "software.amazon.eventstream",
         "software.amazon.s3.analyticsaccelerator",
     )
-    packages = (f"org.apache.hadoop:hadoop-aws:{_hadoop()}", *sdk)
+    packages = (f"org.apache.hadoop:hadoop-aws:{hadoop_version()}", *sdk)
     return Jars(packages, groups, ("software.amazon.awssdk:bundle",), s3_jars_dir(), lambda: bool(s3_jars()))
 
 
-def _hadoop() -> str:
+def hadoop_version() -> str:
     """The Hadoop that Spark was built with."""
     (client,) = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
     return client.stem.removeprefix("hadoop-client-api-")

@@ -41,7 +41,7 @@ _HOSTS_SHOWN = 3
 #: The driver's file among those that are named by the numbers of tasks.
 _TOKEN = "driver"
 #: What the tasks of a run import beside the package, and the standard library does not have.
-_MODULES = ("pyarrow", "pandas", "orjson", "pydantic", "deltalake", "delta", "javaproperties", "obstore")
+_MODULES = ("pyarrow", "pandas", "orjson", "pydantic", "deltalake", "delta", "hdfs_native", "javaproperties", "obstore")
 _OTHER_PYTHON = re.compile(r"Python in worker has different version[^\d]*(\d[\d.]*\d)")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 _SHIP = "give them what the driver has (docs/cluster.md: spark.archives, or the same installation on all nodes)"

@@ -3,7 +3,8 @@
 Delta's writer for S3 keeps two processes from one number of a log within one JVM only. So it never writes the log of a
 table there: it works on a *draft*, a table in the run's own folder whose first version names the files of the real one
 where they lie. What its commits then added and removed becomes one version of the real table, put if absent and behind
-the fence as every other (`pipelines.delta_commits`); files that it wrote are copied by the store to where they belong.
+the fence as every other (`pipelines.delta_commits`); the store itself copies or moves the files that it
+wrote to where they belong.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def drafted(root: Place, table: Place, fence: Fence) -> Iterator[Place]:
             return
         for path in (unquote(action[kind]["path"]) for action in done for kind in _WRITTEN if kind in action):
             store.make_folder((table / path).parent)
-            store.copy(draft / path, table / path)
+            store.move(draft / path, table / path)
         # What is removed is a file of the real table; what was written has its name already.
         done = [_renamed(action, lambda path: real[unquote(path)]) if "remove" in action else action for action in done]
         commit_actions(table, version + 1, done, fence)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -50,6 +51,7 @@ from pipelines.table_files import (
     rows_writer,
     write_rows,
 )
+from pipelines.threads import concurrently
 from schemas.table import TableSpec
 
 #: Columns of `AddedFile` in Spark.
@@ -58,6 +60,8 @@ ADDED = from_arrow_schema(ADDED_SCHEMA)
 #: Files that are smaller are gathered in one where a table has more of them than this.
 _SMALL_BYTES = 4_000_000
 _SMALL_FILES = 4
+#: In a store making one is waiting for it, half a second in HDFS.
+_CREATED_AT_ONCE = 16
 
 T = TypeVar("T")
 #: A function for ``mapInArrow``.
@@ -102,10 +106,12 @@ class Lake(StoredTables):
         missing = [spec for spec in specs if spec not in there]
         for spec in there:
             bring_up(self.path(spec), spec, self._fence)
-        for spec in missing:
-            self._fence()
-            create_table(self.path(spec), spec)
+        concurrently([partial(self._create, spec) for spec in missing], _CREATED_AT_ONCE)
         return missing
+
+    def _create(self, spec: TableSpec) -> None:
+        self._fence()
+        create_table(self.path(spec), spec)
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
         """Add the rows of one batch, unless the batch that was added last is this one: they come one after the other.

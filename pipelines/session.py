@@ -39,7 +39,7 @@ from pipelines.session_settings import (
     spark_defaults,
     with_delta,
 )
-from pipelines.storage.connectors import connector_jars, store_settings
+from pipelines.storage.connectors import connector_jars, hadoop_conf_dir, store_settings
 from pipelines.storage.place import Place
 
 #: Prepended to what a user says in ``spark.driver.extraJavaOptions``, which so has the last word.
@@ -154,6 +154,8 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
     if local_cores(session.master) is not None:
         # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if hadoop := hadoop_conf_dir(place):
+        os.environ["HADOOP_CONF_DIR"] = hadoop
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         with filtered_stderr() as stderr:

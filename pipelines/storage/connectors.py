@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pipelines.errors import EnvironmentProblem
 from pipelines.jars import JARS_VARIABLE, jars_dir
-from pipelines.storage.place import Place, Uri
+from pipelines.storage.place import HADOOP_SCHEMES, Place, Uri
 
-#: The jar of each scheme's file system, by the beginning of its name.
+#: The jar of each scheme's file system, by the beginning of its name. Spark itself brings Hadoop's own ones.
 _CONNECTORS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "abfss": "hadoop-azure"}
 _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 
@@ -38,7 +38,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
     Raises:
         EnvironmentProblem: they are not there.
     """
-    if not isinstance(place, Uri):
+    if not isinstance(place, Uri) or place.scheme in HADOOP_SCHEMES:
         return ()
     connector = _CONNECTORS[place.scheme]
     if any(connector in spark.get(name, "") for name in _JAR_SETTINGS):
@@ -52,6 +52,14 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
             f'name it in "spark.jars.packages" of [session.spark], with the others that the session needs ({connector})'
         )
     raise EnvironmentProblem(f"Spark has no jars for {place.scheme}:// ({connector})", remedy)
+
+
+def hadoop_conf_dir(place: Place | None) -> str | None:
+    """Where Hadoop's configuration is, for a JVM, which knows only ``HADOOP_CONF_DIR``; None where that says it."""
+    if not isinstance(place, Uri) or place.scheme not in HADOOP_SCHEMES or "HADOOP_CONF_DIR" in os.environ:
+        return None
+    home = os.environ.get("HADOOP_HOME")
+    return str(Path(home, "etc", "hadoop")) if home else None
 
 
 def store_settings(place: Place | None) -> dict[str, str]:

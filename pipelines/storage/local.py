@@ -93,8 +93,8 @@ class LocalStore:
         os.chmod(source, 0o666 & ~_umask())
         os.replace(source, file)
 
-    def copy(self, file: Place, target: Place) -> None:
-        shutil.copyfile(file, target)
+    def move(self, file: Place, target: Place) -> None:
+        os.replace(file, target)
 
     def remove(self, file: Place) -> None:
         Path(file).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
-"""Where logs, lakes and reports lie: a path of this machine, or the URI of an object or a folder in a store. Pure.
+"""Where logs, lakes and reports lie: a path of this machine, or the URI of a file or a folder in a store. Pure.
 
-A folder of an object store is the part of keys before a ``/``; it is there as long as an object is below it.
+A folder of an object store is the part of keys before a ``/``; it is there as long as an object is below it. HDFS has
+folders as a disk has.
 """
 
 from __future__ import annotations
@@ -14,23 +15,22 @@ from urllib.parse import unquote, urlsplit
 from pipelines.errors import InputError
 
 #: Schemes of stores, each with the one that Spark's file systems know; AWS itself says ``s3``.
-SCHEMES = {"s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfss", "abfss": "abfss"}
+SCHEMES = {"s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfss", "abfss": "abfss", "hdfs": "hdfs", "viewfs": "viewfs"}
+#: Of them those that Hadoop itself has. Their URIs need not say who holds the files: its configuration says it then.
+HADOOP_SCHEMES = frozenset({"hdfs", "viewfs"})
 #: Folder of a lake for what lasts as long as a run.
 STAGING = "_staging"
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-_REMEDIES = {
-    "hdfs": "copy the logs with `hdfs dfs -get`, or mount HDFS and give the path",
-    "viewfs": "copy the logs with `hdfs dfs -get`, or mount HDFS and give the path",
-}
 
 
 @dataclass(frozen=True, order=True)
 class Uri:
-    """An object of a store, or a folder.
+    """A file of a store, or a folder.
 
     Attributes:
         scheme: as Spark's file systems know it.
-        container: the bucket; of Azure, the container with its account's host.
+        container: the bucket; of Azure, the container with its account's host; of HDFS, the name node or the name
+            service, or nothing.
         key: without a ``/`` at either end; empty for the whole container. Nothing in it is escaped.
     """
 
@@ -42,7 +42,8 @@ class Uri:
         return Uri(self.scheme, self.container, f"{self.key}/{name}" if self.key else name)
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.container}/{self.key}".removesuffix("/")
+        # Hadoop knows no URI that ends with its two slashes.
+        return f"{self.scheme}://{self.container}" + (f"/{self.key}" if self.key or not self.container else "")
 
     def __fspath__(self) -> str:
         """Errors name their file so. It is no path of this machine: `pipelines.storage.store` opens it."""
@@ -80,11 +81,14 @@ def place_of(text: str | os.PathLike[str]) -> Place:
         return _local(text)
     if name not in SCHEMES:
         supported = ", ".join(sorted(SCHEMES))
-        remedy = _REMEDIES.get(name, f"give a local path, or a URI of one of {supported}")
-        raise InputError(text, f"{name} is not supported", remedy)
+        raise InputError(text, f"{name} is not supported", f"give a local path, or a URI of one of {supported}")
     # Not urlsplit: a key may hold `?` and `#`, and is not escaped.
-    container, _, key = text[scheme.end() :].removeprefix("/").partition("/")
-    if not container:
+    rest = text[scheme.end() - 1 :]
+    if name in HADOOP_SCHEMES and not rest.startswith("//"):
+        container, key = "", rest
+    else:
+        container, _, key = rest.removeprefix("/").removeprefix("/").partition("/")
+    if not container and name not in HADOOP_SCHEMES:
         raise InputError(text, "names no bucket", f"write {name}://BUCKET/FOLDER")
     parts = [part for part in key.split("/") if part]
     if {".", ".."} & set(parts):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pipelines.storage.local import LocalStore
-from pipelines.storage.place import Place, Uri, place_of
+from pipelines.storage.place import HADOOP_SCHEMES, Place, Uri, place_of
 
 
 class Store(Protocol):
@@ -65,8 +65,8 @@ class Store(Protocol):
             source: for a path, beside it.
         """
 
-    def copy(self, file: Place, target: Place) -> None:
-        """Have a file in another place, too; its bytes need not come by."""
+    def move(self, file: Place, target: Place) -> None:
+        """Have a file in another place of the store; it may stay where it was, too. Its bytes need not come by."""
 
     def remove(self, file: Place) -> None:
         """Remove a file, if it is there."""
@@ -96,9 +96,14 @@ def store_of(place: str | os.PathLike[str]) -> Store:
     Raises:
         InputError: its scheme is not supported.
     """
-    if not isinstance(place_of(place), Uri):
+    place = place_of(place)
+    if not isinstance(place, Uri):
         return _LOCAL
-    # Importing its library is spared where no URI is used.
+    # Importing a library is spared where no URI of its stores is used.
+    if place.scheme in HADOOP_SCHEMES:
+        from pipelines.storage.hdfs import HDFS
+
+        return HDFS
     from pipelines.storage.objects import OBJECTS
 
     return OBJECTS

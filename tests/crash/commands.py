@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import obstore
-from obstore.store import S3Store
+from pipelines.storage.place import place_of, relative
+from pipelines.storage.store import store_of
 
 ROOT = Path(__file__).parents[2]
 POLL_S = 0.02
@@ -236,9 +236,8 @@ def _files(lake: Path | str) -> Iterator[tuple[str, str]]:
             Path(folder, name).relative_to(lake).as_posix() for folder, _, names in os.walk(lake) for name in names
         ]
     else:
-        bucket, _, prefix = lake.removeprefix("s3://").partition("/")
-        store = S3Store(bucket, client_options={"allow_http": True})
-        paths = [entry["path"].removeprefix(f"{prefix}/") for page in obstore.list(store, prefix) for entry in page]
+        root = place_of(lake)
+        paths = [relative(file, root) for file in store_of(root).walk(root)]
     for path in paths:
         layer, _, rest = path.partition("/")
         table, _, name = rest.partition("/")

@@ -16,6 +16,7 @@ from pipelines.delta_table import stored_schema
 from pipelines.drafts import drafted
 from pipelines.errors import LakeError, LeaseLost
 from pipelines.lake import Lake
+from pipelines.lake_tables import hadoop_path
 from pipelines.staged import STAGING
 from pipelines.storage.place import Place
 from pipelines.table_files import rows_table
@@ -60,7 +61,7 @@ def merged(lake: Lake) -> None:
 def replaced(lake: Lake) -> None:
     with lake.stamped("a replacement"), lake.through_delta(lake.path(SPEC)) as written:
         rows = sample(lake.spark, [7, 8], 3, "u").write.format("delta").mode("overwrite")
-        rows.option("replaceWhere", "topic = 'u'").save(str(written))
+        rows.option("replaceWhere", "topic = 'u'").save(hadoop_path(written))
 
 
 def removed(lake: Lake) -> None:
@@ -87,7 +88,7 @@ def filled(lake: Lake, versions: int) -> Lake:
 
 def told(lake: Lake, since: int) -> tuple[Any, ...]:
     """Rows, and what was done to them; and what the table is."""
-    path = str(lake.path(SPEC))
+    path = hadoop_path(lake.path(SPEC))
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", since).load(path)
     log = read_log(lake.path(SPEC))
     rows = lake.spark.read.format("delta").load(path)

@@ -78,6 +78,7 @@ ONLY_IN = {
     "deltalake": {"pipelines.delta_commits"},
     "duckdb": {"pipelines.changes", "pipelines.lake_reader", "pipelines.merging"},
     "javaproperties": {"pipelines.session_settings"},
+    "hdfs_native": {"pipelines.storage.hdfs"},
     "obstore": {"pipelines.storage.objects"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),

@@ -49,8 +49,8 @@ def test_a_relative_folder_is_one_of_the_working_directory(monkeypatch: pytest.M
 
 
 def test_a_store_that_is_not_supported_is_refused() -> None:
-    with pytest.raises(InputError, match="hdfs is not supported"):
-        folders_of({"hdfs://logs/east": EAST})
+    with pytest.raises(InputError, match="oss is not supported"):
+        folders_of({"oss://logs/east": EAST})
 
 
 # ------------------------------------------------------------------ whose a file is

@@ -148,13 +148,13 @@ def test_verbs_that_may_be_given_a_span_take_it(verb: str) -> None:
     "arguments",
     [
         ["audit", ".", "--lake", "s3a:///lake"],
-        ["audit", "hdfs://namenode:8020/logs"],
+        ["audit", "webhdfs://namenode:9870/logs"],
         ["audit", ".", "--out", "oss://bucket/report"],
         ["audit", "file://elsewhere/logs"],
         ["ingest", "wasbs://logs@account.blob.core.windows.net/kafka"],
         ["tables", "--lake", "dbfs:/lake"],
         ["sql", "--lake", "S3://bucket/../lake"],
-        ["maintain", "--lake", "viewfs:///lake"],
+        ["maintain", "--lake", "hdfs:///lake/../other"],
     ],
 )
 def test_a_store_that_is_not_supported_is_refused_in_one_line(

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 OF_THIS_MACHINE = {
     "pipelines/storage/local.py": "this is where",
     "pipelines/storage/objects.py": "a file of this machine becomes an object",
+    "pipelines/storage/hdfs.py": "a file of this machine becomes one of HDFS",
     "pipelines/storage/place.py": "paths without links",
     "pipelines/bronze/bundles.py": "members of archives",
     "pipelines/quality/great.py": "Data Docs, which no store is given",

@@ -25,6 +25,10 @@ NAMES = st.text(st.characters(blacklist_characters="/", blacklist_categories=("C
         ("s3a://bucket", Uri("s3a", "bucket")),
         ("gs://bucket/what?is#a key%20here", Uri("gs", "bucket", "what?is#a key%20here")),
         ("abfss://logs@account.dfs.core.windows.net/x", Uri("abfss", "logs@account.dfs.core.windows.net", "x")),
+        ("hdfs://name:8020/logs//a/", Uri("hdfs", "name:8020", "logs/a")),
+        ("hdfs:///logs/a%20b", Uri("hdfs", "", "logs/a%20b")),
+        ("hdfs:/logs/a", Uri("hdfs", "", "logs/a")),
+        ("viewfs:///", Uri("viewfs", "")),
         ("logs/a", Path("logs/a")),
         ("file:///data/a%20b", Path("/data/a b")),
         ("a:b", Path("a:b")),
@@ -35,7 +39,7 @@ def test_what_a_text_names(text: str, place: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["hdfs://name/x", "viewfs:///x", "dbfs:/x", "s3://", "s3:///x", "s3://b/../x", "file://h/x"]
+    "text", ["webhdfs://name/x", "dbfs:/x", "s3://", "s3:///x", "s3://b/../x", "hdfs:///../x", "file://h/x"]
 )
 def test_what_is_refused_names_the_text_and_a_remedy(text: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -44,16 +48,17 @@ def test_what_is_refused_names_the_text_and_a_remedy(text: str) -> None:
     assert "; " in str(caught.value)
 
 
-@given(st.lists(NAMES, min_size=1, max_size=4))
-def test_a_key_is_neither_escaped_nor_cut(names: list[str]) -> None:
-    folder = Uri("s3a", "bucket", "lake")
+@given(st.sampled_from([Uri("s3a", "bucket"), Uri("hdfs", "")]), st.lists(NAMES, min_size=1, max_size=4))
+def test_a_key_is_neither_escaped_nor_cut(root: Uri, names: list[str]) -> None:
+    assert place_of(str(root)) == root
+    folder = root / "lake"
     place = folder
     for name in names:
         place = place / name
     assert place.name == names[-1]
     assert place.parent / names[-1] == place
     assert relative(place, folder) == "/".join(names)
-    assert relative(place, Uri("s3a", "bucket")) == "/".join(["lake", *names])
+    assert relative(place, root) == "/".join(["lake", *names])
     assert place_of(str(place)) == place == absolute(place) == pickle.loads(pickle.dumps(place))
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError
 
-from pipelines.storage import objects
+from pipelines.storage import objects, remote
 from pipelines.storage.place import Place, Uri, relative
 from pipelines.storage.store import open_file, store_of
 from tests.unit.storage.stores import root  # noqa: F401
@@ -34,7 +34,7 @@ def test_what_is_put_is_there(root: Place) -> None:  # noqa: F811
     assert store.names(root) == ["a"]
     assert store.names(file.parent) == ["b.log"]
     assert store.names(root / "nothing") == []
-    store.copy(file, root / "c")
+    store.move(file, root / "c")
     store.remove(file)
     store.remove(file)
     assert (store.is_file(file), store.read(root / "c")) == (False, b"other")
@@ -71,7 +71,7 @@ def test_walk_gives_files_by_name(root: Place) -> None:  # noqa: F811
 
 
 def test_a_file_is_read_in_pieces_and_sought_in(root: Place, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr(objects, "_READ_AHEAD_BYTES", 7)
+    monkeypatch.setattr(remote, "_READ_AHEAD_BYTES", 7)
     content = bytes(range(100))
     store_of(root).replace(root / "x", content)
     with open_file(root / "x") as file:
@@ -86,7 +86,7 @@ def test_a_file_is_read_in_pieces_and_sought_in(root: Place, monkeypatch: pytest
 def test_an_object_that_is_replaced_while_it_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = obstore.store.MemoryStore()
     monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
-    monkeypatch.setattr(objects, "_READ_AHEAD_BYTES", 4)
+    monkeypatch.setattr(remote, "_READ_AHEAD_BYTES", 4)
     uri = Uri("s3a", "bucket", "server.log")
     objects.OBJECTS.replace(uri, b"old lines")
     with open_file(uri) as file:
@@ -102,6 +102,15 @@ def test_what_is_not_there_raises_as_a_file_system_does(root: Place) -> None:  #
         with pytest.raises(FileNotFoundError) as caught:
             ask(root / "nothing")
         assert caught.value.filename == str(root / "nothing") or caught.value.filename == root / "nothing"
+
+
+def test_there_is_nothing_below_a_file(root: Place) -> None:  # noqa: F811
+    store, file = store_of(root), root / "x"
+    store.replace(file, b"1")
+    assert (store.names(file), list(store.walk(file))) == ([], [])
+    below = file / "y"
+    assert (store.names(below), list(store.walk(below))) == ([], [])
+    assert (store.is_file(below), store.is_folder(below), store.is_there(below)) == (False, False, False)
 
 
 @pytest.mark.parametrize(("error", "number"), [(PermissionDeniedError, errno.EACCES), (GenericError, errno.EIO)])
@@ -126,7 +135,7 @@ def test_parquet_goes_to_a_store_and_back(
     whole_bytes_max: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(objects, "_WHOLE_BYTES_MAX", whole_bytes_max)
+    monkeypatch.setattr(remote, "_WHOLE_BYTES_MAX", whole_bytes_max)
     rows = pa.table({"number": range(10_000)})
     store, file = store_of(root), root / "rows.parquet"
     sink = store.arrow_sink(file)

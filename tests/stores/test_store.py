@@ -1,4 +1,4 @@
-"""Logs, lake and report in S3: what comes out is what comes out on a local disk, whoever is killed or stopped."""
+"""Logs, lake and report in a store: what comes out is what comes out on a local disk, whoever is killed or stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import obstore
 import pytest
 from deltalake import DeltaTable
 
@@ -23,9 +22,8 @@ from tests.crash.inputs import INSTANTS
 from tests.crash.killing import Killer, ways
 from tests.crash.lakes import compare, tables
 from tests.cuts import cut_at, deliver
-from tests.s3.conftest import Bucket
+from tests.stores.places import HDFS, S3, VIEWFS, Remote, get, put
 
-pytestmark = pytest.mark.s3
 #: Others wait for so long, and a few seconds, for a run that was killed.
 LEASE_S = 15
 CONF = SMALL_CONF + f"lease_s = {LEASE_S}\n"
@@ -40,27 +38,28 @@ def asked(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def compared(undisturbed: Undisturbed, bucket: Bucket, folder: Path, layers: tuple[str, ...]) -> list[str]:
+def compared(undisturbed: Undisturbed, remote: Remote, folder: Path, layers: tuple[str, ...]) -> list[str]:
     """What differs from a lake on a local disk. Ids of runs and paths of files are those of places."""
-    there = bucket.get("lake", folder / "downloaded")
+    there = get(remote, "lake", folder / "downloaded")
     found = compare(undisturbed.folder / "lake", there, layers, without=["gold.runs", "gold.evidence"])
     print(found)
     return found.differences
 
 
-def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, bucket: Bucket, tmp_path: Path) -> None:
-    bucket.put(undisturbed.corpus, "logs")
-    lake, out = bucket.uri("lake"), bucket.uri("report")
-    ended = highwater(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=lake, out=out)
+@pytest.mark.parametrize("remote", [S3, HDFS, VIEWFS], indirect=True)
+def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
+    put(remote, undisturbed.corpus, "logs")
+    lake, out = remote.uri("lake"), remote.uri("report")
+    ended = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=lake, out=out)
     print(f"{ended.seconds:.0f} s, {ended.cpu_s:.0f} s of CPU")
     assert "[Stage" not in ended.err
     assert ended.code == undisturbed.ended.code, ended.err
-    assert compared(undisturbed, bucket, tmp_path, ("gold", "silver")) == []
-    reports = bucket.names("report")
+    assert compared(undisturbed, remote, tmp_path, ("gold", "silver")) == []
+    reports = remote.names("report")
     assert reports == {f"report/report.{kind}" for kind in ("json", "md", "html", "sarif")}
-    report = json.loads((bucket.get("report", tmp_path / "report") / "report.json").read_text())
+    report = json.loads((get(remote, "report", tmp_path / "report") / "report.json").read_text())
     assert report["verdict"] == json.loads((undisturbed.folder / "report" / "report.json").read_text())["verdict"]
-    assert not [name for name in bucket.names("lake") if "_staging" in name or ".probe" in name]
+    assert not [name for name in remote.names("lake") if "_staging" in name or ".probe" in name]
 
     # Readers without Spark.
     listed = asked("tables", "--lake", lake, "--json")
@@ -73,62 +72,62 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, bucket:
     survivors = asked("survivors", "--lake", lake, "--format", "json")
     assert survivors.stdout == asked("survivors", "--lake", undisturbed.folder / "lake", "--format", "json").stdout
     assert survivors.stdout
-    exported = asked("metrics", "--lake", lake, "--out", bucket.uri("metrics"))
+    exported = asked("metrics", "--lake", lake, "--out", remote.uri("metrics"))
     assert exported.returncode == 0, exported.stderr
-    assert bucket.names("metrics")
+    assert remote.names("metrics")
     script = asked("sql", "--duckdb-views", "--lake", lake)
     assert f"delta_scan('{lake}/gold/runs')" in script.stdout
-    table = DeltaTable(f"{lake}/gold/delayed_operations", storage_options={"aws_allow_http": "true"})
+    table = DeltaTable(f"{lake}/gold/delayed_operations", storage_options=remote.options)
     assert table.to_pyarrow_table().num_rows == counts["gold.delayed_operations"]
 
     # The same once more: nothing new, and Spark's SQL reads it.
-    before = bucket.names("lake")
-    again = highwater(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=lake, out=out)
+    before = remote.names("lake")
+    again = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=lake, out=out)
     assert "nothing new" in again.err
-    assert not {name for name in bucket.names("lake") - before if "_delta_log" in name and "quality" not in name}
-    bundled = highwater(tmp_path, "bundle", lake=lake, out=bucket.uri("bundle.zip"))
+    assert not {name for name in remote.names("lake") - before if "_delta_log" in name and "quality" not in name}
+    bundled = highwater(tmp_path, "bundle", lake=lake, out=remote.uri("bundle.zip"))
     assert bundled.code == 0, bundled.err
-    archive = obstore.get(bucket.client, "bundle.zip").bytes().to_bytes()
+    archive = remote.read("bundle.zip")
     assert zipfile.ZipFile(io.BytesIO(archive)).testzip() is None
     rows = highwater(tmp_path, "sql", "SELECT count(*) AS n FROM gold_delayed_operations", "--csv", lake=lake)
     assert rows.out.split() == ["n", str(counts["gold.delayed_operations"])]
 
 
-def test_pieces_are_merged_and_maintained(undisturbed: Undisturbed, bucket: Bucket, tmp_path: Path) -> None:
+def test_pieces_are_merged_and_maintained(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
     """Delta's MERGE and replacement of some rows, its OPTIMIZE, and the removal of what no version needs."""
     shipped = tmp_path / "shipped"
     for piece in cut_at(undisturbed.corpus, tmp_path / "pieces", INSTANTS[:1]):
         deliver(piece, shipped)
-        bucket.put(shipped, "logs")
-        ended = highwater(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=bucket.uri("lake"))
+        put(remote, shipped, "logs")
+        ended = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=remote.uri("lake"))
         assert ended.code in VERDICTS, ended.err
-    assert compared(undisturbed, bucket, tmp_path / "merged", ("gold",)) == []
-    before = {name for name in bucket.names("lake") if name.endswith(".parquet")}
-    maintained = highwater(tmp_path, "maintain", "--retention-hours", 0, "--force", conf=CONF, lake=bucket.uri("lake"))
+    assert compared(undisturbed, remote, tmp_path / "merged", ("gold",)) == []
+    before = {name for name in remote.names("lake") if name.endswith(".parquet")}
+    maintained = highwater(tmp_path, "maintain", "--retention-hours", 0, "--force", conf=CONF, lake=remote.uri("lake"))
     assert maintained.code == 0, maintained.err
-    assert compared(undisturbed, bucket, tmp_path / "maintained", ("gold",)) == []
-    after = {name for name in bucket.names("lake") if name.endswith(".parquet")}
+    assert compared(undisturbed, remote, tmp_path / "maintained", ("gold",)) == []
+    after = {name for name in remote.names("lake") if name.endswith(".parquet")}
     print(maintained.out)
     assert before - after
     assert len(after) < len(before)
 
 
-def test_two_at_once(undisturbed: Undisturbed, bucket: Bucket, tmp_path: Path) -> None:
+def test_two_at_once(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
     """One fails at once, as it is told not to wait; another waits, and nothing is lost."""
-    bucket.put(undisturbed.corpus, "logs")
+    put(remote, undisturbed.corpus, "logs")
     brokers = sorted(path.name for path in undisturbed.corpus.glob("broker-*"))
-    lake = bucket.uri("lake")
-    one = Command(tmp_path, "audit", bucket.uri(f"logs/{brokers[0]}"), conf=WAITING, lake=lake)
+    lake = remote.uri("lake")
+    one = Command(tmp_path, "audit", remote.uri(f"logs/{brokers[0]}"), conf=WAITING, lake=lake)
     assert one.until(lambda seen: seen.stages), one.err()
-    hasty = highwater(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=lake)
+    hasty = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=lake)
     assert hasty.code == 2
     assert f"is being written by highwater audit, process {one.process.pid} on" in hasty.complaints[0]
-    others = [bucket.uri(f"logs/{broker}") for broker in brokers[1:]]
+    others = [remote.uri(f"logs/{broker}") for broker in brokers[1:]]
     two = Command(tmp_path, "audit", *others, conf=WAITING, lake=lake)
     first, second = one.ended(), two.ended()
     assert {first.code, second.code} <= set(VERDICTS), first.err + second.err
     assert f"is being written by highwater audit, process {one.process.pid} on" in second.err
-    assert compared(undisturbed, bucket, tmp_path, ("gold",)) == []
+    assert compared(undisturbed, remote, tmp_path, ("gold",)) == []
 
 
 def _silver(seen: Seen) -> str | None:
@@ -136,31 +135,31 @@ def _silver(seen: Seen) -> str | None:
 
 
 def test_a_driver_that_was_stopped_for_longer_than_its_lease_writes_nothing(
-    undisturbed: Undisturbed, bucket: Bucket, tmp_path: Path
+    undisturbed: Undisturbed, remote: Remote, tmp_path: Path
 ) -> None:
-    bucket.put(undisturbed.corpus, "logs")
-    slow = Command(tmp_path, "audit", bucket.uri("logs"), conf=CONF, lake=bucket.uri("lake"))
+    put(remote, undisturbed.corpus, "logs")
+    slow = Command(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=remote.uri("lake"))
     assert slow.until(_silver), slow.err()
     slow.signal(signal.SIGSTOP)
     time.sleep(LEASE_S)
-    ended = highwater(tmp_path, "audit", bucket.uri("logs"), conf=WAITING, lake=bucket.uri("lake"))
+    ended = highwater(tmp_path, "audit", remote.uri("logs"), conf=WAITING, lake=remote.uri("lake"))
     assert ended.code == undisturbed.ended.code, ended.err
-    before = bucket.names("lake")
+    before = remote.names("lake")
     slow.signal(signal.SIGCONT)
     late = slow.ended()
     print(late.complaints)
     assert late.code == 2, late.err
     assert "is not written any more" in late.complaints[-1]
-    written = {name for name in bucket.names("lake") - before if "/_delta_log/" in name}
+    written = {name for name in remote.names("lake") - before if "/_delta_log/" in name}
     assert written == set()
-    assert compared(undisturbed, bucket, tmp_path, ("gold", "silver")) == []
+    assert compared(undisturbed, remote, tmp_path, ("gold", "silver")) == []
 
 
 def test_killed_and_run_again(
-    undisturbed: Undisturbed, bucket: Bucket, tmp_path: Path, tell: Callable[[str], None]
+    undisturbed: Undisturbed, remote: Remote, tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
     kills = int(os.environ.get("HIGHWATER_KILLS", "50"))
-    bucket.put(undisturbed.corpus, "logs")
+    put(remote, undisturbed.corpus, "logs")
     killer = Killer(SEED, undisturbed.ended.seconds * 2, ways(SEED))
     lake, ended, round_ = "", None, 0
     while len(killer.kills) < kills:
@@ -170,19 +169,19 @@ def test_killed_and_run_again(
             lake = f"lake-{round_}"
             killer.new_chain()
         ended = killer.run_and_kill(
-            tmp_path, "audit", bucket.uri("logs"), lake=bucket.uri(lake), conf=WAITING, out=bucket.uri("report")
+            tmp_path, "audit", remote.uri("logs"), lake=remote.uri(lake), conf=WAITING, out=remote.uri("report")
         )
         if ended is None:
             tell(str(killer.kills[-1]))
         else:
-            _same(undisturbed, bucket, lake, ended, tmp_path)
-    ended = highwater(tmp_path, "audit", bucket.uri("logs"), conf=WAITING, lake=bucket.uri(lake))
-    _same(undisturbed, bucket, lake, ended, tmp_path)
+            _same(undisturbed, remote, lake, ended, tmp_path)
+    ended = highwater(tmp_path, "audit", remote.uri("logs"), conf=WAITING, lake=remote.uri(lake))
+    _same(undisturbed, remote, lake, ended, tmp_path)
     tell(f"{len(killer.kills)} kills: {dict(killer.by_way())}, {len(killer.by_stage())} places, {round_} lakes")
 
 
-def _same(undisturbed: Undisturbed, bucket: Bucket, lake: str, ended: Ended, folder: Path) -> None:
+def _same(undisturbed: Undisturbed, remote: Remote, lake: str, ended: Ended, folder: Path) -> None:
     assert ended.code == undisturbed.ended.code, ended.err
-    there = bucket.get(lake, folder / f"downloaded-{lake}-{time.monotonic_ns()}")
+    there = get(remote, lake, folder / f"downloaded-{lake}-{time.monotonic_ns()}")
     found = compare(undisturbed.folder / "lake", there, ("gold", "silver"), without=["gold.runs", "gold.evidence"])
     assert found.differences == []

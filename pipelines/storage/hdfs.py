@@ -1,0 +1,219 @@
+"""Files of HDFS, and of what viewfs mounts.
+
+The client (`hdfs-native`) speaks to name nodes and data nodes in their own protocols: it needs neither a JVM nor a
+library of Hadoop's. Who holds the files of a URI, and how to prove who asks, is where Hadoop has it: in the files of
+``HADOOP_CONF_DIR``, or of ``etc/hadoop`` in ``HADOOP_HOME``.
+
+A file is put in place whole: it is written beside its place and renamed, which a name node does or refuses at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from hdfs_native import Client, FileStatus
+
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
+
+#: How the library prints what it has no exception for: ``RPCError("class", "message\\n\\tat ...")``.
+_PRINTED = re.compile(r'\w+\((?:"[\w.$]*?(?P<java>\w+)", )?"(?P<words>.*)"\)', re.DOTALL)
+_STACK = re.compile(r"(\n\t|\\n\\t)at .*", re.DOTALL)
+_DENIED = "AccessControlException"
+#: The end of what is told of a name below a file, by exceptions of several classes, that of a denial among them.
+_BELOW_FILE = "(is not a directory)"
+_CLEARER = {
+    "No NameNode hosts found": "no name node is known for it: give the port, or name its hosts in hdfs-site.xml",
+    "URL must contain a host": "names no host, and fs.defaultFS of core-site.xml names none of its scheme",
+}
+_PIECE_BYTES = 1 << 20
+
+
+@cache
+def _client(scheme: str, container: str) -> Client:
+    return Client(f"{scheme}://{container}")
+
+
+class HdfsStore(RemoteStore):
+    """`pipelines.storage.store.Store` of URIs of Hadoop."""
+
+    @contextmanager
+    def as_os_errors(self, uri: Uri) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, "no such file or folder", str(uri)) from error
+        except FileExistsError as error:
+            raise FileExistsError(errno.EEXIST, "is there already", str(uri)) from error
+        except IsADirectoryError as error:
+            raise IsADirectoryError(errno.EISDIR, "is a folder", str(uri)) from error
+        except (OSError, RuntimeError) as error:
+            number, words = _told(error)
+            raise OSError(number, words, str(uri)) from error
+
+    def names(self, folder: Place) -> list[str]:
+        return [_name(entry) for entry in self._entries(uri_of(folder))]
+
+    def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
+        uri = uri_of(folder)
+        try:
+            entries = self._entries(uri)
+        except OSError as error:
+            if failed is None:
+                raise
+            failed(error)
+            return
+        for entry in entries:
+            place = uri / _name(entry)
+            if entry.isdir:
+                yield from self.walk(place, failed)
+            else:
+                self._listed[place] = (entry.length, float(entry.modification_time))
+                yield place
+
+    def _entries(self, uri: Uri) -> list[FileStatus]:
+        """What lies directly in a folder, by the names of all files below it; nothing where there is no folder."""
+        try:
+            with self.as_os_errors(uri):
+                entries = list(_of(uri).list_status(_path(uri)))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if len(entries) == 1 and entries[0].path == _path(uri):
+            return []  # that of a file is itself
+        return sorted(entries, key=lambda entry: _name(entry) + "/" * entry.isdir)
+
+    def is_folder(self, place: Place) -> bool:
+        try:
+            return self._status(uri_of(place)).isdir
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _status(self, uri: Uri) -> FileStatus:
+        with self.as_os_errors(uri):
+            return _of(uri).get_file_info(_path(uri))
+
+    def _look(self, uri: Uri) -> tuple[int, float]:
+        status = self._status(uri)
+        if status.isdir:
+            raise IsADirectoryError(errno.EISDIR, "is a folder", str(uri))
+        return status.length, float(status.modification_time)
+
+    def _opened(self, uri: Uri) -> Opened:
+        reader = _of(uri).read(_path(uri))
+        return Opened(len(reader), lambda begin, end: reader.read_range(begin, end - begin))
+
+    def _writer(self, uri: Uri) -> Any:
+        return _Beside(uri)
+
+    def read(self, file: Place) -> bytes:
+        with self.as_os_errors(uri := uri_of(file)):
+            return _of(uri).read(_path(uri)).read()
+
+    def create(self, file: Place, content: bytes) -> bool:
+        uri = uri_of(file)
+        try:
+            with self.as_os_errors(uri), _Beside(uri, overwrite=False) as written:
+                written.write(content)
+        except (FileExistsError, FileNotFoundError):
+            # The library repeats a request whose answer was lost: what is there may be what it has just put there.
+            return self.read(uri) == content
+        return True
+
+    def replace(self, file: Place, content: bytes) -> None:
+        with self.as_os_errors(uri := uri_of(file)), _Beside(uri) as written:
+            written.write(content)
+
+    def take(self, source: Path, file: Place) -> None:
+        uri = uri_of(file)
+        with open(source, "rb") as opened, self.as_os_errors(uri), _Beside(uri) as written:
+            shutil.copyfileobj(opened, written, _PIECE_BYTES)
+        source.unlink()
+
+    def move(self, file: Place, target: Place) -> None:
+        with self.as_os_errors(uri := uri_of(file)):
+            _of(uri).rename(_path(uri), _path(uri_of(target)))
+
+    def remove(self, file: Place) -> None:
+        with suppress(FileNotFoundError), self.as_os_errors(uri := uri_of(file)):
+            _of(uri).delete(_path(uri))
+
+    def remove_tree(self, folder: Place) -> None:
+        with suppress(OSError), self.as_os_errors(uri := uri_of(folder)):
+            _of(uri).delete(_path(uri), recursive=True)
+
+    def make_folder(self, folder: Place) -> None:
+        with self.as_os_errors(uri := uri_of(folder)):
+            _of(uri).mkdirs(_path(uri), create_parent=True)
+
+
+HDFS = HdfsStore()
+
+
+class _Beside:
+    """A file that is written beside its place, and put there when it is closed.
+
+    Args:
+        overwrite: whether one that is there is replaced.
+    """
+
+    def __init__(self, uri: Uri, overwrite: bool = True) -> None:
+        self._client = _of(uri)
+        self._path = _path(uri)
+        self._beside = _path(uri.parent / f".{uri.name}.{uuid4().hex}")
+        self._overwrite = overwrite
+        self._writer = self._client.create(self._beside)
+
+    def write(self, content: bytes) -> int:
+        return self._writer.write(content)
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+            self._client.rename(self._beside, self._path, self._overwrite)
+        except BaseException:
+            self._remove()
+            raise
+
+    def _remove(self) -> None:
+        with suppress(OSError, RuntimeError):
+            self._client.delete(self._beside)
+
+    def __enter__(self) -> _Beside:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._remove()
+
+
+def _of(uri: Uri) -> Client:
+    return _client(uri.scheme, uri.container)
+
+
+def _path(uri: Uri) -> str:
+    return f"/{uri.key}"
+
+
+def _name(entry: FileStatus) -> str:
+    return entry.path.rpartition("/")[2]
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """Number and words of what the library tells, without Java's stack."""
+    text, java = str(error), None
+    if printed := _PRINTED.fullmatch(text):
+        text, java = printed["words"].replace('\\"', '"'), printed["java"]
+    words = " ".join(_STACK.sub("", text).split())[:WORDS_MAX]
+    if words.endswith(_BELOW_FILE):
+        return errno.ENOTDIR, words
+    return errno.EACCES if java == _DENIED else errno.EIO, _CLEARER.get(words, words)

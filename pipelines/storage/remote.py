@@ -1,0 +1,191 @@
+"""What all stores of URIs do alike: files are read by ranges and put in place whole."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from pipelines.storage.place import Place, Uri
+
+#: One request reads so much of a file that is read from its beginning to its end.
+_READ_AHEAD_BYTES = 8 << 20
+#: Of a Parquet file of more bytes, columns and row groups are read by requests of their own.
+_WHOLE_BYTES_MAX = 16 << 20
+_COLUMN_BYTES = 1 << 20
+WORDS_MAX = 300
+
+
+class Opened(NamedTuple):
+    """A file as it was when it was opened.
+
+    Attributes:
+        read: its bytes from an offset to another one, both within it.
+    """
+
+    size_bytes: int
+    read: Callable[[int, int], bytes]
+
+
+class RemoteStore(ABC):
+    """`pipelines.storage.store.Store` of URIs, as far as all kinds of them are alike."""
+
+    def __init__(self) -> None:
+        # What a listing has told, so that nobody asks again of each of thousands of files.
+        self._listed: dict[Uri, tuple[int, float]] = {}
+
+    @abstractmethod
+    def as_os_errors(self, uri: Uri) -> AbstractContextManager[None]:
+        """What the library raises as OSErrors in one line, as a file system has them."""
+
+    @abstractmethod
+    def is_folder(self, place: Place) -> bool:
+        """Whether it is a folder, or anything is below it."""
+
+    @abstractmethod
+    def read(self, file: Place) -> bytes:
+        """All of a file."""
+
+    @abstractmethod
+    def replace(self, file: Place, content: bytes) -> None:
+        """Put a file in place, whole, or leave the one that is there."""
+
+    @abstractmethod
+    def remove(self, file: Place) -> None:
+        """Remove a file, if it is there."""
+
+    @abstractmethod
+    def _look(self, uri: Uri) -> tuple[int, float]:
+        """Size of a file, and when it was last written, Unix time in milliseconds."""
+
+    @abstractmethod
+    def _opened(self, uri: Uri) -> Opened:
+        """A file for reading."""
+
+    @abstractmethod
+    def _writer(self, uri: Uri) -> Any:
+        """What has ``write`` and ``close``; the file is there when it was closed."""
+
+    def is_file(self, place: Place) -> bool:
+        uri = uri_of(place)
+        if not uri.key:
+            return False
+        try:
+            self._look(uri)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return False
+        return True
+
+    def is_there(self, place: Place) -> bool:
+        return self.is_folder(place) or self.is_file(place)
+
+    def may_read(self, place: Place) -> bool:
+        return True
+
+    def why_unreadable(self, file: Place) -> str | None:
+        return None
+
+    def size_bytes(self, file: Place) -> int:
+        uri = uri_of(file)
+        return (self._listed.get(uri) or self._look(uri))[0]
+
+    def modified_ms(self, file: Place) -> float:
+        uri = uri_of(file)
+        return (self._listed.get(uri) or self._look(uri))[1]
+
+    def open(self, file: Place) -> io.BufferedReader:
+        return self._buffered(uri_of(file), _READ_AHEAD_BYTES)
+
+    def try_writing(self, folder: Place) -> None:
+        probe = uri_of(folder) / f".probe-{uuid4()}"
+        self.replace(probe, b"")
+        self.remove(probe)
+
+    def arrow_source(self, file: Place) -> Any:
+        import pyarrow as pa
+
+        if self.size_bytes(file) <= _WHOLE_BYTES_MAX:
+            return pa.BufferReader(self.read(file))
+        return pa.PythonFile(self._buffered(uri_of(file), _COLUMN_BYTES), "r")
+
+    def arrow_sink(self, file: Place) -> Any:
+        import pyarrow as pa
+
+        uri = uri_of(file)
+        with self.as_os_errors(uri):
+            return pa.PythonFile(_Sink(self, uri, self._writer(uri)), "w")
+
+    def _buffered(self, uri: Uri, ahead_bytes: int) -> io.BufferedReader:
+        with self.as_os_errors(uri):
+            return io.BufferedReader(_Ranges(self, uri, self._opened(uri)), ahead_bytes)
+
+
+def uri_of(place: Place) -> Uri:
+    """A place that is known to be no path."""
+    assert isinstance(place, Uri), place
+    return place
+
+
+class _Ranges(io.RawIOBase):
+    """A file, read by ranges of what it was when it was opened."""
+
+    def __init__(self, store: RemoteStore, uri: Uri, opened: Opened) -> None:
+        self._store = store
+        self._uri = uri
+        self._opened = opened
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._opened.size_bytes}[whence]
+        self._at = max(0, offset + begin)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._opened.size_bytes)
+        if end <= self._at:
+            return 0
+        with self._store.as_os_errors(self._uri):
+            content = self._opened.read(self._at, end)
+        buffer[: len(content)] = memoryview(content)
+        self._at += len(content)
+        return len(content)
+
+
+class _Sink(io.RawIOBase):
+    """A file that is written from its beginning to its end; it is there when this is closed."""
+
+    def __init__(self, store: RemoteStore, uri: Uri, writer: Any) -> None:
+        self._store = store
+        self._uri = uri
+        self._writer = writer
+        self._at = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, content: Any) -> int:
+        with self._store.as_os_errors(self._uri):
+            self._writer.write(bytes(content))
+        self._at += len(content)
+        return len(content)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with self._store.as_os_errors(self._uri):
+                self._writer.close()

@@ -1,0 +1,63 @@
+"""What HDFS's library tells, in one line; its files are tried by `make test-hdfs`."""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+
+import pytest
+
+from pipelines.storage.connectors import connector_jars, hadoop_conf_dir
+from pipelines.storage.hdfs import HDFS
+from pipelines.storage.place import Uri
+from pipelines.storage.store import store_of
+
+LOG = Uri("hdfs", "name:8020", "logs/a")
+DENIED = 'RPCError("org.apache.hadoop.security.AccessControlException", "'
+STACK = r"\n\tat org.apache.hadoop.hdfs.server.namenode.FSDirectory.resolvePath(FSDirectory.java:733)"
+
+
+@pytest.mark.parametrize(
+    ("error", "number", "words"),
+    [
+        (FileNotFoundError("File does not exist: /a\n\tat java"), errno.ENOENT, "no such file or folder"),
+        (FileExistsError("/a"), errno.EEXIST, "is there already"),
+        (OSError("Connection refused (os error 111)"), errno.EIO, "Connection refused (os error 111)"),
+        (
+            RuntimeError(DENIED + r"Permission denied: inode=\"/a\"" + STACK + '")'),
+            errno.EACCES,
+            'Permission denied: inode="/a"',
+        ),
+        (
+            RuntimeError(DENIED + "/a (is not a directory)" + STACK + '")'),
+            errno.ENOTDIR,
+            "/a (is not a directory)",
+        ),
+        (RuntimeError('InvalidArgument("No NameNode hosts found")'), errno.EIO, "give the port"),
+        (RuntimeError("NoSASLMechanism"), errno.EIO, "NoSASLMechanism"),
+    ],
+)
+def test_a_failure_is_told_in_one_line(error: Exception, number: int, words: str) -> None:
+    with pytest.raises(OSError, match=re.escape(words)) as caught, HDFS.as_os_errors(LOG):
+        raise error
+    assert (caught.value.errno, caught.value.filename) == (number, "hdfs://name:8020/logs/a")
+    assert "\tat" not in str(caught.value)
+    assert "\\tat" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", [LOG, Uri("viewfs", "", "lake")])
+def test_spark_needs_no_jars(place: Uri) -> None:
+    assert store_of(place) is HDFS
+    assert connector_jars(place, {}) == ()
+
+
+def test_the_jvm_is_told_where_the_configuration_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HADOOP_CONF_DIR", "HADOOP_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert hadoop_conf_dir(LOG) is None
+    monkeypatch.setenv("HADOOP_HOME", str(tmp_path))
+    assert hadoop_conf_dir(LOG) == str(tmp_path / "etc" / "hadoop")
+    assert hadoop_conf_dir(tmp_path) is None
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    assert hadoop_conf_dir(LOG) is None
