@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from pipelines.clusters import ClusterInstants
 from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
 from pipelines.lake_program import require_no_newer
-from pipelines.replay.bounds import instant
 from pipelines.storage.place import Place
 
 
@@ -39,7 +39,7 @@ def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) ->
         instants.append((" of the other clusters" if instants else "", closed.others_us))
     for of_cluster, us in instants:
         if us:
-            closing = f"days{of_cluster} before {instant(us):%Y-%m-%d} are closed"
+            closing = f"days{of_cluster} before {datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%d} are closed"
             kept = "their lines were dropped, and what was found in them stays"
             asked = "rules were asked of later lines, and of what is as small as metadata"
             yield str(root), f"{closing}: {kept}; {asked}"

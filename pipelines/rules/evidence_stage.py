@@ -28,6 +28,8 @@ from schemas.table import TableSpec
 TEXT_CHARS_MAX = 2000
 #: How far the time of a line may lie from the instant that it tells of, to be looked for there first.
 _ABOUT_US = 3_600_000_000
+#: What a damaged file tells of as later than this (in the year 2900) is no instant.
+_LAST_US = 29_348_006_400_000_000
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.REQUESTS)
 _PLACE = ("file_id", "byte_offset")
 
@@ -79,15 +81,14 @@ def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     instants = {place: ref.time_us for ref in refs if (place := _place(ref, requests)) is not None}
     places = sorted(instants)
     logs = _lines_shown(lake)
-    missing = [place for place in places if place not in logs]
-    if missing:
-        # Lines lie in files of all hours by the hash of their log. Most are about as old as what they tell of.
-        about = [instants[place] for place in missing]
-        within = (pc.field("time") >= instant(min(about) - _ABOUT_US)) & (
-            pc.field("time") <= instant(max(about) + _ABOUT_US)
-        )
-        logs |= _lines(lake, missing, within)
-        logs |= _lines(lake, [place for place in missing if place not in logs])
+    # Lines lie in files of all hours by the hash of their log. Most are about as old as what they tell of.
+    about = sorted(us for place, us in instants.items() if place not in logs and 0 < us < _LAST_US)
+    if about:
+        since, until = instant(about[0] - _ABOUT_US), instant(about[-1] + _ABOUT_US)
+        within = (pc.field("time") >= since) & (pc.field("time") <= until)
+        logs |= _lines(lake, [place for place in places if place not in logs], within)
+    of_logs = _paths(lake, bronze.LOG_FILES, [{"file_id": file_id} for file_id, _ in places])
+    logs |= _lines(lake, [place for place in places if place not in logs and place[0] in of_logs])
     return Lines(logs, _data_lines(lake, [place for place in places if place not in logs]), requests)
 
 
