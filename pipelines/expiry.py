@@ -258,8 +258,7 @@ def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
         return
     folder = folder_of(root, EXPIRIES)
     if version_of(root, EXPIRIES) is None:
-        fence()
-        create_table(folder, EXPIRIES)
+        create_table(folder, EXPIRIES, fence)
     append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
 
 

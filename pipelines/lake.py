@@ -106,12 +106,9 @@ class Lake(StoredTables):
         missing = [spec for spec in specs if spec not in there]
         for spec in there:
             bring_up(self.path(spec), spec, self._fence)
-        concurrently([partial(self._create, spec) for spec in missing], _CREATED_AT_ONCE)
+        creations = [partial(create_table, self.path(spec), spec, self._fence) for spec in missing]
+        concurrently(creations, _CREATED_AT_ONCE)
         return missing
-
-    def _create(self, spec: TableSpec) -> None:
-        self._fence()
-        create_table(self.path(spec), spec)
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
         """Add the rows of one batch, unless the batch that was added last is this one: they come one after the other.

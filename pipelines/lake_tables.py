@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pyspark.sql.types import StructType
 
-from pipelines.delta_commits import Fence, alter
+from pipelines.delta_commits import Fence, alter, no_fence
 from pipelines.delta_log import TableLog, live_actions, read_log
 from pipelines.delta_table import (
     Widening,
@@ -28,12 +28,13 @@ from pipelines.table_files import ConstraintBroken, check
 from schemas.table import TableSpec
 
 
-def create_table(folder: Place, spec: TableSpec) -> None:
+def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> None:
     """Put version 0 in place, whole or not at all; another process may be the one that makes the table.
 
     Raises:
         InputError: the folder cannot be written.
     """
+    fence()
     log, store = folder / "_delta_log", store_of(folder)
     commit = first_commit(spec, str(uuid4()), time.time_ns() // 1_000_000)
     try:

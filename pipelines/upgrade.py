@@ -85,8 +85,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
     for spec, kind, what in steps:
         folder = _folder(root, spec)
         if kind == _CREATED:
-            fence()
-            create_table(folder, spec)
+            create_table(folder, spec, fence)
         elif kind == _WIDENED:
             bring_up(folder, spec, fence)
         else:
@@ -151,8 +150,7 @@ def _note(root: Place, steps: Sequence[Step], fence: Fence) -> None:
     """Add the steps to the ledger, once: the same ones again are those of a run that was cut off."""
     folder = _folder(root, UPGRADES)
     if table_version(folder) is None:
-        fence()
-        create_table(folder, UPGRADES)
+        create_table(folder, UPGRADES, fence)
     changes = [(step.spec.full_name, step.what) for step in steps]
     stamp = sha256(repr((code_version(), changes)).encode()).hexdigest()[:32]
     if next((last for _, last in stamps_of(folder)), None) != stamp:
