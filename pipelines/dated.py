@@ -18,7 +18,7 @@ from pipelines.arrow_rows import look_up
 from pipelines.clusters import ClusterInstants
 from pipelines.delta_log import read_log
 from pipelines.lake_tables import sql_text
-from pipelines.parquet import Piece, read_pieces
+from pipelines.parquet import Piece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
 from pipelines.storage.place import Place
 from pipelines.table_files import AddedFile, TableWriter, declared
 from schemas.table import TableSpec
@@ -43,21 +43,31 @@ class Part(NamedTuple):
     rows_left_out: int
 
 
-def part_of(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, columns: Sequence[str]) -> Part:
+def part_of(
+    folder: Place,
+    spec: TableSpec,
+    paths: Sequence[str],
+    wanted: Wanted,
+    columns: Sequence[str],
+    searched: pc.Expression | None = None,
+) -> Part:
     """The wanted rows of files of a table. Only files of which some rows are wanted and some are not are written anew.
 
     Args:
         paths: of the files, in the table's folder.
         columns: what `wanted` looks at.
+        searched: all rows but these are wanted, so what cannot have any of them is not read.
     """
     whole, mixed, written, left_out = [], [], [], 0
     for path in paths:
-        masks = [wanted(batch) for batch in read_pieces(spec, Piece(folder / path, 0), columns)]
+        file = Stored(folder / path, 0)
+        pieces = pieces_of(file) if searched is None else pieces_where(spec, file, searched)
+        masks = [wanted(batch) for piece in pieces for batch in read_pieces(spec, piece, columns)]
         row_count, chosen = sum(map(len, masks)), sum(pc.sum(mask).as_py() or 0 for mask in masks)
         left_out += row_count - chosen
         if chosen == row_count:
             whole.append(path)
-        elif chosen:
+        elif chosen or row_count < rows_of_file(file.place):
             mixed.append(path)
             written.append(_written(folder, spec, path, wanted))
     return Part(tuple(whole), tuple(mixed), tuple(written), left_out)

@@ -35,7 +35,7 @@ from pipelines.errors import LakeError
 from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake
 from pipelines.local_tasks import LocalTasks
 from pipelines.merging import Since, but_for_keys, differing, from_instants
-from pipelines.parquet import Stored, pieces_of, read_pieces
+from pipelines.parquet import Stored, pieces_of, pieces_to_read, read_pieces
 from pipelines.rows import Rows, as_frame, in_tasks, mapped, only_tables
 from pipelines.skipping import files_within
 from pipelines.spark_jobs import described, with_settings
@@ -290,7 +290,7 @@ class Lake(StoredTables):
             files = [*(by_path[path] for path in of_open.whole), *of_open.written]
             stays = either(stays, before(spec, closed))
         touched = {file.path for file in files_within(spec.arrow_schema, there, searched)}
-        rest = part_of(folder, spec, sorted(touched), stays, spec.column_names)
+        rest = part_of(folder, spec, sorted(touched), stays, spec.column_names, searched)
         staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
         return self._commit_replaced(spec, [*files, *rest.written], stamp, staying)
 
@@ -330,8 +330,9 @@ class Lake(StoredTables):
         """
         if isinstance(rows, pa.Table) and self._is_plain(spec):
             files = self.files(spec, from_instants(since)) if self.has_rows(spec) else []
-            if files is not None and sum(file.size_bytes for file in files) <= COMPARED_BYTES:
-                new = differing(spec, [file.place for file in files], rows, since)
+            pieces = None if files is None else pieces_to_read(spec, files, from_instants(since))
+            if pieces is not None and sum(piece.size_bytes for piece in pieces) <= COMPARED_BYTES:
+                new = differing(spec, pieces, rows, since)
                 stays = but_for_keys(spec, new, since)
                 self._replace_some(spec, self.write_rows(spec, new), from_instants(since), stays, self._stamp)
                 return

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.dated import Wanted
-from pipelines.parquet import read_files
-from pipelines.storage.place import Place
+from pipelines.parquet import Piece, columns_schema, read_pieces
 from schemas.table import TableSpec
 
 #: By column, the instant from which on the rows of a table are looked at.
@@ -32,15 +31,17 @@ def from_instants(since: Since) -> pc.Expression | None:
     return condition
 
 
-def differing(spec: TableSpec, files: Sequence[Place], rows: pa.Table, since: Since) -> pa.Table:
+def differing(spec: TableSpec, pieces: Sequence[Piece], rows: pa.Table, since: Since) -> pa.Table:
     """Of new rows those that a table does not hold as they are.
 
     Args:
-        files: of the table.
+        pieces: of the table's files.
         rows: with distinct keys.
         since: older rows of the table count as none.
     """
-    old = read_files(spec, files, spec.column_names, from_instants(since))
+    where = from_instants(since)
+    batches = (batch for piece in pieces for batch in read_pieces(spec, piece, spec.column_names, where))
+    old = pa.Table.from_batches(batches, columns_schema(spec, spec.column_names))
     others = [name for name in spec.column_names if name not in spec.keys]
     same = " AND ".join([_alike(spec.keys), *(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in others)])
     return rows.take(_numbers(f"SELECT new.{_NUMBER} FROM new ANTI JOIN old ON {same}", old, rows))

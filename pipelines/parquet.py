@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 #: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
 PIECE_BYTES = 16_000_000
+#: Of larger files, and of so many of a table at most, it is looked which row groups a condition needs: the last hours
+#: of a table may lie in a file with all those before.
+_LOOKED_INTO_BYTES = 1_000_000
+_LOOKED_INTO_MAX = 64
 #: Rows of a batch.
 BATCH_ROWS = 32_768
 
@@ -74,10 +78,26 @@ def pieces_of(file: Stored) -> list[Piece]:
     return _cut(place, size_bytes, range(groups))
 
 
+def rows_of_file(place: Place) -> int:
+    """How many rows a file has."""
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(store_of(place).arrow_source(place)).num_rows)
+
+
 def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[Piece]:
     count = min(len(groups), size_bytes // PIECE_BYTES + 1)
     bounds = [len(groups) * number // count for number in range(count + 1)]
     return [Piece(place, size_bytes // count, tuple(groups[begin:end])) for begin, end in pairwise(bounds)]
+
+
+def pieces_to_read(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[Piece]:
+    """Pieces of files that a task each can read; of large ones, what may have rows of a condition."""
+    large = [file for file in files if file.size_bytes > _LOOKED_INTO_BYTES]
+    if where is None or len(large) > _LOOKED_INTO_MAX:
+        return [piece for file in files for piece in pieces_of(file)]
+    rest = [Piece(*file) for file in files if file.size_bytes <= _LOOKED_INTO_BYTES]
+    return [*rest, *(piece for file in large for piece in pieces_where(spec, file, where))]
 
 
 def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[Piece]:

@@ -7,7 +7,7 @@ number of tables: a task reads the columns that it needs, as Arrow has them, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -21,15 +21,10 @@ from pipelines.bronze.ingest import balance
 from pipelines.digests import digested
 from pipelines.lake import ADDED, Lake
 from pipelines.local_tasks import Work
-from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_of, pieces_where, read_pieces
+from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_to_read, read_pieces
 from pipelines.rows import Rows, as_table, in_tasks, with_frame
 from pipelines.table_files import AddedFile, declared, rows_writer
 from schemas.table import TableSpec
-
-#: Of more bytes than these and up to so many files, the driver looks which parts a condition needs: the last hours of a
-#: table may lie in a file with all those before, and how much is read decides who reads it.
-_LOOKED_INTO_BYTES = 4_000_000
-_LOOKED_INTO_MAX = 64
 
 #: Rows of a table, in batches, as rows of another shape.
 RowsOf = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
@@ -68,7 +63,7 @@ def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, th
     if not there:
         return None
     listed = {number: _files(lake, reading) for number, reading in enumerate(there)}
-    plain = [(number, file) for number, files in listed.items() for file in files or ()]
+    plain = {number: files for number, files in listed.items() if files}
     # What only Delta can read comes through it.
     parts = [_of_rows(lake, there[number], shape, then) for number, files in listed.items() if files is None]
     frame = reduce(DataFrame.unionByName, parts) if parts else None
@@ -90,7 +85,7 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
     (reading,) = digested(lake, [reading], shape)
     files = _files(lake, reading) if reading.files or lake.has_rows(reading.spec) else ()
-    pieces = [piece for file in files or () for piece in pieces_of(file)]
+    pieces = pieces_to_read(reading.spec, files or (), reading.where)
     if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)
         assert rows is not None
@@ -107,15 +102,14 @@ def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
 def _of_files(
     lake: Lake,
     readings: Sequence[Reading],
-    files: Sequence[tuple[int, Stored]],
+    files: Mapping[int, Sequence[Stored]],
     shape: StructType,
     then: Work | None,
 ) -> Rows:
-    look_into = len(files) <= _LOOKED_INTO_MAX and sum(file.size_bytes for _, file in files) > _LOOKED_INTO_BYTES
     sized = [
         ((number, piece), piece.size_bytes)
-        for number, file in files
-        for piece in _pieces(readings[number], file, look_into)
+        for number, of_table in files.items()
+        for piece in pieces_to_read(readings[number].spec, of_table, readings[number].where)
     ]
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
     plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
@@ -127,12 +121,6 @@ def _of_files(
             yield from rows_of(rows)
 
     return in_tasks(lake.spark, plan, work, shape, sum(size_bytes for _, size_bytes in sized), then)
-
-
-def _pieces(reading: Reading, file: Stored, look_into: bool) -> list[Piece]:
-    if reading.where is None or not look_into or file.size_bytes <= _LOOKED_INTO_BYTES // 4:
-        return pieces_of(file)
-    return pieces_where(reading.spec, file, reading.where)
 
 
 def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:

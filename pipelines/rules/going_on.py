@@ -198,15 +198,16 @@ def parts(lake: Lake, reading: Reading, since: Since) -> list[Reading]:
     if spec is REPLICA_TRUNCATIONS or not lake.has_rows(spec):
         return [reading]
     behind = reading._replace(where=_behind(spec, since), rows_of=_behind_windows(reading.rows_of, since.windows))
-    if spec.layer != "silver":
-        return [behind]
-    return [reading._replace(files=since.added[spec.name]), behind._replace(files=older_files(lake, spec, since))]
+    return [behind] if spec.layer != "silver" else new_and_old(lake, reading, behind, since)
 
 
-def older_files(lake: Lake, spec: TableSpec, since: Since) -> tuple[Stored, ...]:
-    """Files that an earlier run has read, and that may have rows behind its windows."""
-    known = {file.place for file in since.added[spec.name]}
-    return tuple(file for file in lake.files(spec, _behind(spec, since)) or () if file.place not in known)
+def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Since) -> list[Reading]:
+    """All rows of files that were added since, and of the others, which a run has read, what may be behind windows."""
+    spec = new.spec
+    added, where = since.added[spec.name], _behind(spec, since)
+    known = {file.place for file in added}
+    old = tuple(file for file in lake.files(spec, where) or () if file.place not in known)
+    return [new._replace(files=added), behind._replace(files=old, where=where)]
 
 
 def _behind(spec: TableSpec, since: Since) -> pc.Expression:

@@ -19,7 +19,7 @@ from pipelines.rows import Rows
 from pipelines.rules.facts import files, history, traffic
 from pipelines.rules.facts.columns import TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
-from pipelines.rules.going_on import Since, older_files, parts, states
+from pipelines.rules.going_on import Since, new_and_old, parts, states
 from schemas import audit_facts as a
 from schemas import silver
 from schemas.data_files import DATA_FILES
@@ -152,11 +152,14 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
 def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]:
     """Of connections that were shown something at its limit; most often there are none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
-    looked = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")
-    if since is not None and lake.has_rows(looked.spec):
-        added = since.added[looked.spec.name]
-        looked = looked._replace(files=(*added, *older_files(lake, looked.spec, since)), digest=None)
-    connections = few_rows(lake, looked, shape({SUSPECT: "string"})).column(SUSPECT).unique().to_pylist()
+    everywhere = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")
+    looked = [everywhere]
+    if since is not None and lake.has_rows(everywhere.spec):
+        # Where there was one before the windows, its partition is judged whole.
+        not_judged = everywhere._replace(digest=None)
+        looked = new_and_old(lake, not_judged, not_judged, since)
+    rows = pa.concat_tables([few_rows(lake, reading, shape({SUSPECT: "string"})) for reading in looked])
+    connections = rows.column(SUSPECT).unique().to_pylist()
     make = by_batch(reads, connections, premises.topic_names)
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 
