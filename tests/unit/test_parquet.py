@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines import parquet
-from pipelines.parquet import Piece, Stored, pieces_of, pieces_where, read_files, read_pieces
+from pipelines.parquet import Piece, Stored, pieces_of, pieces_to_read, pieces_where, read_files, read_pieces
 from pipelines.table_files import write_rows
 from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
@@ -96,6 +96,22 @@ def test_pieces_where_leave_out_no_row(tmp_path: Path, count: int, group_rows: i
     needed = last // group_rows - first // group_rows + 1 if last >= first else 0
     assert sum(len(piece.row_groups or ()) for piece in pieces) == needed
     assert sum(piece.size_bytes for piece in pieces) <= 1_000
+
+
+@pytest.mark.parametrize("large_max", [0, 64])
+def test_of_large_files_is_read_what_a_condition_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_max: int
+) -> None:
+    """Unless they are many; small ones are not looked into."""
+    path, small = write(tmp_path, table(40), 4), tmp_path / "no parquet"
+    small.write_bytes(b"12345")
+    files = [Stored(small, 5), Stored(path, path.stat().st_size)]
+    monkeypatch.setattr(parquet, "_LOOKED_INTO_BYTES", 5)
+    monkeypatch.setattr(parquet, "_LOOKED_INTO_MAX", large_max)
+    assert pieces_to_read(SPEC, files, None) == [Piece(*file) for file in files]
+    first, second = pieces_to_read(SPEC, files, pc.field("time") >= at(33))
+    assert first == Piece(small, 5)
+    assert second.row_groups == ((8, 9) if large_max else None)
 
 
 def test_rows_are_written_in_the_order_of_the_instant_that_a_table_is_clustered_by(tmp_path: Path):
