@@ -17,7 +17,11 @@ from pipelines.parquet import read_files
 from schemas.table import LONG, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(
-    "gold", "numbers", "One row per number", (column("number", LONG, "It"), column("time", TIMESTAMP, "When"))
+    "gold",
+    "numbers",
+    "One row per number",
+    (column("number", LONG, "It"), column("time", TIMESTAMP, "When")),
+    keys=("number",),
 )
 
 
