@@ -1,10 +1,11 @@
 """What one more hour costs, by the hours before it: ``python -m bench.incremental [LOGS] [--history 1 20 200]``.
 
 The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only,
-from the last change of a leader on. The hours of a history are audited in one run, then one by one two more: the second
-of them is measured, as a process of its own, since an hourly audit is one, and with a report of its hour, as the hourly
-DAG has it. Beside seconds by stage it counts how often a Parquet file of the lake was opened, whoever opened it. Ratios
-are an hour beside the one after the shortest history. The last column is a report of all hours, a process again.
+from the last change of a leader on. The hours of a history are audited in one run, then one by one as many as ``--runs``
+says, and one before them. Those are measured, as processes of their own, since an hourly audit is one, and with a report
+of their hour, as the hourly DAG has it; a row is the one that took the median. Beside seconds by stage it counts how
+often a Parquet file of the lake was opened, whoever opened it. Ratios are to the row of the shortest history. The last
+column is a report of all hours, a process again.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from threading import Event, Thread
+from typing import NamedTuple
 
 from inotify_simple import INotify, flags
 
@@ -39,15 +42,31 @@ _COMMAND = (sys.executable, "-m", "jobs.cli")
 _VERDICTS = (0, 1, 3)
 
 
+class Hour(NamedTuple):
+    """What an audit took.
+
+    Attributes:
+        stages: seconds by stage.
+        in_report: how often files were opened after its report had begun.
+        opened: how often files were, by table.
+    """
+
+    seconds: float
+    stages: dict[str, float]
+    in_report: int
+    opened: Counter[str]
+
+
 def main(arguments: list[str]) -> None:
     """Measure, print, and write the document."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("logs", type=Path, nargs="?", default=SLICE)
     parser.add_argument("--history", type=int, nargs="+", default=(1, 20, 200), help="hours, ascending")
+    parser.add_argument("--runs", type=int, default=3, help="hours after each history, of which a row is the median")
     parser.add_argument("--markdown", type=Path, help="a document that holds the table")
     given = parser.parse_args(arguments)
     rows: list[tuple[str, ...]] = []
-    first: tuple[float, int] | None = None
+    first: Hour | None = None
     with tempfile.TemporaryDirectory(prefix="highwater-bench-") as scratch:
         folder, lake, hours, size = Path(scratch, "logs"), Path(scratch, "lake"), 0, 0
         since = settled(given.logs)
@@ -57,20 +76,22 @@ def main(arguments: list[str]) -> None:
                     size += write_hour(given.logs, folder, hours, since)
                     hours += 1
                 _audited(folder, lake, _window(since, hours - 1))
-            size += write_hour(given.logs, folder, hours, since)
-            hours += 1
-            with opened_files(lake) as opened:
-                seconds, stages, in_report = _audited(folder, lake, _window(since, hours - 1), opened)
-            count = opened.total()
-            first = first or (seconds, count)
-            ratios = (f"{seconds / first[0]:.2f}", f"{count / first[1]:.2f}")
-            spent = (f"{stages.get(stage, 0.0):.1f}" for stage in STAGES)
-            counts = (str(count), str(in_report), *ratios, f"{_report_of_all(lake):.1f}")
-            rows.append((str(hours - 1), f"{size / _MB:,.0f}", f"{seconds:.1f}", *spent, *counts))
+            before, measured = hours, []
+            for _ in range(given.runs):
+                size += write_hour(given.logs, folder, hours, since)
+                hours += 1
+                measured.append(_hour(folder, lake, _window(since, hours - 1)))
+            hour = sorted(measured, key=attrgetter("seconds"))[given.runs // 2]
+            first = first or hour
+            count = hour.opened.total()
+            ratios = (f"{hour.seconds / first.seconds:.2f}", f"{count / first.opened.total():.2f}")
+            spent = (f"{hour.stages.get(stage, 0.0):.1f}" for stage in STAGES)
+            counts = (str(count), str(hour.in_report), *ratios, f"{_report_of_all(lake):.1f}")
+            rows.append((str(before), f"{size / _MB:,.0f}", f"{hour.seconds:.1f}", *spent, *counts))
             print(*rows[-1], sep="  ", flush=True)
-            print(
-                "  most opened:", ", ".join(f"{table} {times}" for table, times in opened.most_common(12)), flush=True
-            )
+            print("  of", ", ".join(f"{other.seconds:.1f} s" for other in measured), flush=True)
+            most = ", ".join(f"{table} {times}" for table, times in hour.opened.most_common(12))
+            print("  most opened:", most, flush=True)
     lines = markdown(HEADS, rows)
     print("\n" + "\n".join(lines))
     if given.markdown:
@@ -92,6 +113,12 @@ def _report_of_all(lake: Path) -> float:
     return time.perf_counter() - started
 
 
+def _hour(logs: Path, lake: Path, window: Sequence[str]) -> Hour:
+    with opened_files(lake) as opened:
+        seconds, stages, before_report = _audited(logs, lake, window, opened)
+    return Hour(seconds, stages, opened.total() - before_report, opened)
+
+
 def _audited(
     logs: Path, lake: Path, window: Sequence[str], opened: Counter[str] | None = None
 ) -> tuple[float, dict[str, float], int]:
@@ -108,7 +135,7 @@ def _audited(
     seconds = time.perf_counter() - started
     if process.returncode not in _VERDICTS:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{''.join(said)}")
-    return seconds, stages_of("".join(said)), (opened.total() if opened else 0) - before_report
+    return seconds, stages_of("".join(said)), before_report
 
 
 @contextmanager
