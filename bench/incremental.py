@@ -1,11 +1,11 @@
 """What one more hour costs, by the hours before it: ``python -m bench.incremental [LOGS] [--history 1 20 200]``.
 
 The hours are those of `bench.hours`: copies of a log folder, of which all but the first have its request logs only,
-from the last change of a leader on. The hours of a history are audited in one run, then one by one as many as ``--runs``
-says, and one before them. Those are measured, as processes of their own, since an hourly audit is one, and with a report
-of their hour, as the hourly DAG has it; a row is the one that took the median. Beside seconds by stage it counts how
-often a Parquet file of the lake was opened, whoever opened it. Ratios are to the row of the shortest history. The last
-column is a report of all hours, a process again.
+from the last change of a leader on. The hours of a history are audited in one run, then one by one as many as
+``--runs`` says, and one before them. Those are measured, as processes of their own, since an hourly audit is one, and
+with a report of their hour, as the hourly DAG has it; a row is the one that took the median. Beside seconds by stage it
+counts how often a Parquet file of the lake was opened, whoever opened it. Ratios are to the row of the shortest
+history. The last column is a report of all hours, a process again.
 """
 
 from __future__ import annotations
