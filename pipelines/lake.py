@@ -34,9 +34,9 @@ from pipelines.drafts import through_delta
 from pipelines.errors import LakeError
 from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake
 from pipelines.local_tasks import LocalTasks
-from pipelines.merging import Since, but_for_keys, differing, from_instants
-from pipelines.parquet import Stored, pieces_of, pieces_to_read, read_pieces
-from pipelines.rows import Rows, as_frame, in_tasks, mapped, only_tables
+from pipelines.merging import Since, but_for_keys, common_keys, differing, from_instants
+from pipelines.parquet import Piece, Stored, pieces_of, pieces_to_read, read_pieces
+from pipelines.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.skipping import files_within
 from pipelines.spark_jobs import described, with_settings
 from pipelines.storage.place import Place
@@ -136,10 +136,7 @@ class Lake(StoredTables):
     def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> int:
         """Make the rows that satisfy a condition consist of files that are in the table's folder, but for closed days.
 
-        Of the table's own files those are written anew that hold such rows, one after the other, by the driver.
-
-        Returns:
-            The table's Delta version then.
+        Files that hold other rows, too, are written anew by the driver. Gives the table's Delta version then.
 
         Raises:
             LakeError: a row of the files does not satisfy the condition.
@@ -226,10 +223,8 @@ class Lake(StoredTables):
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
         """
         folder = self._existing(spec)
-        if isinstance(rows, LocalTasks):
-            return self._files_of(rows, rows_writer(self.root, spec, declared(spec)), spec.full_name)
-        if isinstance(rows, DataFrame):
-            shaped = self._shaped(spec, rows)
+        if not isinstance(rows, pa.Table):
+            shaped = rows if isinstance(rows, LocalTasks) else self._shaped(spec, rows)
             return self._files_of(shaped, rows_writer(self.root, spec, declared(spec)), spec.full_name)
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
@@ -319,7 +314,7 @@ class Lake(StoredTables):
     def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
         """Make the rows with the keys of rows what those say; others stay, and rows that are so already do not change.
 
-        Rows that the driver holds are merged by it, unless the files that may hold their keys are large.
+        Which rows they replace is found without a query, unless the files that may hold their keys are large.
 
         Args:
             rows: with distinct keys.
@@ -328,22 +323,29 @@ class Lake(StoredTables):
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        if isinstance(rows, pa.Table) and self._is_plain(spec):
-            files = self.files(spec, from_instants(since)) if self.has_rows(spec) else []
-            pieces = None if files is None else pieces_to_read(spec, files, from_instants(since))
-            if pieces is not None and sum(piece.size_bytes for piece in pieces) <= COMPARED_BYTES:
-                new = differing(spec, pieces, rows, since)
-                stays = but_for_keys(spec, new, since)
-                self._replace_some(spec, self.write_rows(spec, new), from_instants(since), stays, self._stamp)
-                return
-        frame = rows if isinstance(rows, DataFrame) else as_frame(self.spark, rows, spec.worker_schema)
-        self._merge_by_delta(spec, frame, since)
+        searched = from_instants(since)
+        stored = self.files(spec, searched) if self.has_rows(spec) else []
+        pieces = None if stored is None else pieces_to_read(spec, stored, searched)
+        if pieces is None or sum(piece.size_bytes for piece in pieces) > COMPARED_BYTES:
+            self._merge_by_delta(spec, rows, since)
+            return
+        if isinstance(rows, DataFrame):
+            files = self.write_rows(spec, rows)
+            written = [Piece(self.path(spec) / file.path, file.size_bytes) for file in files]
+            keys = common_keys(spec, pieces, written, searched)
+        else:
+            keys = differing(spec, pieces, rows, since)
+            files = self.write_rows(spec, keys)
+        self._replace_some(spec, files, searched, but_for_keys(spec, keys, since), self._stamp)
 
-    def _merge_by_delta(self, spec: TableSpec, rows: DataFrame, since: Since) -> None:
+    def _merge_by_delta(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
         same = [f"old.`{name}` <=> new.`{name}`" for name in spec.keys]
         same += [f"old.`{name}` >= timestamp '{time:%Y-%m-%d %H:%M:%S.%f}+00:00'" for name, time in since.items()]
         others = [name for name in spec.column_names if name not in spec.keys]
         differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
+        if isinstance(rows, pa.Table):
+            # In one chunk: of several, Spark leaves out what comes behind an empty one.
+            rows = self.spark.createDataFrame(rows.combine_chunks(), spec.worker_schema)
         new = self._shaped(spec, rows).where(self._sql_open(spec))
         with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")

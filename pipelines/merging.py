@@ -1,6 +1,7 @@
 """Rows that take the place of those with their keys, worked out by DuckDB in the driver's process: no query of Spark's.
 
-Delta's own MERGE is half a dozen queries, however few the rows. It is what larger tables are merged by.
+Delta's own MERGE is half a dozen queries, however few the rows, and writes them in no order. It merges where large
+files may hold the rows that are replaced.
 """
 
 from __future__ import annotations
@@ -45,6 +46,23 @@ def differing(spec: TableSpec, pieces: Sequence[Piece], rows: pa.Table, since: S
     others = [name for name in spec.column_names if name not in spec.keys]
     same = " AND ".join([_alike(spec.keys), *(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in others)])
     return rows.take(_numbers(f"SELECT new.{_NUMBER} FROM new ANTI JOIN old ON {same}", old, rows))
+
+
+def common_keys(
+    spec: TableSpec, old: Sequence[Piece], new: Sequence[Piece], searched: pc.Expression | None
+) -> pa.Table:
+    """Keys of rows of a table, as far as a condition names them, that new rows have too; these stream by.
+
+    Args:
+        old: of the table's files.
+        new: of the files of the new rows.
+    """
+    keys = columns_schema(spec, spec.keys)
+    batches = (batch for piece in old for batch in read_pieces(spec, piece, spec.keys, searched))
+    there = pa.Table.from_batches(batches, keys)
+    query = f"SELECT new.{_NUMBER} FROM new SEMI JOIN old ON {_alike(spec.keys)}"
+    given = (pa.Table.from_batches([batch]) for piece in new for batch in read_pieces(spec, piece, spec.keys))
+    return pa.concat_tables([keys.empty_table(), *(rows.take(_numbers(query, there, rows)) for rows in given)])
 
 
 def but_for_keys(spec: TableSpec, rows: pa.Table, since: Since) -> Wanted:

@@ -21,6 +21,7 @@ from pipelines.staged import STAGING
 from pipelines.storage.place import Place
 from pipelines.table_files import rows_table
 from schemas.table import INT, LONG, STRING, TableSpec, column, required
+from tests.spark.test_lake import merging_by_delta
 
 SPEC = TableSpec(
     layer="gold",
@@ -54,7 +55,7 @@ def sample(spark: SparkSession, offsets: Iterable[int], broker_id: int = 1, topi
 
 def merged(lake: Lake) -> None:
     rows = sample(lake.spark, [2], 1).union(sample(lake.spark, [3, 4, 9], 2))
-    with lake.stamped("a merge"):
+    with merging_by_delta(), lake.stamped("a merge"):
         lake.merge(SPEC, rows, {})
 
 
@@ -144,7 +145,7 @@ def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path
 
 def test_a_constraint_holds_in_a_draft(spark: SparkSession, tmp_path: Path) -> None:
     lake = filled(Drafting(spark, tmp_path / "lake"), 2)
-    with pytest.raises(LakeError, match="offset_not_negative"):
+    with merging_by_delta(), pytest.raises(LakeError, match="offset_not_negative"):
         lake.merge(SPEC, sample(spark, [-1]), {})
     assert lake.versions() == {SPEC.full_name: 2}
 

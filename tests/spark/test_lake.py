@@ -2,7 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,15 @@ SPEC = TableSpec(
 
 Rows = Callable[..., DataFrame]
 #: As Spark has rows, and as the driver has them.
-MERGED_AS = {"by Delta": lambda rows: rows, "by the driver": lambda rows: rows.toArrow().cast(SPEC.arrow_schema)}
+MERGED_AS = {"of tasks": lambda rows: rows, "of the driver": lambda rows: rows.toArrow().cast(SPEC.arrow_schema)}
+
+
+@contextmanager
+def merging_by_delta() -> Iterator[None]:
+    """Merge as into large files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.lake.COMPARED_BYTES", -1)
+        yield
 
 
 @pytest.fixture
@@ -136,11 +145,11 @@ def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) 
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
         lake.append_once(SPEC, rows([-1]), "batch")
-    # Large tables are merged by Delta itself.
-    with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.*- offset : -1$"):
-        lake.merge(SPEC, rows([-1]), {})
-    with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
-        lake.merge(SPEC, MERGED_AS["by the driver"](rows([-1])), {})
+    for merged_as in MERGED_AS.values():
+        with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
+            lake.merge(SPEC, merged_as(rows([-1])), {})
+        with merging_by_delta(), pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint .*- offset : -1$"):
+            lake.merge(SPEC, merged_as(rows([-1])), {})
     assert lake.versions() == {"silver.samples": 0}
 
 
@@ -150,7 +159,9 @@ def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.append_once(SPEC, df, "batch")
-    with pytest.raises(LakeError, match=r"^silver\.samples: NOT NULL constraint .* topic"):
+    with merging_by_delta(), pytest.raises(LakeError, match=r"^silver\.samples: NOT NULL constraint .* topic"):
+        lake.merge(SPEC, df, {})
+    with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.merge(SPEC, df, {})
     assert _offsets(lake) == []
 
@@ -201,13 +212,17 @@ def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> Non
     assert _offsets(lake) == [1]
 
 
+@pytest.mark.parametrize("by", [merging_by_delta, nullcontext])
 @pytest.mark.parametrize("way", MERGED_AS)
-def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows, way: str) -> None:
+def test_a_merge_changes_what_differs_and_nothing_else(
+    lake: Lake, rows: Rows, way: str, by: Callable[[], AbstractContextManager[None]]
+) -> None:
     merged_as = MERGED_AS[way]
-    for _ in range(2):
-        lake.merge(SPEC, merged_as(rows([1, 2])), {})
-    with lake.stamped("run-1"):
-        lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), {})
+    with by():
+        for _ in range(2):
+            lake.merge(SPEC, merged_as(rows([1, 2])), {})
+        with lake.stamped("run-1"):
+            lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), {})
     assert lake.stamp(SPEC) == "run-1"
     assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
@@ -219,7 +234,8 @@ def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows, w
     ]
 
 
-def test_a_merge_looks_at_no_older_rows(lake: Lake, rows: Rows, spark: SparkSession) -> None:
+@pytest.mark.parametrize("are_of_tasks", [True, False])
+def test_a_merge_looks_at_no_older_rows(lake: Lake, spark: SparkSession, are_of_tasks: bool) -> None:
     """Files of before stay, whatever is in them, and so do rows of files that are written anew."""
     spec = dataclasses.replace(SPEC, columns=(*SPEC.columns, column("time", TIMESTAMP, "")), bounded_by=("time",))
 
@@ -230,7 +246,8 @@ def test_a_merge_looks_at_no_older_rows(lake: Lake, rows: Rows, spark: SparkSess
     lake.append_once(spec, pa.concat_tables([at(2, 2, 1), at(3, 9, 1)]), "both")
     old = read_log(lake.path(spec)).files[0].path
     new = pa.concat_tables([at(2, 9, 7), at(3, 9, 7)])
-    lake.merge(spec, new, {"time": datetime(2026, 1, 1, 5, tzinfo=UTC)})
+    since = {"time": datetime(2026, 1, 1, 5, tzinfo=UTC)}
+    lake.merge(spec, spark.createDataFrame(new.to_pylist(), stored_schema(spec)) if are_of_tasks else new, since)
     assert old in {file.path for file in read_log(lake.path(spec)).files}
     found = sorted((row.offset, row.broker_id) for row in lake.read(spec).collect())
     assert found == [(1, 1), (2, 1), (2, 7), (3, 7)]
