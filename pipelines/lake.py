@@ -42,15 +42,7 @@ from pipelines.spark_jobs import described, with_settings
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from pipelines.stored_tables import StoredTables
-from pipelines.table_files import (
-    ADDED_SCHEMA,
-    AddedFile,
-    TableWriter,
-    declared,
-    files_writer,
-    rows_writer,
-    write_rows,
-)
+from pipelines.table_files import ADDED_SCHEMA, AddedFile, TableWriter, declared, files_writer, rows_writer, write_rows
 from pipelines.threads import concurrently
 from schemas.table import TableSpec
 
