@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.merging import but_for_keys, differing, from_instants
+from pipelines.merging import but_for_keys, common_keys, differing, from_instants
 from pipelines.parquet import Piece
 from pipelines.table_files import write_rows
 from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
@@ -61,6 +61,16 @@ def test_rows_are_as_in_a_dictionary(tmp_path_factory: Any, old: Any, new: Any, 
     expected = {key: value for key, value in old.items() if key not in looked_at or looked_at[key] == new.get(key)}
     expected |= {key: value for key, value in looked_at.items() if key not in new}
     assert by_key(pa.Table.from_batches(left, SPEC.arrow_schema)) == expected
+
+
+@given(old=ROWS, new=ROWS, hour=st.integers(0, 4))
+def test_common_keys_are_those_of_both(tmp_path_factory: Any, old: Any, new: Any, hour: int) -> None:
+    folder: Path = tmp_path_factory.mktemp("table")
+    since = {"time": BEGUN + timedelta(hours=hour)} if hour < 4 else {}
+    looked_at = {key for key, value in old.items() if not since or value[0] >= since["time"]}
+    pieces = [[Piece(folder / file.path, 0) for file in write_rows(folder, SPEC, table(rows))] for rows in (old, new)]
+    keys = common_keys(SPEC, *pieces, from_instants(since)).to_pylist()
+    assert sorted(map(str, (tuple(row.values()) for row in keys))) == sorted(map(str, looked_at & new.keys()))
 
 
 def test_without_a_bound_all_rows_are_looked_at() -> None:
