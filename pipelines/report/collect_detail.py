@@ -37,7 +37,7 @@ _OF_FILES = ("file_id", "path", "cluster_id", "broker_id", "size_bytes", "line_c
 _OF_OPERATIONS = DELAYED_OPERATIONS.column_names
 _OF_REQUESTS = ("time", "broker_id", "connection", "correlation_id", "file_id", "byte_offset", "line_no")
 _OF_FETCHES = (
-    *("broker_id", "topic", "partition", "replica_id", "fetch_offset", "dequeued_time", "handled_time"),
+    *("time", "broker_id", "topic", "partition", "replica_id", "fetch_offset", "dequeued_time", "handled_time"),
     *("completed_time", "response_bytes", "file_id", "byte_offset", "line_no"),
 )
 _OF_EVENTS = ("time", "cluster_id", "broker_id", "event")
@@ -183,11 +183,12 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
 def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -> stories.StoryRows:
     if not worst:
         return stories.StoryRows()
-    ids = pa.array(list(worst), pa.string())
-    operations = tables.rows(DELAYED_OPERATIONS, *_OF_OPERATIONS, where=pc.field("operation_id").isin(ids))
+    where = pc.field("operation_id").isin(pa.array(list(worst), pa.string())) & _at(small.ARRIVAL, worst.values())
+    operations = tables.rows(DELAYED_OPERATIONS, *_OF_OPERATIONS, where=where)
     for row in operations:
         row["partitions"] = [_plain(part) for part in row["partitions"]]
-    operations.sort(key=lambda row: worst[row["operation_id"]])
+    places = {operation_id: place for place, operation_id in enumerate(worst)}
+    operations.sort(key=lambda row: places[row["operation_id"]])
     bare = stories.StoryRows(
         operations=operations,
         requests=_requests_of(tables, operations),
@@ -211,8 +212,7 @@ def _plain(part: dict[str, Any]) -> dict[str, Any]:
 def _requests_of(tables: _Tables, operations: Rows) -> Rows:
     where = pc.field("correlation_id").isin(_values(operations, "correlation_id", pa.int32()))
     where &= pc.field("connection").isin(_values(operations, "connection", pa.string()))
-    # A request's line is written when it has been answered.
-    where &= pc.field("time") >= _instant(min((row["arrival_time"] for row in operations), default=0))
+    where &= _at("time", (row["line_time"] for row in operations))
     specs = [spec for spec in (silver.PRODUCE_REQUESTS, silver.REQUESTS) if is_searchable(tables.lake, spec)]
     return [row for spec in specs for row in tables.rows(spec, *_OF_REQUESTS, where=where)]
 
@@ -231,14 +231,20 @@ def _fetches_of(tables: _Tables, operations: Rows) -> Rows:
     return small.plain_rows(fetches.filter(stories.near(fetches, waited)))
 
 
-def _texts(tables: _Tables, lines: set[tuple[str, int]]) -> dict[tuple[str, int], str]:
+def _texts(tables: _Tables, lines: dict[tuple[str, int], int]) -> dict[tuple[str, int], str]:
     if not lines or not is_searchable(tables.lake, bronze.LOG_LINES):
         return {}
     where = pc.field("file_id").isin(pa.array(sorted({file_id for file_id, _ in lines}), pa.string()))
     where &= pc.field("byte_offset").isin(pa.array(sorted({offset for _, offset in lines}), pa.int64()))
+    where &= _at("time", lines.values())
     rows = tables.rows(bronze.LOG_LINES, "file_id", "byte_offset", "message", where=where)
     keyed = (((row["file_id"], row["byte_offset"]), row["message"]) for row in rows)
     return {place: text for place, text in keyed if place in lines and text is not None}
+
+
+def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
+    """Rows of some instants, by which parts of large files are left out: their rows lie in order of time."""
+    return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))
 
 
 def _values(rows: Iterable[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array:

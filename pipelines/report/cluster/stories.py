@@ -76,13 +76,13 @@ def near(fetches: pa.Table, operations: Rows) -> pa.ChunkedArray:
     return chosen
 
 
-def lines_of(rows: StoryRows) -> set[tuple[str, int]]:
-    """The lines that the stories show, by file and offset."""
+def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
+    """The lines that the stories show: their times, by file and offset."""
     lines, of_replica = _lines(rows), _of_replica(rows)
     shown: list[Row | None] = []
     for row in rows.operations:
         shown += [lines.get(_key(row, row["line_time"])), *_fetches(row, _closing(row), of_replica)]
-    return {(line["file_id"], line["byte_offset"]) for line in shown if line is not None}
+    return {(line["file_id"], line["byte_offset"]): line["time"] for line in shown if line is not None}
 
 
 def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:

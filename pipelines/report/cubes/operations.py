@@ -40,7 +40,7 @@ SUMS = (
 )
 _SLOW_KEYS = (*_CELL, "closing_topic", "closing_partition", "client_id")
 _ERROR_KEYS = ("interval", "cluster_id", "broker_id", "api", "client_id", "code")
-_WORST = ("kind", "operation_id", "interval", "rank", "size")
+_WORST = ("kind", "operation_id", "arrival_time", "interval", "rank", "size")
 
 
 @dataclass
@@ -96,10 +96,11 @@ class OperationFold:
         return _largest(self._errors.result(), "operations")
 
     def worst(self) -> dict[str, int]:
-        """Ids of the operations whose story is told, each with its place: the worst come first."""
+        """Ids of the operations whose story is told, the worst first, and when they arrived, microseconds."""
         if not self._worst:
             return {}
-        return {row["operation_id"]: place for place, row in enumerate(self._worst[0].to_pylist())}
+        ids, arrivals = self._worst[0]["operation_id"], self._worst[0]["arrival_time"].cast(pa.int64())
+        return dict(zip(ids.to_pylist(), arrivals.to_pylist(), strict=True))
 
 
 def _largest(table: pa.Table | None, by: str) -> list[dict[str, Any]]:
@@ -155,7 +156,7 @@ def _derived(rows: pa.Table, intervals: Intervals, slow_ms: int) -> pa.Table:
         "distance": pc.coalesce(distance, pa.scalar(0.0)),
     }
     same = ("cluster_id", "broker_id", "succeeded", "closing_topic", "closing_partition", "client_id")
-    named = {name: rows[name] for name in (*same, "api", "operation_id", "error_codes", "wait_ms")}
+    named = {name: rows[name] for name in (*same, "api", "operation_id", "arrival_time", "error_codes", "wait_ms")}
     return pa.table({**named, **columns})
 
 

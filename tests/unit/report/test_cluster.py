@@ -297,6 +297,7 @@ def operation(**changes: Any) -> Row:
 
 def fetch(number: int, second: float, offset: int, **changes: Any) -> Row:
     return {
+        "time": at(second + 0.1),
         "broker_id": 1,
         "topic": "orders",
         "partition": 0,
@@ -327,7 +328,7 @@ FETCHES = [fetch(1, 9.5, 90), fetch(2, 10.0, 100), fetch(3, 10.4, 110), fetch(4,
 def test_a_story_names_the_fetch_that_carried_and_the_fetch_that_closed() -> None:
     texts = {("f", 2): "carried", ("f", 3): "closed", ("f", 99): "answered"}
     rows = StoryRows([operation()], [REQUEST], FETCHES, texts, {"f": "1/kafka-request.log"})
-    assert lines_of(rows) == set(texts)
+    assert lines_of(rows) == {("f", 2): at(10.1), ("f", 3): at(10.5), ("f", 99): at(10.501)}
     (story,) = stories(rows)
     told = [(step.time[17:-1], step.text) for step in story.steps]
     assert told == [

@@ -186,6 +186,8 @@ def test_stories_are_of_the_worst_and_of_the_worst_of_each_interval() -> None:
     assert len(chosen) == STORIES_MAX
     assert chosen[: STORIES_MAX // 2] == ordered[: STORIES_MAX // 2]
     assert set(chosen) <= set(ordered)
+    arrivals = {row["operation_id"]: row["arrival_time"].timestamp() for row in appends}
+    assert fold.worst() == {name: pytest.approx(arrivals[name] * 1e6, abs=1) for name in chosen}
 
 
 def test_nothing_at_all() -> None:
