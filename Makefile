@@ -20,7 +20,7 @@ STAMPS := $(VENV)/stamps
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-suites test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
-.PHONY: test-browser s3 test-s3 test-hdfs test-cluster-spark executors
+.PHONY: test-browser s3 test-s3 test-hdfs test-azure test-cluster-spark executors
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -37,6 +37,7 @@ help:
 	@echo "make s3                 jars that Spark needs for a lake in S3, 13 MB more"
 	@echo "make test-s3            lakes, logs and reports on an S3-compatible server on loopback; KILLS=n"
 	@echo "make test-hdfs          the same in HDFS, on a name node and a data node on loopback; KILLS=n"
+	@echo "make test-azure         logs, reports and tables on a server of Azure's Blob Storage on loopback; needs npm"
 	@echo "make cluster KAFKA=3.6.2 [SCENARIO=matrix] [RUN='--mode zookeeper']"
 	@echo "                        runs that release with faults, audits its logs, compares; docs/testbed.md"
 	@echo "make test-cluster       the same, briefly, of a ZooKeeper and a KRaft release"
@@ -134,6 +135,13 @@ test-s3: s3 $(S3_VENV)/stamps/packages
 test-hdfs: setup
 	$(BIN)/python -m tests.stores.hdfs
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m hdfs --durations=10 tests/stores
+
+AZURITE := .azurite/node_modules/azurite/package.json
+$(AZURITE):
+	npm install --silent --no-audit --no-fund --prefix .azurite azurite@3.35.0
+
+test-azure: setup $(AZURITE)
+	$(BIN)/python -m pytest -m azure --durations=10 tests/stores
 
 # A standalone cluster on loopback whose executors have nothing installed.
 test-cluster-spark: setup executors

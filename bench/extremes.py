@@ -2,7 +2,7 @@
 
 - *files*: 20,000 logs of a few lines each;
 - *file*: one plain log of 5 GB;
-- *hot*: one of 50 partitions has 100 times the requests of each other;
+- *hot*: 99 of 100 requests are of one of 50 partitions, 4,851 times as many as of each other;
 - *partitions*: 50,000 partitions with two requests each;
 - *brokers*: 1,000 brokers, each of which lists its settings and those of 100 topics.
 

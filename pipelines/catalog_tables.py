@@ -6,6 +6,7 @@ dropped, and the views of `schemas.views` over them. A table is called as in ``h
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
@@ -15,6 +16,7 @@ from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
 from pipelines.lake_tables import hadoop_path, sql_text
 from pipelines.storage.place import Place, place_of, resolved
+from pipelines.threads import concurrently
 from pipelines.views import views_over
 from schemas.views import table_alias
 
@@ -51,8 +53,14 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     # A view keeps the names that its query names as of where it was made.
     spark.sql(f"USE {name}")
     try:
-        for full_name, path in tables.items():
-            _register_table(spark, f"{name}.{table_alias(full_name)}", resolved(path))
+        there = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {name}").collect()}
+        concurrently(
+            [
+                partial(_register_table, spark, f"{name}.{alias}", resolved(path), alias in there)
+                for full_name, path in tables.items()
+                for alias in [table_alias(full_name)]
+            ]
+        )
         for view in views:
             comment = sql_text(view.comment)
             spark.sql(f"CREATE OR REPLACE VIEW {name}.{view.name} COMMENT {comment} AS {view.sql}")
@@ -64,8 +72,10 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     return [*map(table_alias, tables), *(view.name for view in views)]
 
 
-def _register_table(spark: SparkSession, name: str, path: Place) -> None:
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
+def _register_table(spark: SparkSession, name: str, path: Place, is_there: bool) -> None:
+    if not is_there:
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
+        return
     stands = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
     if stands is None or _place(stands) != path:
         raise InputError(name, f"is another table already (at {stands})", _REMEDY)

@@ -12,6 +12,7 @@ HADOOP = ("hdfs://", "viewfs://mounts")
 #: What the fixture `remote` takes, each in the ring of its server.
 S3 = pytest.param("s3://", marks=pytest.mark.s3)
 HDFS, VIEWFS = (pytest.param(root, marks=pytest.mark.hdfs) for root in HADOOP)
+AZURE = pytest.param("abfss://", marks=pytest.mark.azure)
 
 
 class Remote(Protocol):

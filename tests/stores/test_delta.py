@@ -10,7 +10,7 @@ from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.session import build_session
 from pipelines.storage.place import place_of
-from tests.spark.test_drafts import SPEC, compacted, filled, merged, removed, replaced, told
+from tests.spark.test_drafts import compacted, fed, filled, merged, removed, replaced, told
 from tests.stores.hdfs import Folder
 from tests.stores.places import HADOOP
 
@@ -28,10 +28,11 @@ def test_delta_changes_a_table(hdfs_cluster: Path, monkeypatch: pytest.MonkeyPat
         there = filled(Lake(spark, tmp_path / "lake"), VERSIONS)
         lakes = [filled(Lake(spark, root), VERSIONS) for root in roots]
         for change in (merged, replaced, removed, compacted, merged):
-            version = there.versions()[SPEC.full_name]
             for lake in (there, *lakes):
                 change(lake)
-            expected = told(there, version)
-            assert [told(lake, version) for lake in lakes] == [expected, expected], change
+            expected = told(there)
+            assert [told(lake) for lake in lakes] == [expected, expected], change
+        expected = fed(there)
+        assert [fed(lake) for lake in lakes] == [expected, expected]
     finally:
         spark.stop()

@@ -22,7 +22,7 @@ from tests.crash.inputs import INSTANTS
 from tests.crash.killing import Killer, ways
 from tests.crash.lakes import compare, tables
 from tests.cuts import cut_at, deliver
-from tests.stores.places import HDFS, S3, VIEWFS, Remote, get, put
+from tests.stores.places import AZURE, HDFS, S3, VIEWFS, Remote, get, put
 
 #: Others wait for so long, and a few seconds, for a run that was killed.
 LEASE_S = 15
@@ -55,17 +55,50 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, remote:
     assert "[Stage" not in ended.err
     assert ended.code == undisturbed.ended.code, ended.err
     assert compared(undisturbed, remote, tmp_path, ("gold", "silver")) == []
+    _is_reported(undisturbed, remote, tmp_path)
+    assert not [name for name in remote.names("lake") if "_staging" in name or ".probe" in name]
+    counts = {name: version.count() for name, version in tables(tmp_path / "downloaded").items()}
+    _is_read_without_spark(undisturbed, remote, counts)
+
+    # The same once more: nothing new, and Spark's SQL reads it.
+    before = remote.names("lake")
+    again = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=lake, out=out)
+    assert "nothing new" in again.err
+    assert not {name for name in remote.names("lake") - before if "_delta_log" in name and "quality" not in name}
+    bundled = highwater(tmp_path, "bundle", lake=lake, out=remote.uri("bundle.zip"))
+    assert bundled.code == 0, bundled.err
+    archive = remote.read("bundle.zip")
+    assert zipfile.ZipFile(io.BytesIO(archive)).testzip() is None
+    rows = highwater(tmp_path, "sql", "SELECT count(*) AS n FROM gold_delayed_operations", "--csv", lake=lake)
+    assert rows.out.split() == ["n", str(counts["gold.delayed_operations"])]
+
+
+@pytest.mark.parametrize("remote", [AZURE], indirect=True)
+def test_logs_and_reports_beside_a_lake_on_a_disk(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
+    """And readers of a lake that was copied there: no server at hand speaks what Spark's `abfss` asks."""
+    put(remote, undisturbed.corpus, "logs")
+    ended = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, out=remote.uri("report"))
+    assert ended.code == undisturbed.ended.code, ended.err
+    without = ["gold.runs", "gold.evidence"]
+    assert compare(undisturbed.folder / "lake", tmp_path / "lake", ("gold", "silver"), without).differences == []
+    _is_reported(undisturbed, remote, tmp_path)
+    put(remote, tmp_path / "lake", "lake")
+    counts = {name: version.count() for name, version in tables(tmp_path / "lake").items()}
+    _is_read_without_spark(undisturbed, remote, counts)
+
+
+def _is_reported(undisturbed: Undisturbed, remote: Remote, folder: Path) -> None:
     reports = remote.names("report")
     assert reports == {f"report/report.{kind}" for kind in ("json", "md", "html", "sarif")}
-    report = json.loads((get(remote, "report", tmp_path / "report") / "report.json").read_text())
+    report = json.loads((get(remote, "report", folder / "report") / "report.json").read_text())
     assert report["verdict"] == json.loads((undisturbed.folder / "report" / "report.json").read_text())["verdict"]
-    assert not [name for name in remote.names("lake") if "_staging" in name or ".probe" in name]
 
-    # Readers without Spark.
+
+def _is_read_without_spark(undisturbed: Undisturbed, remote: Remote, counts: dict[str, int]) -> None:
+    lake = remote.uri("lake")
     listed = asked("tables", "--lake", lake, "--json")
     assert listed.returncode == 0, listed.stderr
-    counts = {table["table"]: table["rows"] for table in json.loads(listed.stdout)}
-    assert counts == {name: version.count() for name, version in tables(tmp_path / "downloaded").items()}
+    assert {table["table"]: table["rows"] for table in json.loads(listed.stdout)} == counts
     for arguments in (["tables", "state"], ["tables", "gold.runs"], ["sql"], ["maintain", "--dry-run"]):
         told = asked(*arguments, "--lake", lake)
         assert told.returncode == 0, told.stderr
@@ -79,18 +112,6 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, remote:
     assert f"delta_scan('{lake}/gold/runs')" in script.stdout
     table = DeltaTable(f"{lake}/gold/delayed_operations", storage_options=remote.options)
     assert table.to_pyarrow_table().num_rows == counts["gold.delayed_operations"]
-
-    # The same once more: nothing new, and Spark's SQL reads it.
-    before = remote.names("lake")
-    again = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, lake=lake, out=out)
-    assert "nothing new" in again.err
-    assert not {name for name in remote.names("lake") - before if "_delta_log" in name and "quality" not in name}
-    bundled = highwater(tmp_path, "bundle", lake=lake, out=remote.uri("bundle.zip"))
-    assert bundled.code == 0, bundled.err
-    archive = remote.read("bundle.zip")
-    assert zipfile.ZipFile(io.BytesIO(archive)).testzip() is None
-    rows = highwater(tmp_path, "sql", "SELECT count(*) AS n FROM gold_delayed_operations", "--csv", lake=lake)
-    assert rows.out.split() == ["n", str(counts["gold.delayed_operations"])]
 
 
 def test_pieces_are_merged_and_maintained(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
