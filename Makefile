@@ -17,6 +17,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 
+# Each process would compile the modules anew, a second of CPU; what is kept lies in __pycache__, which git ignores.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-suites test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster

@@ -83,8 +83,8 @@ def _fetches(reader: LakeReader, operation: dict[str, Any] | None) -> Rows:
     if operation is None or operation["operation"] != "produce" or operation["closing_topic"] is None:
         return []
     return reader.rows(
-        """SELECT broker_id, topic, partition, replica_id, fetch_offset, dequeued_time, handled_time, completed_time,
-                  response_bytes, file_id, byte_offset, line_no
+        """SELECT time, broker_id, topic, partition, replica_id, fetch_offset, dequeued_time, handled_time,
+                  completed_time, response_bytes, file_id, byte_offset, line_no
            FROM silver_replica_fetches
            WHERE cluster_id = $cluster AND broker_id = $broker AND topic = $topic AND partition = $partition
              AND source = 'request' AND dequeued_time BETWEEN $since AND $until""",

@@ -27,7 +27,9 @@ OF_UNCLEAN = ("--cluster", "ASBFCKqYSOSQqJfr97Jyhg")
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
     code = cli.run([*arguments, "--lake", str(LAKE), "--format", "json"])
-    return code, json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.out, printed.err
+    return code, json.loads(printed.out)
 
 
 def replicas(answer: dict[str, Any]) -> dict[int, dict[str, Any]]:
