@@ -19,6 +19,7 @@ from pipelines.parquet import Piece, read_files, read_pieces
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from pipelines.table_files import AddedFile
+from pipelines.table_queries import answer
 from schemas.table import TableSpec
 
 CHANGE_TYPE: Final = "_change_type"
@@ -47,14 +48,9 @@ def changed_rows(spec: TableSpec, old: Sequence[Place], new: Sequence[Place]) ->
         The columns of the table and `CHANGE_TYPE`: ``insert``, ``delete``, and for a key that is in both
         ``update_preimage`` and ``update_postimage``.
     """
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        for name, files in (("old_rows", old), ("new_rows", new)):
-            connection.register(name, read_files(spec, files, spec.column_names))
-        names = ", ".join(f'"{name}"' for name in spec.column_names)
-        rows = connection.sql(_differences(names, spec.keys)).to_arrow_table()
+    old_rows, new_rows = (read_files(spec, files, spec.column_names) for files in (old, new))
+    names = ", ".join(f'"{name}"' for name in spec.column_names)
+    rows = answer(_differences(names, spec.keys), old_rows=old_rows, new_rows=new_rows)
     return rows.cast(_fed_schema(spec))
 
 

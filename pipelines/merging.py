@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pipelines.dated import Wanted
 from pipelines.parquet import Piece, columns_schema, read_pieces
+from pipelines.table_queries import answer
 from schemas.table import TableSpec
 
 #: By column, the instant from which on the rows of a table are looked at.
@@ -84,13 +85,8 @@ def _alike(keys: Sequence[str]) -> str:
 
 def _numbers(query: str, old: pa.Table, new: pa.Table) -> pa.Array:
     """Numbers of rows that a query gives, ascending."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        for name, rows in (("old", old), ("new", new)):
-            connection.register(name, rows.append_column(_NUMBER, _counted(rows)))
-        numbers: Any = connection.sql(query).to_arrow_table().column(0).combine_chunks()
+    tables = {name: rows.append_column(_NUMBER, _counted(rows)) for name, rows in (("old", old), ("new", new))}
+    numbers: Any = answer(query, **tables).column(0).combine_chunks()
     return numbers.take(pc.sort_indices(numbers))
 
 

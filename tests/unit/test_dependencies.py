@@ -76,7 +76,7 @@ ONLY_IN = {
     "py4j": {"pipelines.cluster_probe", "pipelines.constraints", "pipelines.session"},
     "delta": {"pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
-    "duckdb": {"pipelines.changes", "pipelines.lake_reader", "pipelines.merging"},
+    "duckdb": {"pipelines.lake_reader", "pipelines.table_queries"},
     "javaproperties": {"pipelines.session_settings"},
     "hdfs_native": {"pipelines.storage.hdfs"},
     "obstore": {"pipelines.storage.objects"},
