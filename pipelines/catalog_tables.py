@@ -54,11 +54,11 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     spark.sql(f"USE {name}")
     try:
         there = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {name}").collect()}
+        places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
         concurrently(
             [
-                partial(_register_table, spark, f"{name}.{alias}", resolved(path), alias in there)
-                for full_name, path in tables.items()
-                for alias in [table_alias(full_name)]
+                partial(_require_place if alias in there else _register_table, spark, f"{name}.{alias}", place)
+                for alias, place in places.items()
             ]
         )
         for view in views:
@@ -72,10 +72,11 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     return [*map(table_alias, tables), *(view.name for view in views)]
 
 
-def _register_table(spark: SparkSession, name: str, path: Place, is_there: bool) -> None:
-    if not is_there:
-        spark.sql(f"CREATE TABLE {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
-        return
+def _register_table(spark: SparkSession, name: str, path: Place) -> None:
+    spark.sql(f"CREATE TABLE {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
+
+
+def _require_place(spark: SparkSession, name: str, path: Place) -> None:
     stands = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
     if stands is None or _place(stands) != path:
         raise InputError(name, f"is another table already (at {stands})", _REMEDY)

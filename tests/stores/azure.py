@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import socket
 from collections.abc import Iterator
 from email.utils import formatdate
 from urllib.request import Request, urlopen
@@ -16,7 +15,7 @@ import pytest
 from obstore.store import AzureStore
 
 from tests.crash.commands import ROOT
-from tests.stores.servers import server
+from tests.stores.servers import listening
 
 COMMAND = ROOT / ".azurite" / "node_modules" / ".bin" / "azurite-blob"
 #: Every such server has this account, with this key, which its documentation states.
@@ -67,14 +66,6 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its URL."""
     if not COMMAND.exists():
         pytest.skip("`make test-azure` installs the server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def is_up() -> bool:
-        with socket.socket() as asked:
-            return asked.connect_ex(("127.0.0.1", port)) == 0
-
-    command = [COMMAND, "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    with server([*command, "--skipApiVersionCheck"], tmp_path_factory.mktemp("azure"), is_up):
-        yield f"http://127.0.0.1:{port}"
+    options = ("--inMemoryPersistence", "--skipApiVersionCheck", "--blobHost", "127.0.0.1", "--blobPort")
+    with listening(lambda port: [COMMAND, *options, port], tmp_path_factory.mktemp("azure")) as url:
+        yield url

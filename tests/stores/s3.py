@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from urllib.request import Request, urlopen
 from uuid import uuid4
@@ -12,7 +11,7 @@ import pytest
 from obstore.store import S3Store
 
 from tests.crash.commands import ROOT
-from tests.stores.servers import server
+from tests.stores.servers import listening
 
 PYTHON = ROOT / ".venv-s3" / "bin" / "python"
 
@@ -53,14 +52,6 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its URL."""
     if not PYTHON.exists():
         pytest.skip("`make test-s3` installs the server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def is_up() -> bool:
-        with socket.socket() as asked:
-            return asked.connect_ex(("127.0.0.1", port)) == 0
-
-    command = [PYTHON, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with server(command, tmp_path_factory.mktemp("s3"), is_up):
-        yield f"http://127.0.0.1:{port}"
+    command = (PYTHON, "-m", "moto.server", "-H", "127.0.0.1", "-p")
+    with listening(lambda port: [*command, port], tmp_path_factory.mktemp("s3")) as url:
+        yield url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,3 +27,22 @@ def server(command: Sequence[str | Path], folder: Path, is_up: Callable[[], obje
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def listening(command: Callable[[str], Sequence[str | Path]], folder: Path) -> Iterator[str]:
+    """A server on a port of this machine that is free; gives its URL.
+
+    Args:
+        command: of the port.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def is_up() -> bool:
+        with socket.socket() as asked:
+            return asked.connect_ex(("127.0.0.1", port)) == 0
+
+    with server(command(str(port)), folder, is_up):
+        yield f"http://127.0.0.1:{port}"
