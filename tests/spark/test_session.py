@@ -1,19 +1,13 @@
 """The session can do what the stages need."""
 
 import gc
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Counter(StatefulProcessor):
@@ -50,35 +44,3 @@ def test_a_worker_does_not_search_what_it_has_loaded_for_garbage_again(spark: Sp
     # One after the other, so that tasks meet a worker that has done one before.
     counts = [spark.sparkContext.parallelize([0], 1).mapPartitions(frozen).collect()[0] for _ in range(3)]
     assert counts[-1] > 10_000
-
-
-def test_spark_submit_has_the_last_word(tmp_path: Path) -> None:
-    from pipelines.jars import delta_jars
-
-    job = tmp_path / "job.py"
-    job.write_text(
-        "import json\n"
-        "from pipelines.config import load_config\n"
-        "from pipelines.session import build_session\n"
-        "spark = build_session(load_config(), 'submitted')\n"
-        "names = ['spark.master', 'spark.sql.shuffle.partitions', 'spark.ui.enabled', 'spark.sql.extensions']\n"
-        "print(json.dumps({name: spark.conf.get(name) for name in names}))\n",
-        encoding="utf-8",
-    )
-    submit = Path(sys.executable).parent / "spark-submit"
-    class_path = os.pathsep.join(map(str, delta_jars()))
-    settings = ["--conf", "spark.sql.shuffle.partitions=3", "--driver-class-path", class_path]
-    done = subprocess.run(
-        [str(submit), "--master", "local[1]", *settings, str(job)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
-        "spark.master": "local[1]",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.ui.enabled": "false",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    }
