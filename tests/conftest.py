@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.examples import examples
+
 HERE = Path(__file__).parent
 RINGS = ("unit", "spark", "e2e", "dags", "cluster")
 
@@ -20,8 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # A failure in continuous integration has to be one that can be looked at: the same examples every time. Nor may it come
-# from a busy machine: rings run beside each other, so an example has no deadline.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# from a busy machine: rings run beside each other, so an example has no deadline. A property that does not say how many
+# examples it is worth is tried on Hypothesis's hundred, or a third of them, as tests/examples.py has it.
+settings.register_profile("repeatable", parent=examples(100), derandomize=True)
 settings.load_profile("repeatable")
 
 
