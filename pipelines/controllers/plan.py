@@ -11,8 +11,9 @@ from pipelines.controllers.decode import once
 from pipelines.controllers.rows import EventRow, Ref, RegistrationRow
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
 from pipelines.premises import STARTING, UNKNOWN_CLUSTER, Premises
+from pipelines.releases import release_of
 from pipelines.replay.context import MIN_ISR, Contexts, value_at
-from pipelines.replay.versions import parse_version, rules_for
+from pipelines.replay.versions import rules_for
 
 #: Events that a handover can follow from, or end with; all others stay with their partition.
 EVENTS: Final = (
@@ -55,10 +56,13 @@ class Plan:
     registrations: Mapping[str, list[RegistrationRow]] = field(default_factory=dict)
 
     def version(self, cluster_id: str) -> str | None:
-        """The newest that a broker of the cluster logged: what any of them may do is legal for all."""
-        texts = [text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id]
-        known = [(version, text) for text in texts if (version := parse_version(text)) is not None]
-        return max(known)[1] if known else None
+        """The newest that a broker of the cluster logged: what any of them may do is legal for all.
+
+        None where none did, or where one is of no known release.
+        """
+        texts = {text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id}
+        releases = [release for text in texts if (release := release_of(text)) is not None]
+        return max(releases, key=lambda release: release.newest).text if len(releases) == len(texts) > 0 else None
 
     def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
         """min.insync.replicas as a broker knew it, capped at the replicas where the version that it ran does so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pipelines.replay.versions.version import Version, Versioned, parse_version
+from pipelines.releases import Version, Versioned, release_of
 
 #: Later than any: what only ever was added is allowed where the log does not say which version ran.
 _NEWEST: Final[Version] = (99, 0, 0)
@@ -38,5 +38,7 @@ class ControllerRules(Versioned):
 
 
 def controller_rules(version: str | None) -> ControllerRules:
-    """Rules of a version as logged; where it is unknown, whatever any version allows."""
-    return ControllerRules(parse_version(version) or _NEWEST)
+    """Rules of a version as logged, of the last patch release that it can be; where it is unknown, whatever any
+    version allows."""
+    release = release_of(version)
+    return ControllerRules(release.newest if release is not None else _NEWEST)

@@ -17,7 +17,7 @@ from pipelines.metrics.requests import RequestCounts
 from pipelines.metrics.rows import Node, Row, lag_row, purgatory_rows
 from pipelines.premises import Premises
 from pipelines.readings import Reading, RowsOf, few_rows
-from pipelines.replay.versions.version import parse_version
+from pipelines.releases import release_of
 from pipelines.report.cubes.fold import Fold
 from schemas import gold, silver
 from schemas.table import TableSpec
@@ -51,7 +51,8 @@ def request_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
         since_us: a multiple of the length.
     """
     logged = _request_loggers(lake)
-    versions = {node: version for node, text in premises.contexts.versions.items() if (version := parse_version(text))}
+    releases = {node: release_of(text) for node, text in premises.contexts.versions.items()}
+    versions = {node: release.likely for node, release in releases.items() if release is not None}
     for times in _ranges(premises, length_us, since_us):
         with_requests: dict[Node, set[int]] = defaultdict(set)
         for row in _requests(lake, premises, length_us, times).rows(versions):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pipelines.releases import release_of
 from pipelines.replay.epoch_history import (
     BEYOND,
     LOGGED,
@@ -42,7 +43,7 @@ from pipelines.replay.purgatory.truncation import (
     out_of_range,
     restarts_fetcher,
 )
-from pipelines.replay.versions import Rules, parse_version
+from pipelines.replay.versions import Rules
 
 #: An answer that makes the follower ask again names a smaller epoch each time; more rounds than this are a loop.
 _ROUNDS_MAX = 64
@@ -59,12 +60,12 @@ def effective_rules(rules: Rules, protocol: str | None) -> Rules:
 
     Source: ``ApiVersion.isTruncationOnFetchSupported``, ``isOffsetForLeaderEpochSupported`` (2.7-IV1, 0.11.0-IV2).
     """
-    spoken = parse_version(protocol)
+    spoken = release_of(protocol)
     if spoken is None:
         return rules
-    if spoken < (0, 11, 0):
+    if spoken.oldest < (0, 11, 0):
         return Rules(min(rules.version, (0, 10, 2)))
-    return Rules(min(rules.version, (2, 7, 2))) if spoken < (2, 7, 0) else rules
+    return Rules(min(rules.version, (2, 7, 2))) if spoken.oldest < (2, 7, 0) else rules
 
 
 def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> Iterator[dict[str, Any]]:

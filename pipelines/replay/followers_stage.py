@@ -20,14 +20,12 @@ from pipelines.readings import Reading, RowsOf, read_in_tasks
 from pipelines.replay import follower_events as e
 from pipelines.replay.context import Contexts
 from pipelines.replay.follower_worker import follower_worker
-from pipelines.replay.versions import parse_version
+from pipelines.replay.versions import rule_of
 from pipelines.rows import Rows
 from schemas import silver
 from schemas.table import TableSpec
 from schemas.topics import METADATA_TOPIC
 
-#: Since then a follower logs its start with its log end offset and high watermark (``Partition.makeFollower``).
-_STARTS_LOGGED = (2, 6, 0)
 _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
@@ -92,6 +90,7 @@ def _sources(*sources: str) -> pc.Expression:
 
 def _old(contexts: Contexts) -> pc.Expression | None:
     """Brokers up to 2.5, whose own lines show neither offset: they are given what TRACE lines show."""
-    old = [key for key, text in contexts.versions.items() if (parse_version(text) or _STARTS_LOGGED) < _STARTS_LOGGED]
+    logged = {node: rule_of(text, lambda rules: rules.logs_follower_starts) for node, text in contexts.versions.items()}
+    old = [node for node, starts in logged.items() if starts is False]
     parts = [(pc.field("cluster_id") == cluster) & (pc.field("broker_id") == broker) for cluster, broker in sorted(old)]
     return reduce(or_, parts) if parts else None

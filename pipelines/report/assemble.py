@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.config import Config
+from pipelines.releases import shown
 from pipelines.report.blame import blame
 from pipelines.report.correctness import Correctness, correctness
 from pipelines.report.figures import (
@@ -228,7 +229,7 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
         return Broker(
             broker_id=node[1],
             cluster_id=node[0],
-            kafka_version=_last(of_node + said, "kafka_version"),
+            kafka_version=shown(_last(of_node + said, "kafka_version")),
             mode=_last(of_node + said, "mode"),
             files=len(of_node),
             lines=sum(row["line_count"] for row in of_node),

@@ -50,7 +50,8 @@ class Broker(Part):
     Attributes:
         broker_id: its id; -1 where nothing tells it.
         cluster_id: *(extra)* ``unknown`` where no line says it.
-        kafka_version: the last that it logged.
+        kafka_version: the release that the last version it logged is built on, and in brackets what it logged where
+            that is more, as in ``2.4 (5.4.1-ccs)``; ``unknown (9.9)`` where it is of no known release.
         mode: ``zookeeper`` or ``kraft``, as last logged.
         files: distinct files.
         lines: physical lines in them.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from pipelines.releases import release_of
 from pipelines.report.model import Broker, NotCheckable, Tier
 from pipelines.report.values import UNKNOWN_BROKER
 from pipelines.rules.rule import Rule
@@ -114,8 +114,9 @@ def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
 
 
 def _raise_level(broker_id: int, kafka_version: str | None, have: Tier = "T0", wanted: Tier = "T1") -> str:
-    match = re.match(r"(\d+)\.(\d+)", kafka_version or "")
-    version = (int(match[1]), int(match[2])) if match else None
+    # The report's version begins with the release that it is built on.
+    release = release_of((kafka_version or "").partition(" ")[0])
+    version = release.oldest if release is not None else None
     levels: dict[str, str] = {}
     for tier in TIERS:
         if have < tier <= wanted:

@@ -12,6 +12,9 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
 
+from pipelines.releases import release_of
+from pipelines.replay.versions import ASSUMED
+
 #: Names of files, or reasons, that one sentence lists.
 NAMED_MAX = 5
 HOUR_US = 3_600_000_000
@@ -90,12 +93,17 @@ def _missing_brokers(files: Iterable[File], named: Mapping[str, Iterable[int]]) 
 
 def _unknown_versions(files: Iterable[File], versions: Mapping[tuple[str, int], str]) -> Iterator[str]:
     nodes = {(file.cluster_id, file.broker_id) for file in files if file.broker_id is not None}
-    unknown = sorted(node for node in nodes if node not in versions)
+    unknown = sorted(node for node in nodes if release_of(versions.get(node)) is None)
+    assumed = ".".join(map(str, ASSUMED))
     for cluster_id, broker_id in unknown[:NAMED_MAX]:
-        yield (
-            f"no line tells the Kafka version of broker {broker_id} of cluster {cluster_id}: its rules are taken for "
-            "those of the newest version; add the server.log of its last start"
+        version = versions.get((cluster_id, broker_id))
+        what = (
+            f"broker {broker_id} of cluster {cluster_id} logs Kafka version {version}, which is of no known release"
+            if version is not None
+            else f"no line tells the Kafka version of broker {broker_id} of cluster {cluster_id}"
         )
+        remedy = "" if version is not None else "; add the server.log of its last start"
+        yield f"{what}: its rules are taken for those of {assumed}, and nothing is claimed by them{remedy}"
 
 
 def _missing_files(files: Iterable[File]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from pipelines.replay.versions import parse_version, rules_for
+from pipelines.replay.versions import rule_of
 from pipelines.rules.epoch_files import contradicting
 from pipelines.rules.leader_epoch import Epoch, State
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
@@ -320,8 +320,7 @@ class PartitionHistory:
         Source: ``Partition.makeLeader``, which `Rules.partition_epoch_gates_state` is about.
         """
         version = self.version(line.broker_id, line.time_us) if line.broker_id is not None else None
-        number = parse_version(version)
-        return number is not None and (number < (3, 0, 0) or rules_for(version).partition_epoch_gates_state)
+        return rule_of(version, lambda rules: rules.epochs_start_once) is True
 
     # ------------------------------------------------------------------ states
 

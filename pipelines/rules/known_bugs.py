@@ -9,8 +9,9 @@ it is as old as what it is about, as far as is known. Only releases up to 3.9 co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from pipelines.replay.versions.version import Version, parse_version
+from pipelines.releases import Version, value_of
 
 
 @dataclass(frozen=True)
@@ -320,19 +321,22 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
 )
 
 
-def applies(bug: KnownBug, version: str | Version | None) -> bool:
-    """Whether a version has the bug; an unknown version is not known to have it."""
-    numbers = parse_version(version) if isinstance(version, str) else version
-    if numbers is None or (bug.broken_from is not None and numbers < bug.broken_from):
+def applies(bug: KnownBug, version: Version) -> bool:
+    """Whether a release has the bug."""
+    if bug.broken_from is not None and version < bug.broken_from:
         return False
-    branch = numbers[:2]
+    branch = version[:2]
     same_branch = [fixed for fixed in bug.fixed_in if fixed[:2] == branch]
     if same_branch:
-        return numbers < min(same_branch)
+        return version < min(same_branch)
     return branch < max(bug.fixed_in)[:2]
 
 
-def bugs_of(rule_id: str, version: str | Version | None) -> tuple[KnownBug, ...]:
-    """The bugs of a version that can explain a case of a rule, in order of their JIRA numbers."""
-    bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and applies(bug, version))
+def bugs_of(rule_id: str, version: str | None) -> tuple[KnownBug, ...]:
+    """The bugs that a version surely has and that can explain a case of a rule, in order of their JIRA numbers.
+
+    Args:
+        version: as logged; one of no known release is not known to have any.
+    """
+    bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and value_of(version, partial(applies, bug)))
     return tuple(sorted(bugs, key=lambda bug: int(bug.jira.rpartition("-")[2])))

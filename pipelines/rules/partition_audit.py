@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pipelines.replay.freeze import Freezer
-from pipelines.replay.versions import parse_version
+from pipelines.replay.versions import rule_of
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
 from pipelines.rules.guarantees.isr_join_behind_hw import Join
 from pipelines.rules.history import PLACE, PartitionHistory
@@ -27,8 +27,6 @@ from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
 from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
-#: Brokers of this version and later compare the leader epoch of every fetch with their own.
-EPOCHS_COMPARED: Final = (2, 5, 0)
 #: Of other facts (files, TRACE lines, reads past their limit) a partition is judged whole in each run.
 GONE_ON_WITH: Final = frozenset(
     {a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.TRUNCATION, a.ISR_REPLAY, a.FETCH, a.OPERATION, a.ANSWER}
@@ -188,8 +186,9 @@ class PartitionAudit:
         fetch sessions forget it (KAFKA-9338), so that an answer may be given in a later epoch."""
         if fact.kind not in (a.FETCH, a.READ) or fact.leader_epoch is None or fact.broker_id is None:
             return fact
-        version = parse_version(self._settings.version(fact.broker_id, fact.time_us))
-        return fact if version is not None and version >= EPOCHS_COMPARED else fact._replace(leader_epoch=None)
+        version = self._settings.version(fact.broker_id, fact.time_us)
+        compared = rule_of(version, lambda rules: rules.sessions_keep_leader_epochs) is True
+        return fact if compared else fact._replace(leader_epoch=None)
 
     def _begin(self) -> None:
         if self._checkers is not None:

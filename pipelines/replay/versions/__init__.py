@@ -8,18 +8,22 @@ it asks, and never compares versions itself. A broker is taken to speak the inte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
+from pipelines.releases import Version, release_of, value_of
 from pipelines.replay.versions.leader import LeaderRules
 from pipelines.replay.versions.purgatory import PurgatoryRules
 from pipelines.replay.versions.truncation import TruncationRules
-from pipelines.replay.versions.version import Version, parse_version
 
-__all__ = ["ASSUMED", "Rules", "Version", "parse_version", "rules_for"]
+__all__ = ["ASSUMED", "Rules", "Version", "rule_of", "rules_for"]
 
-#: Rules are those of this version where the log does not say which one ran.
+#: Predictions are made by the rules of this version where the log does not say which release ran.
 ASSUMED: Version = (3, 9, 0)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,19 @@ class Rules(LeaderRules, PurgatoryRules, TruncationRules):
     """The rules of one Kafka version."""
 
 
-@lru_cache(maxsize=64)
+_rules = lru_cache(maxsize=256)(Rules)
+
+
 def rules_for(version: str | None) -> Rules:
-    """The rules of a version as logged; of `ASSUMED` where it is unknown."""
-    return Rules(parse_version(version) or ASSUMED)
+    """The rules to predict with, of a version as logged; of `ASSUMED` where its release is not known."""
+    release = release_of(version)
+    return _rules(release.likely if release is not None else ASSUMED)
+
+
+def rule_of(version: str | None, rule: Callable[[Rules], T]) -> T | None:
+    """What a rule is, to claim something by it.
+
+    Returns:
+        None where the release is not known, and where patch releases that it can be differ in the rule.
+    """
+    return value_of(version, lambda number: rule(_rules(number)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pipelines.replay.versions.version import Versioned
+from pipelines.releases import Versioned
 
 
 class LeaderRules(Versioned):
@@ -140,6 +140,22 @@ class LeaderRules(Versioned):
         let through reset them, and only a newer leader epoch was (``ReplicaManager.becomeLeaderOrFollower``).
         """
         return self.version >= (3, 3, 0)
+
+    @cached_property
+    def epochs_start_once(self) -> bool:
+        """A leader says once that an epoch starts: state that is sent again within the epoch starts nothing.
+
+        But for 3.0 to 3.2 in KRaft mode (KAFKA-13790; ``Partition.makeLeader``).
+        """
+        return self.version < (3, 0, 0) or self.partition_epoch_gates_state
+
+    @cached_property
+    def logs_follower_starts(self) -> bool:
+        """A follower logs at INFO from which offset, and with which high watermark, it starts.
+
+        Since 2.6 (``Partition.makeFollower``).
+        """
+        return self.version >= (2, 6, 0)
 
     @cached_property
     def assigns_epoch_on_election(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pipelines.replay.versions.version import Versioned
+from pipelines.releases import Versioned
 
 
 class PurgatoryRules(Versioned):

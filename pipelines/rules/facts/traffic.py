@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pipelines.arrow_rows import both, exploded, is_in, micros, named, when
 from pipelines.replay.judge import LATE
-from pipelines.replay.versions import rules_for
+from pipelines.replay.versions import rule_of
 from pipelines.rules.facts.columns import fact, line_fact, valid
 from schemas import audit_facts as a
 
@@ -46,7 +46,7 @@ def high_watermarks(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def without_retries(versions: Versions) -> list[tuple[str, int]]:
     """Brokers, with their clusters, before 0.11."""
-    return [node for node, version in versions.items() if not rules_for(version).knows_retries]
+    return [node for node, version in versions.items() if rule_of(version, lambda rules: rules.knows_retries) is False]
 
 
 def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.replay.versions import rules_for
+from pipelines.replay.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a
@@ -70,7 +70,7 @@ class _Checker(Checker):
         if fact.name != "updated" or fact.broker_id is None:
             return
         version = self._settings.version(fact.broker_id, fact.time_us)
-        if version is None or rules_for(version).high_watermark_needs_min_isr:
+        if rule_of(version, lambda rules: rules.high_watermark_needs_min_isr) is not False:
             return
         required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)
         if required is None or required < 2:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.replay.versions import rules_for
+from pipelines.releases import release_of
+from pipelines.replay.versions import rule_of
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -20,6 +21,13 @@ class _OfAnswers(Checker):
             return None
         return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
+    def _version(self, fact: Fact) -> str | None:
+        return self._settings.version(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
+
+    def _claim(self, fact: Fact, *, is_proven: bool) -> Severity:
+        """What was due is predicted by the rules of a release: nothing is proven where it is not known which."""
+        return VIOLATION if is_proven and release_of(self._version(fact)) is not None else OPEN
+
 
 class _Early(_OfAnswers):
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -32,7 +40,7 @@ class _Early(_OfAnswers):
             f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
             f"as broker {fact.broker_id} led."
         )
-        yield _case(EARLY, VIOLATION if known else OPEN, fact, message, known or ())
+        yield _case(EARLY, self._claim(fact, is_proven=known is not None), fact, message, known or ())
 
 
 class _Late(_OfAnswers):
@@ -54,7 +62,7 @@ class _Late(_OfAnswers):
             "was: the replicas that it waited for had the records, or had left the ISR, and the leader was answering "
             f"others meanwhile{'; this version has ' + bug if bug else ''}."
         )
-        severity: Severity = OPEN if stands_still else VIOLATION
+        severity = self._claim(fact, is_proven=not stands_still)
         yield _case(LATE, severity, fact, message, proof or (), bug or None)
 
     def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
@@ -65,8 +73,7 @@ class _Late(_OfAnswers):
         )
 
     def _waits_for_min_isr(self, fact: Fact) -> bool:
-        version = self._settings.version(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
-        return version is None or rules_for(version).high_watermark_needs_min_isr
+        return rule_of(self._version(fact), lambda rules: rules.high_watermark_needs_min_isr) is not False
 
     def _min_isr(self, fact: Fact) -> int | None:
         if fact.broker_id is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.replay.versions import rules_for
+from pipelines.replay.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, unless_anew
@@ -191,7 +191,8 @@ class _Checker(Checker):
 
     def _gates(self, start: Fact, leader: int) -> bool:
         """Whether a line of an epoch's start is of a version of the leader's that lets nobody join below it."""
-        gated = rules_for(self._settings.version(leader, start.time_us)).epoch_start_gates_expansion
+        version = self._settings.version(leader, start.time_us)
+        gated = rule_of(version, lambda rules: rules.epoch_start_gates_expansion) is True
         return start.broker_id == leader and gated and self._history.starts_once(start)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.replay.versions import rules_for
+from pipelines.releases import release_of
+from pipelines.replay.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
 from schemas import audit_facts as a
@@ -61,14 +62,16 @@ def _case(
     history: PartitionHistory, settings: Settings, fact: Fact, offset: int, high_watermark: int, broker_id: int
 ) -> Case:
     version = settings.version(broker_id, fact.time_us)
-    raised_too_far = version is None or rules_for(version).processes_diverging_responses
-    severity: Severity = OBSERVATION if raised_too_far else VIOLATION
+    raised_too_far = rule_of(version, lambda rules: rules.processes_diverging_responses)
+    severity: Severity = VIOLATION if raised_too_far is False else OBSERVATION
     why = (
-        " The running version may raise a follower's high watermark before it truncates, so that the watermark, not "
-        "the truncation, can be what is wrong."
-        if raised_too_far
-        else ""
+        ""
+        if raised_too_far is False
+        else " The running version may raise a follower's high watermark before it truncates, so that the watermark, "
+        "not the truncation, can be what is wrong."
     )
+    if raised_too_far is None and (release := release_of(version)) is not None:
+        why += f" Some patch releases of what it is built on have {KAFKA_14704}, others do not: {release.title}."
     cuts = [
         other
         for other in history.facts[a.TRUNCATION]
@@ -83,7 +86,7 @@ def _case(
         offset_end=high_watermark,
         time_us=fact.time_us,
         brokers=(broker_id,),
-        known_bug=KAFKA_14704 if raised_too_far and version is not None else None,
+        known_bug=KAFKA_14704 if raised_too_far else None,
     )
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pipelines.replay.versions import rules_for
+from pipelines.replay.versions import rule_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -76,7 +76,7 @@ class IsrKnown:
         """Before 3.3 a leader takes older state, too, and may say again that it starts (KAFKA-13790)."""
         if fact.name == "leader_update" and fact.broker_id is not None:
             version = self._history.version(fact.broker_id, fact.time_us)
-            return version is not None and rules_for(version).partition_epoch_gates_state
+            return rule_of(version, lambda rules: rules.partition_epoch_gates_state) is True
         return fact.name == "committed" or (fact.name == "leader_start" and self._history.starts_once(fact))
 
     def _led_in(self, fact: Fact) -> int | None:

@@ -2,15 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay.versions import ASSUMED, parse_version, rules_for
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("3.9.1", (3, 9, 1)), ("2.8.2-SNAPSHOT", (2, 8, 2)), ("0.10.2.2", (0, 10, 2)), ("4.3", (4, 3, 0)), ("", None)],
-)
-def test_versions_are_read(text, version):
-    assert parse_version(text) == version
+from pipelines.replay.versions import ASSUMED, rule_of, rules_for
 
 
 @pytest.mark.parametrize(
@@ -30,6 +22,8 @@ def test_versions_are_read(text, version):
         ("undoes_refused_isr_changes", "3.0.2", "3.1.0"),
         ("logs_isr_commits", "2.3.1", "2.4.0"),
         ("partition_epoch_gates_state", "3.2.3", "3.3.0"),
+        ("epochs_start_once", "3.2.3", "3.3.0"),
+        ("logs_follower_starts", "2.5.1", "2.6.0"),
         ("assigns_epoch_on_election", "2.0.0", "2.0.1"),
         ("fences_leader_epochs", "2.0.1", "2.1.0"),
         ("counts_diverging_fetches", "2.6.3", "2.7.0"),
@@ -68,6 +62,7 @@ def test_a_rule_holds_from_its_version_on(rule, before, since):
     [
         ("counts_diverging_fetches", "2.7.1", "2.7.2"),
         ("counts_diverging_fetches", "2.8.0", "2.8.1"),
+        ("epochs_start_once", "2.8.2", "3.0.0"),
         ("every_fetch_moves_high_watermark", "2.3.1", "2.4.0"),
         ("failed_reads_reset_followers", "2.3.1", "2.4.0"),
         ("loses_contended_checks", "1.0.2", "1.1.0"),
@@ -102,4 +97,17 @@ def test_the_default_lag_time_grew_in_25():
 
 
 def test_an_unknown_version_is_taken_for_the_assumed_one():
-    assert rules_for(None).version == ASSUMED
+    assert rules_for(None).version == rules_for("9.9").version == rules_for("5.4.1").version == ASSUMED
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("3.3.1", False), ("3.3.2", True), ("7.3.1-ccs", None), ("7.4.0-ccs", True), ("5.4.1", None), (None, None)],
+)
+def test_nothing_is_claimed_by_a_rule_that_patch_releases_differ_in(version, expected):
+    assert rule_of(version, lambda rules: rules.follower_checks_fetches) is expected
+
+
+def test_a_platforms_number_is_predicted_by_the_last_patch_release():
+    assert rules_for("7.3.1-ccs").follower_checks_fetches
+    assert not rules_for("2.0.0.3.1.4.0-315").epoch_start_gates_expansion

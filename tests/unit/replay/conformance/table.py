@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pipelines.replay.versions import Rules, parse_version, rules_for
+from pipelines.replay.versions import Rules, rules_for
 
 #: Every scenario runs on each of these that lies in its range.
 VERSIONS = (
@@ -50,9 +50,9 @@ class Scenario(NamedTuple):
     until: str | None
 
     def versions(self) -> list[str]:
-        low = parse_version(self.since) or (0, 0, 0)
-        high = parse_version(self.until) or (99, 0, 0)
-        return [version for version in VERSIONS if low <= (parse_version(version) or low) < high]
+        low = rules_for(self.since).version if self.since else (0, 0, 0)
+        high = rules_for(self.until).version if self.until else (99, 0, 0)
+        return [version for version in VERSIONS if low <= rules_for(version).version < high]
 
 
 class Table:

@@ -1,0 +1,12 @@
+"""Which release of Apache Kafka a logged version is built on: a table of numberings beside one engine. Pure.
+
+Who compares versions asks `pipelines.replay.versions`, `pipelines.controllers.rules` or `pipelines.rules.known_bugs`;
+those ask `release_of` here.
+"""
+
+from __future__ import annotations
+
+from pipelines.releases.numberings import NUMBERINGS, Branch, Numbering
+from pipelines.releases.release import Release, Version, Versioned, release_of, shown, value_of
+
+__all__ = ["NUMBERINGS", "Branch", "Numbering", "Release", "Version", "Versioned", "release_of", "shown", "value_of"]

@@ -1,0 +1,105 @@
+"""What a logged version is built on. The spellings are real ones; the sources stand in the table."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.releases import NUMBERINGS, release_of, shown, value_of
+from pipelines.releases.numberings import BRANCHES, CONFLUENT
+
+#: Apache's own numbers of three, of every branch.
+RELEASES = sorted(".".join(map(str, (*branch, 1))) for branch in BRANCHES)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "vendor"),
+    [(text, title, numbering.vendor) for numbering in NUMBERINGS for text, title in numbering.examples],
+)
+def test_each_distribution_is_read_as_the_release_that_it_is_built_on(text: str, title: str, vendor: str):
+    release = release_of(text)
+    assert release is not None
+    assert (release.title, release.vendor) == (title, vendor)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("2.8.2", "2.8.2"),
+        ("0.10.2.2", "0.10.2.2"),
+        ("3.6.2-rc1", "3.6.2 (3.6.2-rc1)"),
+        ("2.8.2-SNAPSHOT", "2.8.2 (2.8.2-SNAPSHOT)"),
+        ("3.7.1-of-our-own", "3.7.1 (3.7.1-of-our-own)"),
+        ("7.4.0-217-ce", "3.4 (7.4.0-217-ce)"),
+        ("8.0.0-ccs", "4.0 (8.0.0-ccs)"),
+        ("0.10.0.2.5.3.0-37", "0.10.0 (0.10.0.2.5.3.0-37)"),
+        ("4.4.0", "4.4.0"),
+    ],
+)
+def test_other_spellings(text: str, title: str):
+    assert shown(text) == title
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("5.4.1", "6.2.0", "7.6.1", "8.0.0", "9.9", "4.99.0", "1.2.0", "3.10.0", "10.2.0", "22.8.1", "unknown"),
+        *("5.2.1-ccs", "6.3.0-ccs", "2.8.2-ccs", "9.0.0-ce", "3.7.1x", "v3.7.1", "3", "3.7.1-" + "x" * 200),
+    ],
+)
+def test_a_version_of_no_known_release_is_unknown(text: str):
+    assert release_of(text) is None
+    assert shown(text) == f"unknown ({text})"
+    assert value_of(text, lambda version: version > (0, 0, 0)) is None
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_no_version_is_none(text: str | None):
+    assert (release_of(text), shown(text)) == (None, None)
+
+
+def test_confluent_counts_from_5_3_on():
+    assert sorted(CONFLUENT) == [(5, 3), (5, 4), (5, 5), *((6, n) for n in range(3)), *((7, n) for n in range(10))] + [
+        (8, n) for n in range(5)
+    ]
+    assert [CONFLUENT[branch] for branch in ((5, 5), (6, 0), (6, 2), (7, 0), (7, 9), (8, 0))] == [
+        *((2, 5), (2, 6), (2, 8), (3, 0), (3, 9), (4, 0)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3.4.0", True), ("3.4.1", False), ("7.4.1-ccs", None), ("7.3.1-ccs", True), ("7.5.0-ccs", False), ("5.4", None)],
+)
+def test_a_platforms_number_does_not_tell_what_patch_releases_changed(text: str, expected: bool | None):
+    assert value_of(text, lambda version: (2, 8, 0) <= version < (3, 4, 1)) is expected
+
+
+def test_a_distribution_may_have_taken_over_what_a_later_patch_release_fixed():
+    assert value_of("2.0.0.3.1.4.0-315", lambda version: version >= (2, 0, 1)) is None
+    assert value_of("2.7.2.redhat-00005", lambda version: version >= (2, 7, 2)) is True
+
+
+def test_a_build_before_a_release_may_lack_what_is_new_in_it():
+    assert value_of("2.8.0-SNAPSHOT", lambda version: version >= (2, 8, 0)) is None
+    assert value_of("2.8.2-SNAPSHOT", lambda version: (2, 7, 0) <= version < (3, 1, 0)) is True
+
+
+@given(number=st.sampled_from(RELEASES), suffix=st.from_regex(r"[-.+_][\w.-]{0,20}", fullmatch=True))
+def test_no_suffix_makes_another_branch_of_a_release_by_apaches_number(number: str, suffix: str):
+    release = release_of(number + suffix)
+    if release is None or release.vendor == NUMBERINGS[0].vendor:
+        return  # Confluent's suffixes say that the number is the platform's.
+    depth = 3 if number.startswith("0.") else 2
+    assert release.oldest <= release.likely <= release.newest
+    assert release.newest[:depth] == tuple(map(int, number.split(".")[:depth]))
+    if not suffix.endswith("-SNAPSHOT"):
+        assert release.oldest[:depth] == release.newest[:depth]
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_of_a_known_branch_or_of_none(text: str):
+    release = release_of(text)
+    if release is not None:
+        assert any(release.newest[: len(branch)] == branch for branch in BRANCHES)
