@@ -227,7 +227,7 @@ def _deviation(count: int, total: int, squares: int) -> float:
     """Of a sample, as Yammer has it: 0 for one value."""
     if count < 2:
         return 0.0
-    return round(math.sqrt((squares * count - total * total) / (count * (count - 1))), 4)
+    return round(math.sqrt(max(0, squares * count - total * total) / (count * (count - 1))), 4)
 
 
 def _percentiles(histogram: Mapping[int, int]) -> dict[str, float]:

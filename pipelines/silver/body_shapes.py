@@ -192,7 +192,14 @@ def check_response(api: str, version: int, body: Json) -> None:
         _check(body, _shape(api, 1, version))
 
 
+def require_integers(node: Json) -> None:
+    """Raise `UnknownShape` if a struct has a number with a fraction, or beyond 64 bits: Kafka's are integers."""
+    if float in map(type, node.values()):
+        raise UnknownShape("a number that is no integer")
+
+
 def _check(node: Json, shape: _Shape) -> None:
+    require_integers(node)
     names = tuple(node)
     if names not in shape.seen:
         for name in names:

@@ -6,10 +6,12 @@ pass over the lines feeds all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.blobs import BLOB_ROWS_MAX, pack
 from pipelines.silver.record import UNPARSED, Parsed, Record
@@ -33,48 +35,31 @@ LINE_COLUMNS = (
 )
 
 REQUEST_LOGGER = "kafka.request.logger"
+#: Reason of a line with a value that is not of its column's type, or out of its range.
+BAD_VALUE = "bad_value"
 _MESSAGE_CHARS_MAX = 4_000
+_PROBLEM_CHARS_MAX = 200
 #: What Arrow raises where a value is not of the declared type, or does not fit into it.
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, AttributeError, TypeError)
+#: Offsets, epochs and the like are added to and subtracted: no number that Kafka counts comes near the end of 64 bits.
+LONG_MAX = 1 << 62
+#: Records whose rows are made at a time. Bounds a worker's memory.
+_RECORDS_MAX = 8_192
 
 Row = dict[str, Any]
+#: Rows by table.
+Rows = dict[str, list[Row]]
 
 
-class _Tables:
-    """Rows of every table, until there are enough for a blob."""
+class _Line(NamedTuple):
+    """A record of bronze and what became of it."""
 
-    def __init__(self) -> None:
-        self._rows: dict[str, list[Row]] = {table.name: [] for table in silver.TABLES}
-
-    def add(self, table: str, row: Row) -> pa.RecordBatch | None:
-        rows = self._rows[table]
-        rows.append(row)
-        return self._blob(table) if len(rows) >= BLOB_ROWS_MAX else None
-
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        # Unparsed ones last: filling the others may add to them.
-        for table in sorted(self._rows, key=lambda name: name == "unparsed_lines"):
-            if self._rows[table]:
-                yield self._blob(table)
-
-    def _blob(self, table: str) -> pa.RecordBatch:
-        rows, self._rows[table] = self._rows[table], []
-        schema = silver.BY_NAME[table].arrow_schema
-        try:
-            return pack(table, pa.RecordBatch.from_pylist(rows, schema=schema))
-        except _UNFIT:
-            return pack(table, pa.RecordBatch.from_pylist([row for row in rows if self._fits(row, schema)], schema))
-
-    def _fits(self, row: Row, schema: pa.Schema) -> bool:
-        """Whether a row has values of the declared types; one that has not is kept as unparsed."""
-        try:
-            pa.RecordBatch.from_pylist([row], schema=schema)
-        except _UNFIT as problem:
-            source = {name: row[name] for name in silver.SOURCE_NAMES}
-            unfit = {"kind": "unknown", "template": "value of another type", "reason": "bad_value"}
-            self._rows["unparsed_lines"].append({**source, **unfit, "problem": str(problem)[:200]})
-            return False
-        return True
+    source: Row
+    kind: str
+    level: str | None
+    logger: str | None
+    message: str | None
+    parsed: Parsed
 
 
 def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.RecordBatch:
@@ -95,52 +80,131 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parse records of ``bronze.log_lines`` (`LINE_COLUMNS`) into blobs (`pipelines.blobs`).
 
     Every record is counted under its template in ``line_counts``; one that no grammar knows also becomes a row of
-    ``unparsed_lines``.
+    ``unparsed_lines``, and so does one with a value that is not of its column's type: none of its facts is kept.
     """
-    tables = _Tables()
     counts: dict[tuple[Any, ...], Row] = {}
     for batch in batches:
-        time_us = batch.column("time").cast(pa.int64()).to_pylist()
-        columns = [batch.column(name).to_pylist() for name in LINE_COLUMNS if name != "time"]
-        for line, at in zip(zip(*columns, strict=True), time_us, strict=True):
-            file_id, byte_offset, line_no, cluster_id, broker_id, kind, level, logger, problem, message = line
-            source: Row = {
-                "cluster_id": cluster_id,
-                "broker_id": broker_id,
-                "time": at if at is not None else 0,
-                "file_id": file_id,
-                "byte_offset": byte_offset,
-                "line_no": line_no,
+        for start in range(0, batch.num_rows, _RECORDS_MAX):
+            lines, tables = _fitting(_parsed(batch.slice(start, _RECORDS_MAX)))
+            _count(lines, counts)
+            for table, rows in tables:
+                yield pack(table, rows)
+    for table, rows in _as_batches({silver.LINE_COUNTS.name: list(counts.values())}):
+        yield pack(table, rows)
+
+
+def _parsed(batch: pa.RecordBatch) -> list[_Line]:
+    time_us = batch.column("time").cast(pa.int64()).to_pylist()
+    columns = [batch.column(name).to_pylist() for name in LINE_COLUMNS if name != "time"]
+    lines = []
+    for line, at in zip(zip(*columns, strict=True), time_us, strict=True):
+        file_id, byte_offset, line_no, cluster_id, broker_id, kind, level, logger, problem, message = line
+        source: Row = {
+            "cluster_id": cluster_id,
+            "broker_id": broker_id,
+            "time": at if at is not None else 0,
+            "file_id": file_id,
+            "byte_offset": byte_offset,
+            "line_no": line_no,
+        }
+        parsed = parse_record(kind, at, level, logger, problem, message)
+        lines.append(_Line(source, kind, level, logger, message, parsed))
+    return lines
+
+
+def _fitting(lines: list[_Line]) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
+    """Lines, of which those with a value that fits into no column are unparsed, and their rows by table."""
+    tables = _rows_of(lines)
+    try:
+        return lines, _as_batches(tables)
+    except _UNFIT:
+        unfit = {
+            (row["file_id"], row["byte_offset"]): problem
+            for table, rows in tables.items()
+            for row, problem in _unfit_rows(rows, silver.BY_NAME[table].arrow_schema)
+        }
+    lines = [
+        line
+        if (problem := unfit.get((line.source["file_id"], line.source["byte_offset"]))) is None
+        else line._replace(parsed=Parsed(line.parsed.template, UNPARSED, reason=BAD_VALUE, problem=problem))
+        for line in lines
+    ]
+    return lines, _as_batches(_rows_of(lines))
+
+
+def _rows_of(lines: Iterable[_Line]) -> Rows:
+    tables: Rows = defaultdict(list)
+    for line in lines:
+        for fact_no, fact in enumerate(line.parsed.facts):
+            tables[fact.table].append({**line.source, "fact_no": fact_no, **fact.row})
+        if line.parsed.outcome == UNPARSED:
+            tables[silver.UNPARSED_LINES.name].append(_unparsed(line))
+    return tables
+
+
+def _as_batches(tables: Rows) -> list[tuple[str, pa.RecordBatch]]:
+    """Rows in batches of a bounded length, by table.
+
+    Raises:
+        One of `_UNFIT`: a value is not of its column's type, or out of its range.
+    """
+    return [
+        (table, _as_batch(rows[start : start + BLOB_ROWS_MAX], silver.BY_NAME[table].arrow_schema))
+        for table, rows in tables.items()
+        for start in range(0, len(rows), BLOB_ROWS_MAX)
+    ]
+
+
+def _as_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    for name, column in zip(schema.names, batch.columns, strict=True):
+        if name not in silver.SOURCE_NAMES:
+            _require_range(name, column)
+    return batch
+
+
+def _require_range(name: str, values: pa.Array) -> None:
+    if pa.types.is_int64(values.type):
+        bounds = pc.min_max(values).as_py()
+        if bounds["min"] is not None and (bounds["min"] < -LONG_MAX or bounds["max"] > LONG_MAX):
+            raise pa.ArrowInvalid(f"{name}: a number that Kafka does not count up to")
+    elif pa.types.is_list(values.type):
+        _require_range(name, values.flatten())
+    elif pa.types.is_struct(values.type):
+        for number, field in enumerate(values.type):
+            _require_range(f"{name}.{field.name}", values.field(number))
+
+
+def _unfit_rows(rows: list[Row], schema: pa.Schema) -> Iterator[tuple[Row, str]]:
+    """Rows with a value that does not fit, and why: found by halves, so that one costs little more than itself."""
+    try:
+        _as_batch(rows, schema)
+    except _UNFIT as problem:
+        if len(rows) == 1:
+            yield rows[0], str(problem)[:_PROBLEM_CHARS_MAX]
+            return
+        middle = len(rows) // 2
+        yield from _unfit_rows(rows[:middle], schema)
+        yield from _unfit_rows(rows[middle:], schema)
+
+
+def _count(lines: Iterable[_Line], counts: dict[tuple[Any, ...], Row]) -> None:
+    for line in lines:
+        key = (line.source["file_id"], line.kind, line.logger, line.level, line.parsed.template, line.parsed.outcome)
+        counted = counts.get(key)
+        if counted is None:
+            counts[key] = {
+                **line.source,
+                "fact_no": 0,
+                "kind": line.kind,
+                "logger": line.logger,
+                "level": line.level,
+                "template": line.parsed.template,
+                "outcome": line.parsed.outcome,
+                "line_count": 1,
             }
-            parsed = parse_record(kind, at, level, logger, problem, message)
-            for fact_no, fact in enumerate(parsed.facts):
-                blob = tables.add(fact.table, {**source, "fact_no": fact_no, **fact.row})
-                if blob is not None:
-                    yield blob
-            if parsed.outcome == UNPARSED:
-                blob = tables.add("unparsed_lines", _unparsed(source, parsed, kind, level, logger, message))
-                if blob is not None:
-                    yield blob
-            key = (file_id, kind, logger, level, parsed.template, parsed.outcome)
-            counted = counts.get(key)
-            if counted is None:
-                counts[key] = {
-                    **source,
-                    "fact_no": 0,
-                    "kind": kind,
-                    "logger": logger,
-                    "level": level,
-                    "template": parsed.template,
-                    "outcome": parsed.outcome,
-                    "line_count": 1,
-                }
-            else:
-                counted["line_count"] += 1
-    for counted in counts.values():
-        blob = tables.add("line_counts", counted)
-        if blob is not None:
-            yield blob
-    yield from tables.rest()
+        else:
+            counted["line_count"] += 1
 
 
 def parse_record(
@@ -157,17 +221,15 @@ def parse_record(
     return parsed
 
 
-def _unparsed(
-    source: Row, parsed: Parsed, kind: str, level: str | None, logger: str | None, message: str | None
-) -> Row:
+def _unparsed(line: _Line) -> Row:
     return {
-        **source,
+        **line.source,
         "fact_no": 0,
-        "kind": kind,
-        "logger": logger,
-        "level": level,
-        "template": parsed.template,
-        "reason": parsed.reason or "no_grammar",
-        "problem": parsed.problem,
-        "message": (message or "")[:_MESSAGE_CHARS_MAX],
+        "kind": line.kind,
+        "logger": line.logger,
+        "level": line.level,
+        "template": line.parsed.template,
+        "reason": line.parsed.reason or "no_grammar",
+        "problem": line.parsed.problem,
+        "message": (line.message or "")[:_MESSAGE_CHARS_MAX],
     }

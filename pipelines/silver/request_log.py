@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from pipelines.silver.body_shapes import READ_APIS, check_request, check_response
+from pipelines.silver.body_shapes import READ_APIS, check_request, check_response, require_integers
 from pipelines.silver.coordinator_bodies import COLUMNS
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.silver.request_bodies import PARTITIONS, error_codes, topic_id, topic_name
@@ -25,6 +25,8 @@ from pipelines.silver.request_text import API_NAMES, UnreadableText, read_comple
 
 Json = dict[str, Any]
 
+#: Reason of a line with a number that Kafka cannot have logged.
+OUT_OF_RANGE: Final = "out_of_range"
 _COMPLETED: Final = "Completed request:"
 _BODY_CHARS_MAX: Final = 4_000
 
@@ -44,12 +46,20 @@ _WITHOUT_BODY: Final = (
 _NO_BODY: Final = frozenset(_WITHOUT_BODY.split())
 
 
+#: Times of a line, in milliseconds.
+_TIMES: Final = (
+    *("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "throttleTimeMs"),
+    *("responseQueueTimeMs", "sendTimeMs"),
+)
+#: No request takes longer: what bounds its wait, and its client's patience, is 32 bits of milliseconds.
+DURATION_MS_MAX: Final = 2**31 - 1
+#: Threads race for the instants of one request; 1.2 ms is the most that was seen.
+_RACE_MS: Final = 1_000
 #: Fields of a line in JSON form, and those that only some lines or releases have.
 _LINE_FIELDS: Final = frozenset(
     (
         *("requestHeader", "request", "response", "connection", "listener", "securityProtocol", "principal"),
-        *("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "throttleTimeMs"),
-        *("responseQueueTimeMs", "sendTimeMs"),
+        *_TIMES,
     )
 )
 _SOME_LINE_FIELDS: Final = frozenset(
@@ -64,6 +74,10 @@ _LATER_NUMBERS: Final = {"ALTER_PARTITION": 56, "CONSUMER_GROUP_HEARTBEAT": 68}
 _DEPRECATED: Final = "requestApiVersionDeprecated"
 
 
+class OutOfRange(ValueError):
+    """A number that Kafka cannot have logged."""
+
+
 def parse_request(record: Record) -> Parsed:
     """Read one record of ``kafka.request.logger``.
 
@@ -71,7 +85,8 @@ def parse_request(record: Record) -> Parsed:
         `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also
         one ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
         response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` for a completion line that
-        cannot be read, with reason ``bad_json``, or one of `UnreadableText` for the text form.
+        cannot be read, with reason ``bad_json``, or one of `UnreadableText` for the text form; ``out_of_range`` where
+        a number of it is none that Kafka has.
     """
     message = record.message
     if not message.startswith(_COMPLETED):
@@ -89,9 +104,11 @@ def parse_request(record: Record) -> Parsed:
         header = _header(line, record.time_us)
         build = _BUILDERS.get(header["api"], _other)
         return Parsed(f"request.{header['api'].lower()}", TYPED, tuple(build(line, header)))
+    except OutOfRange as problem:
+        return Parsed(template, UNPARSED, reason=OUT_OF_RANGE, problem=str(problem))
     except UnreadableText as problem:
         return Parsed(template, UNPARSED, reason=problem.reason, problem=str(problem))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
         return Parsed(template, UNPARSED, reason=reason, problem=f"{type(problem).__name__}: {problem}")
 
 
@@ -102,6 +119,7 @@ def _check(line: Json) -> None:
         raise ValueError(f"not the fields of a line: {', '.join(line)}")
     if not _HEADER_FIELDS <= head.keys() <= _HEADER_FIELDS | {_DEPRECATED}:
         raise ValueError(f"not the fields of a header: {', '.join(head)}")
+    require_integers(head)
     api, version = head["requestApiKeyName"], head["requestApiVersion"]
     if not _is_name(api, head["requestApiKey"]):
         raise ValueError(f"{api} is not the name of API {head['requestApiKey']}")
@@ -121,12 +139,26 @@ def _micros(milliseconds: float) -> int:
     return round(milliseconds * 1000)
 
 
+def _durations(line: Json) -> tuple[float, ...]:
+    """The times of a line in milliseconds, in the order of `_TIMES`.
+
+    Raises:
+        ValueError: one is negative, no number, or longer than any (``RequestChannel`` cuts off at 0; timeouts and
+            waits are 32 bits of milliseconds), or those that pass until a request is done are longer than all of it.
+    """
+    times = tuple(float(line[name]) for name in _TIMES)
+    for name, milliseconds in zip(_TIMES, times, strict=True):
+        if not 0 <= milliseconds <= DURATION_MS_MAX:
+            raise OutOfRange(f"{name} {milliseconds:g} ms")
+    total, queue, local, remote, *_ = times
+    if queue + local + remote > total + _RACE_MS:
+        raise OutOfRange(f"totalTimeMs {total:g} is less than its parts")
+    return times
+
+
 def _header(line: Json, time_us: int) -> Json:
     head = line["requestHeader"]
-    total = float(line["totalTimeMs"])
-    queue = float(line["requestQueueTimeMs"])
-    local = float(line["localTimeMs"])
-    remote = float(line["remoteTimeMs"])
+    total, queue, local, remote, throttle, response_queue, send = _durations(line)
     arrival = time_us - _micros(total)
     dequeued = arrival + _micros(queue)
     handled = dequeued + _micros(local)
@@ -146,9 +178,9 @@ def _header(line: Json, time_us: int) -> Json:
         "request_queue_time_ms": queue,
         "local_time_ms": local,
         "remote_time_ms": remote,
-        "throttle_time_ms": float(line["throttleTimeMs"]),
-        "response_queue_time_ms": float(line["responseQueueTimeMs"]),
-        "send_time_ms": float(line["sendTimeMs"]),
+        "throttle_time_ms": throttle,
+        "response_queue_time_ms": response_queue,
+        "send_time_ms": send,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -69,8 +70,23 @@ def test_a_record_without_a_readable_time_is_kept_too():
     assert row["reason"] == "continuation"
 
 
-def test_a_value_of_another_type_costs_its_row_only():
+def test_a_value_of_another_type_leaves_its_line_unparsed():
     odd = record(lines.PRODUCE_39).message.replace('"acks":-1', '"acks":"all"')
     tables = parse([line(lines.PRODUCE_39), line(lines.PRODUCE_39, 5, message=odd)])
     assert [row["byte_offset"] for row in tables["produce_requests"]] == [0]
     assert [(row["byte_offset"], row["reason"]) for row in tables["unparsed_lines"]] == [(5, "bad_value")]
+    counted = {row["outcome"]: row["line_count"] for row in tables["line_counts"]}
+    assert counted == {"typed": 1, "unparsed": 1}
+
+
+def test_a_number_beyond_its_column_takes_all_facts_of_its_line_and_none_of_others():
+    message = record(lines.FETCH_39).message
+    odd = re.sub(r'"fetchOffset":\d+', '"fetchOffset":9223372036854775807', message, count=1)
+    assert odd != message
+    whole = parse([line(lines.FETCH_39), line(lines.FETCH_39, 9)])
+    tables = parse([line(lines.FETCH_39), line(lines.FETCH_39, 5, message=odd), line(lines.FETCH_39, 9)])
+    assert {name: tables[name] for name in ("fetch_requests", "replica_fetches")} == {
+        name: whole[name] for name in ("fetch_requests", "replica_fetches")
+    }
+    (row,) = tables["unparsed_lines"]
+    assert (row["byte_offset"], row["reason"], "fetch_offset" in row["problem"]) == (5, "bad_value", True)
