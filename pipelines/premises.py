@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from pipelines.bronze.resolution import SECOND_US
 from pipelines.controllers.rows import EventRow, Ref
-from pipelines.replay.context import STARTED, ConfigLine, Contexts, contexts_of
+from pipelines.replay.context import STARTED, ConfigLine, Contexts, Spans, contexts_of
 from pipelines.replay.seals import Broker
 
 # Kinds of rows, in the column `kind`.
@@ -35,9 +36,12 @@ STARTING: Final = "starting"
 SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
+#: Files that are not Kafka's.
+OTHER_FILE: Final = "other"
 #: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
 FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
 UNKNOWN_CLUSTER: Final = "unknown"
+UNKNOWN_BROKER: Final = -1
 
 
 class LogFile(NamedTuple):
@@ -47,6 +51,7 @@ class LogFile(NamedTuple):
         cluster_id: `UNKNOWN_CLUSTER` where no line says it.
         first_us, last_us: of its records; None where none has a time.
         parsed: silver has what it tells.
+        resolution_us: how fine its times are; None counts as milliseconds.
     """
 
     file_id: str
@@ -57,6 +62,7 @@ class LogFile(NamedTuple):
     first_us: int | None
     last_us: int | None
     parsed: bool
+    resolution_us: int | None = None
 
 
 class Life(NamedTuple):
@@ -142,6 +148,8 @@ class Premises:
             # Nothing is said of a key that is first told later: a topic that is made then leaves the past as it is.
             if before := [entry for entry in history if entry[0] < before_us]:
                 parts.append([key, before])
+        coarse = [(since, min(until, before_us)) for since, until in self.contexts.coarse.get(broker, ())]
+        parts += [["coarse", span] for span in coarse if span[0] < span[1]]
         return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -159,9 +167,11 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     for row in by_kind[THREAD]:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
+    files = tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE])
+    contexts = _contexts(lives, by_kind[CONFIG], settle_us)
     return Premises(
-        contexts=_contexts(lives, by_kind[CONFIG], settle_us),
-        files=tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE]),
+        contexts=replace(contexts, coarse=coarse_spans(files)),
+        files=files,
         topic_names=_last(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
         events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
@@ -202,7 +212,25 @@ def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tupl
 def _file(row: Mapping[str, Any], parsed: bool) -> LogFile:
     cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
     times = row["first_us"], row["last_us"]
-    return LogFile(row["file_id"], row["path"], row["file_kind"], cluster_id, row["broker_id"], *times, parsed)
+    names = (row["file_id"], row["path"], row["file_kind"], cluster_id, row["broker_id"])
+    return LogFile(*names, *times, parsed, row["resolution_us"])
+
+
+def coarse_spans(files: Iterable[LogFile]) -> Spans:
+    """From when until when a broker's times are whole seconds: from its first file of such to the end of its last.
+
+    What no known broker logged counts for `UNKNOWN_BROKER`.
+    """
+    spans: Spans = {}
+    for file in files:
+        if file.resolution_us != SECOND_US or file.first_us is None or file.last_us is None or file.kind == OTHER_FILE:
+            continue
+        broker = file.cluster_id, UNKNOWN_BROKER if file.broker_id is None else file.broker_id
+        since_us, until_us = file.first_us, file.last_us + SECOND_US
+        for begun_us, ended_us in spans.get(broker, ()):
+            since_us, until_us = min(since_us, begun_us), max(until_us, ended_us)
+        spans[broker] = [(since_us, until_us)]
+    return spans
 
 
 def _life(row: Mapping[str, Any]) -> Life:

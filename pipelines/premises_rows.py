@@ -42,6 +42,7 @@ SHAPE: Final = {
     "file_kind": "string",
     "first_us": "long",
     "last_us": "long",
+    "resolution_us": "long",
     "connection": "string",
     "fetcher_id": "int",
     "transactional_id": "string",

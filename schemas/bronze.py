@@ -38,6 +38,11 @@ LOG_FILES = TableSpec(
         required("record_count", LONG, "Log records: a line that starts with a time, with its continuation lines"),
         column("first_time", TIMESTAMP, "Time of the first record"),
         column("last_time", TIMESTAMP, "Time of the last record"),
+        column(
+            "resolution_us",
+            LONG,
+            "How fine its times are, microseconds: 1000000 (whole seconds), 1000 or 1; null counts as 1000",
+        ),
         column("problem", STRING, "What is wrong with the file and what to do, if anything: truncated gzip, ..."),
         required("run_id", STRING, "Run that read it"),
     ),

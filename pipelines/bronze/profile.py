@@ -15,6 +15,7 @@ from pipelines.bronze.layout import Clock, Layout
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
+from pipelines.bronze.resolution import ResolutionWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import recognise
@@ -58,6 +59,7 @@ class Profile:
         passages: what its lines tell of an hour that its zone repeats.
         flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
         ranges: parts that can be read by themselves; none of a file that is read as a whole.
+        resolution_us: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time.
     """
 
     path: str
@@ -83,6 +85,7 @@ class Profile:
     passages: tuple[Passage, ...] = ()
     flips: tuple[int, ...] = ()
     ranges: tuple[ByteRange, ...] = ()
+    resolution_us: int | None = None
 
 
 def stored_sha256(path: str) -> str:
@@ -185,6 +188,7 @@ def profile_stream(
         kafka_records=kafka_records,
         passages=tuple(counted.passages()),
         ranges=() if cutter is None else cutter.ranges(),
+        resolution_us=counted.resolution.resolution_us,
     )
 
 
@@ -217,6 +221,7 @@ class _Counted:
         self.lines = 0
         self.records = 0
         self.first_us: int | None = None
+        self.resolution = ResolutionWatch()
         self._good = 0
         self._clock = Clock(zone)
         self._parse = layout.make(self._clock) if layout else None
@@ -259,6 +264,7 @@ class _Counted:
             head = self._parse(record.text)
             if head is not None:
                 self.hints.observe(head)
+                self.resolution.see(head.time_us)
                 if self.first_us is None:
                     self.first_us = head.time_us
                     self._hours = self._watch.hours(head.time_us)

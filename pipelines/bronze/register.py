@@ -199,6 +199,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
         "record_count": item.record_count,
         "first_time": item.first_us,
         "last_time": item.last_us,
+        "resolution_us": item.resolution_us,
         "problem": "; ".join(problem for problem in problems if problem) or None,
         "run_id": run_id,
     }

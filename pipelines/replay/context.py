@@ -110,6 +110,7 @@ class Contexts:
             instant 0 held from before the log began.
         topic_configs: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's.
         settle_us: passed on to `Context`.
+        coarse: spans in which the times of a broker's lines are whole seconds.
     """
 
     versions: Mapping[tuple[str, int], str] = field(default_factory=dict)
@@ -117,6 +118,11 @@ class Contexts:
     topic_configs: Mapping[tuple[str, int, str, str], Overrides] = field(default_factory=dict)
     settle_us: int = 5_000_000
     starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
+    coarse: Spans = field(default_factory=dict)
+
+    def is_coarse(self, broker: tuple[str, int], since_us: int, until_us: int) -> bool:
+        """Whether the times of a broker's lines are whole seconds at some instant of a stretch, both ends inclusive."""
+        return any(begun_us <= until_us and since_us < ended_us for begun_us, ended_us in self.coarse.get(broker, ()))
 
     def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
         """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""

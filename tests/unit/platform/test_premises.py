@@ -20,11 +20,13 @@ from pipelines.premises import (
     RECORD,
     SNAPSHOT,
     TRANSACTIONAL,
+    UNKNOWN_BROKER,
     LogFile,
     Premises,
+    coarse_spans,
     premises_of,
 )
-from pipelines.replay.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts
+from pipelines.replay.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
 from pipelines.replay.standing import standings
 
@@ -32,6 +34,7 @@ COLUMNS = (
     *("event", "mode", "kafka_version", "detail", "scope", "entity", "settings", "line_no", "controller_epoch"),
     *("subject_broker_id", "brokers", "topic", "topic_id", "leader", "source", "offset", "record", "record_no"),
     *("node_id", "node_epoch", "fenced", "in_controlled_shutdown", "path", "file_kind", "first_us", "last_us"),
+    "resolution_us",
 )
 
 
@@ -74,6 +77,33 @@ def test_files_are_parsed_if_silver_counts_their_lines() -> None:
         LogFile("a", "server.log", "server", "c", 1, 1, 9, True),
         LogFile("b", "server.log", "server", "unknown", 1, 1, 9, False),
     )
+
+
+def test_times_of_whole_seconds_are_coarse_from_a_brokers_first_file_to_its_last() -> None:
+    def file(broker_id: int | None, first: int, last: int, resolution_us: int | None, kind: str = "server") -> LogFile:
+        return LogFile(f"{first}", "p", kind, "c", broker_id, first, last, True, resolution_us)
+
+    second = 1_000_000
+    files = [
+        file(1, 10 * second, 20 * second, second),
+        file(1, 40 * second, 50 * second, second, "state-change"),
+        file(1, 60 * second, 70 * second, 1_000),
+        file(2, 10 * second, 20 * second, None),
+        file(3, 10 * second, 20 * second, second, "other"),
+        file(None, 10 * second, 20 * second, second),
+    ]
+    assert coarse_spans(files) == {
+        ("c", 1): [(10 * second, 51 * second)],
+        ("c", UNKNOWN_BROKER): [(10 * second, 21 * second)],
+    }
+
+
+def test_only_what_was_coarse_before_a_seal_has_the_past_replayed_anew() -> None:
+    def digest(spans: Spans) -> str:
+        return Premises(contexts=Contexts(coarse=spans)).digest(("c", 1), 100)
+
+    assert digest({}) == digest({("c", 1): [(100, 200)]}) == digest({("c", 2): [(0, 200)]})
+    assert digest({("c", 1): [(90, 200)]}) == digest({("c", 1): [(90, 300)]}) != digest({})
 
 
 @pytest.mark.parametrize(

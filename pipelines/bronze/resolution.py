@@ -1,0 +1,40 @@
+"""How fine the times of a log file are, as its records show it. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECOND_US: Final = 1_000_000
+_MILLISECOND_US: Final = 1_000
+#: So many times in a row without a fraction, each of another second, are no chance: of milliseconds one in a thousand
+#: is 0. A file whose pattern was changed while it was written is as coarse as the coarser part.
+_WHOLE_MIN: Final = 5
+
+
+class ResolutionWatch:
+    """Sees times of a file in their order; each is cut to what the pattern writes."""
+
+    def __init__(self) -> None:
+        self._unit_us = 0
+        self._whole_us: int | None = None
+        self._whole = 0
+        self._is_mixed = False
+
+    def see(self, time_us: int) -> None:
+        """Take the time of the next record that is asked, microseconds."""
+        fraction_us = time_us % SECOND_US
+        if fraction_us:
+            unit_us = 1 if fraction_us % _MILLISECOND_US else _MILLISECOND_US
+            self._unit_us = min(unit_us, self._unit_us or unit_us)
+            self._whole = 0
+        elif time_us != self._whole_us:
+            self._whole_us = time_us
+            self._whole += 1
+            self._is_mixed = self._is_mixed or self._whole >= _WHOLE_MIN
+
+    @property
+    def resolution_us(self) -> int | None:
+        """1,000,000 (whole seconds), 1,000 or 1; None where no time was seen."""
+        if self._is_mixed or (not self._unit_us and self._whole):
+            return SECOND_US
+        return self._unit_us or None
