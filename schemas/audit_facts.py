@@ -23,6 +23,8 @@ METADATA: Final = "metadata"
 ELECTION: Final = "election"
 #: A replica truncated: ``name`` is the source (``silver.truncations``).
 TRUNCATION: Final = "truncation"
+#: A replica's log was loaded: ``offset`` is where it ended, ``high_watermark`` the one that its checkpoint held.
+LOADED: Final = "loaded"
 #: An entry of a checkpoint of offsets: ``name`` is its kind.
 CHECKPOINT: Final = "checkpoint"
 #: An entry of a replica's leader-epoch-checkpoint.
@@ -76,6 +78,7 @@ RANK: Final = {
     PARTITION_STATE: 0,
     ELECTION: 0,
     TRUNCATION: 0,
+    LOADED: 0,
     CHECKPOINT: 0,
     EPOCH_ENTRY: 0,
     ISR_REPLAY: 0,

@@ -29,7 +29,7 @@ ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
 #: Roles under which a broker says what it is itself.
 OWN_ROLES: Final = ROLES | {"request", "stopped"}
 #: Kinds of lines of a log; all others stand in files that a broker keeps, or are computed.
-_LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION})
+_LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED})
 #: The fields of a fact from here on say where it stands; those before, what it says.
 PLACE: Final = Fact._fields.index("file_id")
 NON_EXISTENT: Final = "NonExistentPartition"

@@ -29,7 +29,10 @@ from schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
 #: Of other facts (files, TRACE lines, reads past their limit) a partition is judged whole in each run.
 GONE_ON_WITH: Final = frozenset(
-    {a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.TRUNCATION, a.ISR_REPLAY, a.FETCH, a.OPERATION, a.ANSWER}
+    {
+        *(a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.TRUNCATION, a.LOADED, a.ISR_REPLAY),
+        *(a.FETCH, a.OPERATION, a.ANSWER),
+    }
 )
 #: All that a frozen audit consists of.
 FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Join)
@@ -276,7 +279,7 @@ def place(fact: Fact) -> tuple[Any, ...]:
 
 def _streams_use(fact: Fact) -> bool:
     """Whether what streams by is judged by it, and not only what is asked in the end."""
-    return fact.kind != a.ISR_REPLAY and (fact.kind, fact.name) != (a.TRUNCATION, a.REPLAYED)
+    return fact.kind not in (a.ISR_REPLAY, a.LOADED) and (fact.kind, fact.name) != (a.TRUNCATION, a.REPLAYED)
 
 
 def _place(case: Case) -> tuple[str, tuple[object, ...]]:

@@ -119,7 +119,7 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
             silver.HIGH_WATERMARKS,
             f"{_LINE} topic partition source high_watermark previous_high_watermark log_end_offset "
             "leader_high_watermark",
-            by_batch(traffic.high_watermarks),
+            traffic.high_watermarks,
         ),
         (
             DELAYED_OPERATIONS,

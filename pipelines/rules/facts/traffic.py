@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -36,12 +36,14 @@ def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def high_watermarks(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Lines of high watermarks that leaders and followers moved."""
+def high_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Lines of high watermarks that leaders and followers moved, and of logs that were loaded."""
+    loaded = rows.filter(is_in(rows.column("source"), ("loaded",)))
+    yield line_fact(loaded, a.LOADED, "high_watermark offset=log_end_offset")
     moved = is_in(rows.column("source"), ("updated", "non_monotonic", "follower"))
     same = "name=source previous=previous_high_watermark offset=leader_high_watermark end_offset=log_end_offset"
     rows = rows.filter(both(moved, rows.column("high_watermark").is_valid()))
-    return line_fact(rows, a.HIGH_WATERMARK, f"high_watermark {same}")
+    yield line_fact(rows, a.HIGH_WATERMARK, f"high_watermark {same}")
 
 
 def without_retries(versions: Versions) -> list[tuple[str, int]]:

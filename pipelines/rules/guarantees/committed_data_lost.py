@@ -1,18 +1,21 @@
 """Committed records that a later leader did not have.
 
 What a leader epoch committed is known from what its leader answered to producers, and from the high watermarks that it
-told. Where a later epoch began is known from its leader's own line, from what was written in it, or from the replicas'
-files. A record at or past that start did not survive.
+told; at default levels, from what replicas' lines show (`pipelines.rules.proofs.replica_marks`). Where a later epoch
+began is known from its leader's own line, from what was written in it, or from the replicas' files. A record at or past
+that start did not survive.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
+from pipelines.rules.proofs.replica_marks import Mark, Passed, passed
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -36,6 +39,9 @@ class _Loss:
     last: list[Fact] = field(default_factory=list)
     committed: Fact | None = None
     stored: tuple[Fact, ...] = ()
+    marks: list[Mark] = field(default_factory=list)
+    lines: tuple[Fact, ...] = ()
+    one_life: bool = False
 
     @classmethod
     def by(cls, epoch: Epoch, bound: tuple[int, Fact]) -> _Loss:
@@ -58,12 +64,26 @@ class _Loss:
         self.first, self.last = self.first or other.first, self.last or other.last
         self.stored = self.stored or other.stored
 
+    @property
+    def shown(self) -> list[Fact]:
+        """Lines of its marks, the highest first."""
+        marks = sorted(self.marks, key=lambda mark: -mark.end)
+        return [line for mark in marks for line in (mark.fact, *mark.more)]
+
     def commit(self, number: int, high_watermark: int, fact: Fact) -> None:
         """The leader of an earlier epoch told a high watermark past the start."""
         self.epochs.add(number)
         self.offset_end = max(self.offset_end, high_watermark)
         if self.committed is None or high_watermark > (self.committed.high_watermark or 0):
             self.committed = fact
+
+    def show(self, shown: Passed) -> None:
+        """Lines of a replica show that records past the start were committed."""
+        self.epochs |= set() if shown.number is None else {shown.number}
+        self.offset_end = max(self.offset_end, shown.mark.end)
+        self.marks.append(shown.mark)
+        self.lines += shown.lines
+        self.one_life = self.one_life or shown.one_life
 
 
 class _Checker(Checker):
@@ -148,10 +168,11 @@ class _Checker(Checker):
 
     def finish(self) -> Iterable[Case]:
         self._add_committed()
+        self._add_shown()
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
             if key in self._matched:
                 loss.join(self._matched[key])
-            known = self._history.are_of_one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
+            known = True if loss.one_life else self._are_of_one_life(loss)
             # Before 1.0, whose lines may give neither ids nor versions, topics mostly cannot be deleted at all.
             known = known if known is not None or self._settings.deletable else True
             if known is None:
@@ -162,6 +183,29 @@ class _Checker(Checker):
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
+
+    def _are_of_one_life(self, loss: _Loss) -> bool | None:
+        if not loss.epochs:
+            return None
+        return self._history.are_of_one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
+
+    def _add_shown(self) -> None:
+        """What replicas' lines show, where neither answers nor what leaders told says what was lost."""
+        told = self._losses.keys() | self._matched.keys()
+        shown: dict[tuple[int, int], list[Passed]] = defaultdict(list)
+        for each in passed(self._history, self._settings):
+            self.checked += 1
+            key = self._history.incarnation(each.mark.fact.time_us), each.lost_by.number
+            if key not in told:
+                shown[key].append(each)
+        for key, group in shown.items():
+            # What a replica had that was alone in the ISR is lost, too, where a high watermark shows that it was of it.
+            certain = [each for each in group if each.proven]
+            proven = any(not each.mark.more for each in certain)
+            losses = self._losses if proven else self._open
+            for each in certain if proven else group:
+                loss = losses.setdefault(key, _Loss.by(each.lost_by, each.bound))
+                loss.show(each)
 
     def _add_committed(self) -> None:
         """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""
@@ -183,13 +227,15 @@ def _case(loss: _Loss, cause: Cause) -> Case:
         clauses.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
     if loss.committed is not None:
         clauses.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
+    clauses += dict.fromkeys(mark.how for mark in loss.marks)
     what = "starts" if loss.start_fact.name == "leader_start" else "has its own records"
     message = (
         f"Committed offsets {start} to {end} (exclusive) are lost: leader epoch {loss.lost_by.number} {what} at "
         f"{loss.start_fact.offset}; {'; '.join(clauses)}. {cause.text}{_held(loss)}"
     )
     committed = [loss.committed] if loss.committed is not None else []
-    chain = [*loss.first[:1], *loss.last[-1:], loss.start_fact, *committed, *cause.facts, *loss.stored]
+    committed += loss.shown
+    chain = [*loss.first[:1], *loss.last[-1:], loss.start_fact, *committed, *loss.lines, *cause.facts, *loss.stored]
     facts = [*chain, *loss.first[1:], *loss.last[:-1]]
     sides = (loss.start_fact, *committed, *loss.first, *loss.last, *loss.stored)
     return Case(
@@ -197,7 +243,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
         VIOLATION,
         message,
         tuple(Ref.of(fact) for fact in facts),
-        leader_epoch=max(loss.epochs),
+        leader_epoch=max(loss.epochs, default=None),
         offset_start=start,
         offset_end=end,
         time_us=loss.lost_by.first_us,
@@ -217,17 +263,21 @@ def _held(loss: _Loss) -> str:
 
 
 def _undecided(loss: _Loss) -> Case:
-    what = f"where {_produces(loss.answered)} wrote" if loss.answered else "which a high watermark had passed"
+    if loss.marks and not loss.answered:
+        what = f"before which {'; '.join(dict.fromkeys(mark.how for mark in loss.marks))}"
+    else:
+        what = f"where {_produces(loss.answered)} wrote" if loss.answered else "which a high watermark had passed"
+    when = f"in {_epochs(loss)}" if loss.epochs else f"before leader epoch {loss.lost_by.number}"
     message = (
-        f"Offsets {loss.offset_start} to {loss.offset_end} (exclusive), {what}, are lost if that was in "
-        f"{_epochs(loss)} of the same topic; lines that would tell it are missing."
+        f"Offsets {loss.offset_start} to {loss.offset_end} (exclusive), {what}, are lost if that was {when} of the "
+        "same topic; lines that would tell it are missing."
     )
     return Case(
         RULE_ID,
         OPEN,
         message,
-        tuple(Ref.of(fact) for fact in (*loss.first, *loss.last, loss.start_fact)),
-        leader_epoch=max(loss.epochs),
+        tuple(Ref.of(fact) for fact in (*loss.first, *loss.last, loss.start_fact, *loss.shown, *loss.lines)),
+        leader_epoch=max(loss.epochs, default=None),
         offset_start=loss.offset_start,
         offset_end=loss.offset_end,
         time_us=loss.lost_by.first_us,
@@ -249,13 +299,14 @@ RULE = Rule(
     source="Kafka documentation, Replication; KIP-101; TLA+ property StrongIsr / LeaderHasAllAckedValues",
     versions="all",
     tier="T0",
-    needs="where leader epochs start; high watermarks in leaders' lines (T0), acknowledged produces (T1)",
+    needs="where leader epochs start; high watermarks in replicas' lines (T0), acknowledged produces (T1)",
     proof=(
         "An epoch's start is a line, a write or a file of that epoch, the file being of the topic that lines tell of. "
         "What was committed belongs to an earlier epoch if the line names it, if the leader's lines before and after "
-        "leave no room for that epoch or a later one of its own, or if the leader answered a later fetch in it; that "
-        "the topic was not created anew between is shown by its id or by every partition epoch from one to the other, "
-        "or topics cannot be deleted there. Otherwise it stays open."
+        "leave no room for that epoch or a later one of its own, or if the leader answered a later fetch in it. A "
+        "follower's high watermark does if its line names an earlier epoch, or if the follower then cut its log at or "
+        "below that start. That the topic was not created anew between is shown by its id or by every partition epoch "
+        "from one to the other, or topics cannot be deleted there. Otherwise it stays open."
     ),
     kinds=frozenset({a.OPERATION, a.BATCH}),
     make=_Checker,

@@ -72,7 +72,6 @@ TEMPLATES = (
         r"(?:Searching (?:the earliest or latest )?offset (?:for|by) timestamp .*|Offset time array = .*)",
         "UnifiedLog.fetchOffsetByTimestamp; DEBUG",
     ),
-    _log("log.loaded", rf"Completed load of log {PARTITION} with log end offset -?\d+", "Log.loadSegments, up to 0.10"),
     _log("log.closing", rf"Closing (?:log|handlers|quietly)(?: {PARTITION})?", "UnifiedLog.close; DEBUG"),
     _log(
         "log.retention_check",

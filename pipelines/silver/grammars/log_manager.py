@@ -57,9 +57,9 @@ TEMPLATES = (
     ),
     Template(
         "log.loaded",
-        rf"Completed load of log (?:{TP} )?with \d+ (?:log )?segments,?(?: log start offset -?\d+)? and log end "
-        r"offset (?P<log_end_offset>-?\d+) in \d+ ms",
-        "Log.loadSegments, up to 2.5",
+        rf"Completed load of log (?:{TP} )?with (?:\d+ (?:log )?segments,?(?: log start offset -?\d+)? and )?log end "
+        r"offset (?P<log_end_offset>-?\d+)(?: in \d+ ms)?",
+        "Log.loadSegments, up to 2.5; segments since 0.10.2",
         typed("high_watermarks", source="loaded"),
         loggers=("Log",),
     ),

@@ -127,8 +127,10 @@ def test_fetches():
 def test_high_watermarks_that_moved():
     sources = ("updated", "skipped", "non_monotonic", "follower", "set")
     rows = [{"source": source, "high_watermark": 3} for source in sources]
-    made = traffic.high_watermarks(batch(silver.HIGH_WATERMARKS, *rows, {"source": "updated"}))
-    assert [fact.name for fact in facts(made)] == ["updated", "non_monotonic", "follower"]
+    loaded = {"source": "loaded", "log_end_offset": 9}
+    logs, moved = traffic.high_watermarks(batch(silver.HIGH_WATERMARKS, *rows, {"source": "updated"}, loaded))
+    assert [fact.name for fact in facts(moved)] == ["updated", "non_monotonic", "follower"]
+    assert [(fact.kind, fact.offset, fact.high_watermark) for fact in facts(logs)] == [(a.LOADED, 9, None)]
 
 
 def test_appends_of_old_leaders():

@@ -1,0 +1,168 @@
+"""What default levels show of a loss: high watermarks and log ends of replicas above where a later epoch begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+
+from pipelines.rules.guarantees.committed_data_lost import RULE
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Settings
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+from tests.unit.rules.facts import cases, decided, fact, follows, leads
+
+ZK28 = Settings(version=lambda *_: "2.8.2")
+
+
+def loaded(second: float, broker_id: int, high_watermark: int | None, end: int | None = None) -> Fact:
+    return fact(a.LOADED, second, broker_id, high_watermark=high_watermark, offset=end)
+
+
+def cut(second: float, broker_id: int, offset: int, **fields: object) -> Fact:
+    return fact(a.TRUNCATION, second, broker_id, **({"name": "log", "offset": offset} | fields))
+
+
+#: unclean28: broker 1 is alone in the ISR as it dies; broker 2, elected from outside, begins epoch 3 at 115; broker 1
+#: comes back with a checkpointed high watermark of 333 and a log up to 341, and cuts it.
+UNCLEAN = [
+    decided(1, 0, 0, 1, (1, 2)),
+    leads(2, 1, 0, 0),
+    decided(10, 1, 1, 1, (1,)),
+    leads(11, 1, 1, 145, high_watermark=115, previous=0),
+    decided(20, 2, 2, -1, (1,)),
+    decided(30, 3, 3, 2, (2,)),
+    leads(31, 2, 3, 115, high_watermark=113, previous=-1),
+    loaded(40, 1, None, 341),
+    loaded(41, 1, 333),
+    follows(42, 1, 3, offset=341, high_watermark=333, previous=-1),
+    cut(43, 1, 115),
+]
+
+
+def told(facts: Sequence[Fact], settings: Settings = ZK28) -> list[tuple[str, int | None, int | None]]:
+    return [(case.severity, case.offset_start, case.offset_end) for case in cases(RULE, list(facts), settings)]
+
+
+def test_a_replica_that_was_alone_in_the_isr_cuts_what_it_had_committed() -> None:
+    (case,) = cases(RULE, UNCLEAN, ZK28)
+    assert (case.severity, case.offset_start, case.offset_end, case.leader_epoch) == (VIOLATION, 115, 341, 1)
+    assert case.cause == "unclean_election"
+    assert "broker 1 had a high watermark of 333" in case.message
+    assert "broker 1, whose log ended at 341, had been alone in the ISR" in case.message
+    assert case.records is None, "no answer says how many produces were acknowledged"
+
+
+def test_deleting_any_lines_makes_no_other_loss() -> None:
+    """A range may become shorter, and a violation open; none begins lower or ends higher."""
+    for count in (1, 2, 3):
+        for gone in combinations(range(len(UNCLEAN)), count):
+            for severity, start, end in told([line for at, line in enumerate(UNCLEAN) if at not in gone]):
+                assert (start, end) in ((115, 333), (115, 341)), (severity, gone)
+
+
+def test_without_the_cut_the_mark_may_be_of_the_later_epoch() -> None:
+    assert told(UNCLEAN[:-1]) == [(OPEN, 115, 341)]
+
+
+def test_a_replica_that_comes_back_within_an_epoch_has_what_it_copied() -> None:
+    """It followed epoch 3 before it restarted: its mark is of that epoch."""
+    before = [follows(35, 1, 3, offset=115, previous=-1)]
+    assert told([*UNCLEAN[:7], *before, *UNCLEAN[7:-1]]) == []
+    # Nothing is known of where it was before: what is usual where logs begin with a restart.
+    first = [line for line in UNCLEAN[:-1] if line.name != "leader_start" or line.broker_id != 1]
+    assert told(first) == []
+
+
+def test_a_log_end_alone_is_no_mark() -> None:
+    """A follower cuts what was never committed, at any fail-over."""
+    in_sync = [
+        line._replace(isr=(1, 2)) if line.leader_epoch in (1, 2) and line.isr == (1,) else line for line in UNCLEAN
+    ]
+    low = [line._replace(high_watermark=110) if line.high_watermark == 333 else line for line in in_sync]
+    assert told(low) == []
+    # Alone in the ISR it had committed all of it; but of its own epoch no high watermark shows that log to be.
+    alone = [line._replace(high_watermark=110) if line.high_watermark == 333 else line for line in UNCLEAN]
+    assert told(alone) == [(OPEN, 115, 341)]
+
+
+def test_alone_below_min_isr_nothing_is_committed() -> None:
+    """KAFKA-15583: since 3.7 a leader's high watermark stands still there."""
+    for value, end in ((2, 333), (1, 341), (None, 333)):
+        settings = Settings(version=lambda *_: "3.9.1", min_insync_replicas=lambda *_, value=value: value)
+        assert told(UNCLEAN, settings) == [(VIOLATION, 115, end)]
+
+
+def test_without_an_id_and_with_a_state_missing_it_may_be_another_topic() -> None:
+    gap = [line for line in UNCLEAN if line.partition_epoch != 2]
+    assert told(gap) == [(OPEN, 115, 333)]
+    named = [line._replace(topic_id="t") if line.name in ("leader_start", "follower_start") else line for line in gap]
+    assert told(named) == [(VIOLATION, 115, 333)]
+    # A topic of the same name that was created while the broker was down: its log is another one.
+    anew = [line._replace(topic_id="new") if line.leader_epoch == 3 and line.topic_id else line for line in named]
+    empty = {"offset": 0, "high_watermark": 0}
+    ours = [line._replace(**empty) if (line.broker_id, line.topic_id) == (1, "new") else line for line in anew[:-1]]
+    assert told(ours) == []
+
+
+def test_lines_of_one_second_in_two_files_have_no_order() -> None:
+    """Whole seconds: by its place in one file a line is before another one, else not at all."""
+    at = [line._replace(time_us=40_000_000) if line.time_us >= 40_000_000 else line for line in UNCLEAN]
+    assert told(at) == [(VIOLATION, 115, 341)]
+    apart = [line._replace(file_id="state-change") if line.kind == a.LEADERSHIP else line for line in at]
+    assert [severity for severity, _, _ in told(apart)] in ([], [OPEN])
+
+
+def test_a_leaders_high_watermark_in_its_shrink() -> None:
+    shrink = fact(a.ISR_CHANGE, 15, 1, name="shrink", isr=(1,), high_watermark=300, offset=350)
+    facts = [*UNCLEAN[:7], shrink, follows(42, 1, 3, offset=350)]
+    assert told(facts) == [(VIOLATION, 115, 300)]
+    # It may have led again: no line bounds its tenure.
+    assert told(facts[:-1]) == [(OPEN, 115, 300)]
+
+
+def test_a_follower_that_names_its_epoch_before() -> None:
+    facts = [*UNCLEAN[:7], follows(42, 1, 3, offset=341, high_watermark=333, previous=1)]
+    assert told(facts) == [(VIOLATION, 115, 333)]
+    # 3.6 and later print the new epoch in its place.
+    assert told([*facts[:-1], facts[-1]._replace(previous=3)]) != [(VIOLATION, 115, 333)]
+
+
+@pytest.mark.parametrize("end", [341, 360])
+def test_a_high_watermark_that_steps_back_loses_nothing(end: int) -> None:
+    """KIP-207: the new leader's high watermark lags one fetch round; its log does not."""
+    step = fact(a.HIGH_WATERMARK, 44, 1, name="non_monotonic", previous=341, high_watermark=330)
+    facts = [line._replace(offset=end) if line.leader_epoch == 3 and line.offset == 115 else line for line in UNCLEAN]
+    assert told([*facts[:-1], step]) == []
+
+
+def test_a_wiped_replica_has_no_mark() -> None:
+    facts = [*UNCLEAN[:7], loaded(40, 1, None, 0), follows(42, 1, 3, offset=0, high_watermark=0, previous=-1)]
+    assert told([*facts, cut(43, 1, 0)]) == []
+
+
+def test_a_leader_that_ends_below_a_followers_high_watermark() -> None:
+    """Up to 0.10: no line says where an epoch begins, followers cut to their high watermark, and one that is ahead of
+    its leader halts (KAFKA-3410)."""
+    old = Settings(version=lambda *_: "0.10.1.1", deletable=False)
+    request = {"name": "request", "leader": 1, "leader_epoch": 12, "partition_epoch": 8, "isr": (1,)}
+    halts = cut(33, 2, 700, name="out_of_range", end_offset=830, detail="not_allowed")
+    facts = [
+        fact(a.LEADERSHIP, 20, 1, **request),
+        fact(a.LEADERSHIP, 30, 2, **request),
+        cut(31, 2, 830),
+        halts,
+        fact(a.LEADERSHIP, 30, 3, **request),
+        cut(31, 3, 830),
+    ]
+    assert told(facts, old) == [(VIOLATION, 700, 830)]
+    assert told([line for line in facts if line is not halts], old) == []
+    # Later ones cut to where the logs part.
+    assert told(facts, Settings(version=lambda *_: "1.0.0", deletable=False)) == []
+
+
+def test_one_line_that_is_misread_accuses_nobody() -> None:
+    case: Case
+    (case,) = cases(RULE, UNCLEAN, ZK28)
+    assert len(case.witnesses) >= 2
