@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.bronze.resolution import SECOND_US
 from pipelines.controllers.rows import EventRow, Ref
-from pipelines.replay.context import STARTED, ConfigLine, Contexts, Spans, contexts_of
+from pipelines.releases import is_named_at_start
+from pipelines.replay.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
 from pipelines.replay.seals import Broker
 
 # Kinds of rows, in the column `kind`.
@@ -31,8 +32,9 @@ TRANSACTIONAL: Final = "transactional"
 THREAD: Final = "thread"
 
 #: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
-#: the seconds of `detail`.
+#: the seconds of `detail`; of one that has started.
 STARTING: Final = "starting"
+HAS_STARTED: Final = "started"
 SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
@@ -52,6 +54,7 @@ class LogFile(NamedTuple):
         first_us, last_us: of its records; None where none has a time.
         parsed: silver has what it tells.
         resolution_us: how fine its times are; None counts as milliseconds.
+        kafka_version: that its broker logged; None where no line tells it.
     """
 
     file_id: str
@@ -63,6 +66,7 @@ class LogFile(NamedTuple):
     last_us: int | None
     parsed: bool
     resolution_us: int | None = None
+    kafka_version: str | None = None
 
 
 class Life(NamedTuple):
@@ -168,7 +172,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
     files = tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE])
-    contexts = _contexts(lives, by_kind[CONFIG], settle_us)
+    contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
     return Premises(
         contexts=replace(contexts, coarse=coarse_spans(files)),
         files=files,
@@ -213,7 +217,7 @@ def _file(row: Mapping[str, Any], parsed: bool) -> LogFile:
     cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
     times = row["first_us"], row["last_us"]
     names = (row["file_id"], row["path"], row["file_kind"], cluster_id, row["broker_id"])
-    return LogFile(*names, *times, parsed, row["resolution_us"])
+    return LogFile(*names, *times, parsed, row["resolution_us"], row["kafka_version"])
 
 
 def coarse_spans(files: Iterable[LogFile]) -> Spans:
@@ -259,22 +263,50 @@ def _ref(row: Mapping[str, Any]) -> Ref:
     return Ref(row["file_id"], row["byte_offset"], row["line_no"])
 
 
-def _contexts(lives: Iterable[Life], configs: Iterable[Mapping[str, Any]], settle_us: int) -> Contexts:
-    starts: dict[Broker, list[tuple[int, str]]] = defaultdict(list)
-    begun_us: dict[Broker, int] = {}
+def _contexts(
+    lives: Sequence[Life], configs: Iterable[Mapping[str, Any]], files: Iterable[LogFile], settle_us: int
+) -> Contexts:
     placed: list[tuple[tuple[int, str, int], Broker, ConfigLine]] = []
     for life in lives:
         broker, place = (life.cluster_id, life.broker_id), (life.time_us, life.ref.file_id, life.ref.byte_offset)
         if life.event == STARTING:
-            begun_us[broker] = life.time_us
             placed.append((place, broker, ConfigLine(life.time_us, STARTED, life.mode, {})))
-        if life.kafka_version is not None:
-            # A broker names its version some seconds after it began to start.
-            starts[broker].append((begun_us.pop(broker, life.time_us), life.kafka_version))
     for row in configs:
         line = ConfigLine(row["time_us"], row["scope"], row["entity"], row["settings"])
         placed.append((_place(row), (row["cluster_id"], row["broker_id"]), line))
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):
         lines[broker].append(line)
-    return contexts_of({broker: tuple(of_broker) for broker, of_broker in starts.items()}, lines, settle_us)
+    return contexts_of(_versions(lives, files), lines, settle_us)
+
+
+def _versions(lives: Iterable[Life], files: Iterable[LogFile]) -> dict[Broker, History]:
+    """The versions that each broker's starts tell.
+
+    A line that names a version may be a client's, within the broker or beside it: the broker's is followed by the line
+    of its start, or is that which its file was found to be of.
+    """
+    of_file = {file.file_id: file.kafka_version for file in files}
+    starts: dict[Broker, list[tuple[int, str]]] = defaultdict(list)
+    begun_us: dict[Broker, int] = {}
+    named: dict[Broker, tuple[int, str]] = {}
+
+    def started(broker: Broker, time_us: int, version: str) -> None:
+        # A broker names its version some seconds after it began to start.
+        starts[broker].append((begun_us.pop(broker, time_us), version))
+
+    for life in lives:
+        broker = (life.cluster_id, life.broker_id)
+        if life.event == STARTING:
+            begun_us[broker] = life.time_us
+        elif life.event == HAS_STARTED and broker in named:
+            time_us, version = named.pop(broker)
+            if is_named_at_start(time_us, life.time_us):
+                started(broker, time_us, version)
+        if life.kafka_version is not None:
+            named.pop(broker, None)
+            if life.kafka_version == of_file.get(life.ref.file_id):
+                started(broker, life.time_us, life.kafka_version)
+            else:
+                named[broker] = life.time_us, life.kafka_version
+    return {broker: tuple(of_broker) for broker, of_broker in starts.items()}

@@ -72,7 +72,8 @@ def _readings() -> list[Reading]:
     subject = ("controller_epoch", "subject_broker_id", "brokers", "topic", "topic_id", "leader", "detail")
     state = ("source", "offset", "record", "record_no", "leader", "controller_epoch", "node_id", "node_epoch")
     life = ("event", "mode", "kafka_version", "detail")
-    registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "first_time", "last_time", "resolution_us")
+    times = ("first_time", "last_time", "resolution_us")
+    registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "kafka_version", *times)
     snapshots = pc.field("source") == "snapshot"
     return [
         Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.of_kind, p.LIFE), _OF_BROKER & matters),

@@ -139,9 +139,10 @@ def nothing_readable(paths: Sequence[str | os.PathLike[str]], items: Sequence[Pr
     """The error of an input without any text."""
     where = paths[0]
     if len(items) == 1:
-        return InputError(items[0].path, "is no log", items[0].problem or "name a log file")
+        return InputError(items[0].path, "is no broker's log", items[0].problem or "name a log file")
     example = f", such as {PurePath(items[0].path).name} ({items[0].problem})" if items else ""
-    return InputError(where, f"none of {len(items)} files is a log{example}", "name the folder of a broker's logs")
+    what = f"none of {len(items)} files is a broker's log{example}"
+    return InputError(where, what, "name the folder of a broker's logs")
 
 
 def require_kafka(

@@ -14,12 +14,15 @@ from ipaddress import ip_address
 from pathlib import PurePath
 
 from pipelines.bronze.layout import Head
+from pipelines.releases import is_named_at_start
 
 #: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
 AGREEMENT = 0.9
 
 KINDS = ("server", "state-change", "controller", "kafka-request", "log-cleaner")
 OTHER = "other"
+#: Votes for no kind of file: of loggers that only clients of Kafka have, and of those that brokers and clients share.
+CLIENT, SHARED = "client", "shared"
 
 #: Rare texts that tell something, wherever in the file they are: the reader looks for them in every block.
 NEEDLES = (b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId")
@@ -49,6 +52,8 @@ _LOCAL = re.compile(rb"\"connection\":\"(\S{3,80}?)-[^\"]*\"|from connection (\S
 _NAME_KIND = re.compile(r"(?P<prefix>.*?)(?P<kind>server|state-change|controller|kafka-request|log-cleaner)(?![a-z])")
 _CONSOLE = re.compile(r"(?P<prefix>.*?)kafka(?:-?server)?(?![a-z])", re.IGNORECASE)
 
+_STARTED = re.compile(rb"\[Kafka ?(?:Raft)?Server (?:(?:id|nodeId)=)?\d+\],? (?:Kafka Server )?started")
+
 _LOGGER_KINDS = (
     ("kafka.request.logger", "kafka-request"),
     ("state.change.logger", "state-change"),
@@ -56,10 +61,31 @@ _LOGGER_KINDS = (
     ("org.apache.kafka.storage.internals.log.LogCleaner", "log-cleaner"),
     ("kafka.controller.", "controller"),
     ("org.apache.kafka.controller.", "controller"),
+    # Connect and MirrorMaker, Streams, tools, consoles, REST proxy, Schema Registry, ksqlDB.
+    ("org.apache.kafka.connect.", CLIENT),
+    ("org.apache.kafka.streams.", CLIENT),
+    ("org.apache.kafka.tools.", CLIENT),
+    ("org.apache.kafka.clients.producer.", CLIENT),
+    ("org.apache.kafka.clients.consumer.", CLIENT),
+    ("org.apache.kafka.clients.admin.", CLIENT),
+    ("org.apache.kafka.clients.Metadata", CLIENT),
+    ("kafka.tools.", CLIENT),
+    ("kafka.consumer.ZookeeperConsumerConnector", CLIENT),
+    ("kafka.consumer.ConsumerFetcher", CLIENT),
+    ("io.confluent.connect.", CLIENT),
+    ("io.confluent.kafkarest.", CLIENT),
+    ("io.confluent.kafka.schemaregistry.", CLIENT),
+    ("io.confluent.ksql.", CLIENT),
+    ("org.apache.kafka.clients.", SHARED),
+    ("org.apache.kafka.common.", SHARED),
+    ("org.apache.zookeeper.", SHARED),
+    ("org.I0Itec.", SHARED),
+    ("kafka.client.", SHARED),
+    ("kafka.consumer.", SHARED),
+    ("kafka.producer.", SHARED),
+    ("kafka.utils.", SHARED),
     ("kafka.", "server"),
     ("org.apache.kafka.", "server"),
-    ("org.apache.zookeeper.", "server"),
-    ("org.I0Itec.", "server"),
 )
 
 
@@ -70,16 +96,20 @@ class Hints:
     Attributes:
         brokers: ids that lines state as their own.
         clusters: cluster ids.
-        versions: Kafka versions; the last one wins (a broker upgraded in mid-file).
+        versions: Kafka versions, as any program names that of its classes.
+        started: the last of them that the line of a broker's start follows.
+        named_us: when the last of them was named.
         modes: zookeeper, kraft.
         listeners: host:port of the broker's own listeners, with an explicit host.
         locals: host:port of the broker's side of logged connections.
-        kinds: kinds of file that the loggers stand for.
+        kinds: kinds of file that the loggers stand for, `CLIENT` and `SHARED`.
     """
 
     brokers: Counter[int] = field(default_factory=Counter)
     clusters: Counter[str] = field(default_factory=Counter)
     versions: list[str] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
+    named_us: list[int] = field(default_factory=list)
     modes: Counter[str] = field(default_factory=Counter)
     listeners: set[str] = field(default_factory=set)
     locals: Counter[str] = field(default_factory=Counter)
@@ -103,9 +133,22 @@ class Hints:
         if message.startswith(b"KafkaConfig values:"):
             self._observe_settings(message)
         elif version := _VERSION.match(message):
-            self._observe_version(version.group(1).decode(errors="replace"))
+            self._observe_version(version.group(1).decode(errors="replace"), head.time_us)
+        elif self.named_us and _STARTED.match(message) and is_named_at_start(self.named_us[0], head.time_us):
+            self.started = self.versions[-1:]
         elif cluster := _CLUSTER.search(message):
             self.clusters[cluster.group(1).decode()] += 1
+
+    @property
+    def version(self) -> str | None:
+        """The broker's version: the last that a start of it follows; else the last, where no client wrote a line."""
+        named = self.started or ([] if self.kinds[CLIENT] else self.versions)
+        return named[-1] if named else None
+
+    @property
+    def is_clients(self) -> bool:
+        """A client of Kafka wrote the file, and no broker a line of it."""
+        return self.kinds[CLIENT] > 0 and not self.brokers and not any(self.kinds[kind] for kind in KINDS)
 
     def _observe_request(self, message: bytes) -> None:
         if local := _LOCAL.search(message):
@@ -113,7 +156,8 @@ class Hints:
         if cluster := _CLUSTER.search(message):
             self.clusters[cluster.group(1).decode()] += 1
 
-    def _observe_version(self, version: str) -> None:
+    def _observe_version(self, version: str, time_us: int) -> None:
+        self.named_us = [time_us]
         if version != "unknown" and self.versions[-1:] != [version]:
             self.versions.append(version)
 
@@ -168,6 +212,12 @@ def kind_of(path: str, kinds: Counter[str]) -> str:
     total = sum(kinds.values())
     if not total:
         return named or OTHER
+    if kinds[CLIENT] and not any(kinds[kind] for kind in KINDS):
+        return OTHER
+    kinds = Counter({kind: kinds[kind] for kind in (*KINDS, OTHER) if kinds[kind]})
+    if not kinds:
+        return named or "server"
+    total = sum(kinds.values())
     top, votes = kinds.most_common(1)[0]
     if named and named != "server" and kinds[named]:
         return named

@@ -79,7 +79,9 @@ class Identity:
 
 
 def evidence(path: str, kind: str, hints: Hints, first_us: int | None) -> Evidence:
-    """What a file's own lines tell."""
+    """What a file's own lines tell; those of a client tell nothing of a broker."""
+    if hints.is_clients:
+        return Evidence(path, kind)
     broker, problem = decide(hints.brokers)
     cluster = hints.clusters.most_common(1)[0] if hints.clusters else None
     agreed = cluster is not None and cluster[1] >= AGREEMENT * sum(hints.clusters.values())
@@ -92,7 +94,7 @@ def evidence(path: str, kind: str, hints: Hints, first_us: int | None) -> Eviden
         broker=broker,
         source=CONTENT if broker is not None else None,
         cluster=cluster[0] if cluster and agreed else None,
-        version=hints.versions[-1] if hints.versions else None,
+        version=hints.version,
         mode=hints.modes.most_common(1)[0][0] if hints.modes else None,
         listeners=frozenset(hints.listeners),
         locals=hints.locals,
@@ -186,7 +188,7 @@ def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
 
     return [
         replace(file, broker=broker, source=FOLDER)
-        if file.broker is None and file.problem is None and (broker := told(file)) is not None
+        if file.broker is None and file.problem is None and file.kind != OTHER and (broker := told(file)) is not None
         else file
         for file in files
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import chain
 from zoneinfo import ZoneInfo
@@ -25,6 +25,10 @@ from pipelines.storage.store import open_file
 ASKED_PER_BLOCK = 20
 NEEDLE_BYTES_MAX = max(map(len, NEEDLES))
 _SHOWN_CHARS = 100
+OF_CLIENT = (
+    "left out: a client of Kafka wrote it (Connect, MirrorMaker, Streams, REST proxy, Schema Registry, ksqlDB or a "
+    "tool), and no broker a line of it"
+)
 EXPECTED_LINES = (
     "expected lines such as [2026-11-20 15:33:21,101] INFO ... (kafka.server.KafkaServer), in this or another layout "
     "with time, level and full logger name, bare or as containers and system logs wrap them (docs/inputs.md)"
@@ -53,7 +57,7 @@ class Profile:
         grown_from: content id of a known file that is the beginning of this one: a log that was read while written.
         start_offset: first byte that no known file has; start of a line.
         start_line: number of that line.
-        readable: it is text, and has at least one line.
+        readable: it is text, and has at least one line of a broker's, as far as its loggers tell.
         bundle: the file that it is a member of, if it is one.
         kafka_records: about how many of the records Kafka's loggers wrote, by those that were asked.
         passages: what its lines tell of an hour that its zone repeats.
@@ -166,7 +170,7 @@ def profile_stream(
     offset, line = source.grown_line if grown else (0, 1)
     kafka_records = counted.kafka_records()
     kind = "other" if why else kind_of(path, counted.hints.kinds)
-    return Profile(
+    made = Profile(
         path=path,
         sha256=source.stored_sha256,
         content_id=source.content_id,
@@ -190,6 +194,9 @@ def profile_stream(
         ranges=() if cutter is None else cutter.ranges(),
         resolution_us=counted.resolution.resolution_us,
     )
+    if not counted.hints.is_clients:
+        return made
+    return replace(made, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT)
 
 
 def _problem(

@@ -8,5 +8,17 @@ from __future__ import annotations
 
 from pipelines.releases.numberings import NUMBERINGS, Branch, Numbering
 from pipelines.releases.release import Release, Version, Versioned, release_of, shown, value_of
+from pipelines.releases.version_lines import is_named_at_start
 
-__all__ = ["NUMBERINGS", "Branch", "Numbering", "Release", "Version", "Versioned", "release_of", "shown", "value_of"]
+__all__ = [
+    "NUMBERINGS",
+    "Branch",
+    "Numbering",
+    "Release",
+    "Version",
+    "Versioned",
+    "is_named_at_start",
+    "release_of",
+    "shown",
+    "value_of",
+]

@@ -212,12 +212,19 @@ def configs(rows: Rows) -> Rows:
     return list(last.values())
 
 
-def lifecycle(rows: Rows) -> Rows:
-    """Version and mode that each broker logged last."""
+def lifecycle(rows: Rows, files: Rows) -> Rows:
+    """Version and mode that each broker logged last; versions of clients that write beside it are none of its own.
+
+    Args:
+        files: rows of `bronze.log_files`, with the versions of their brokers.
+    """
+    versions = {(row["cluster_id"], row["broker_id"], row["kafka_version"]) for row in files}
     last: dict[tuple[str | None, int | None], dict[str, Any]] = {}
     for row in sorted(rows, key=_said):
         node = {"cluster_id": row["cluster_id"], "broker_id": row["broker_id"], "kafka_version": None, "mode": None}
         said = {name: row[name] for name in ("kafka_version", "mode") if row[name] is not None}
+        if (row["cluster_id"], row["broker_id"], row["kafka_version"]) not in versions:
+            said.pop("kafka_version", None)
         if said:
             last[row["cluster_id"], row["broker_id"]] = last.get((row["cluster_id"], row["broker_id"]), node) | said
     return list(last.values())

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.bronze.identity import Hints, decide, kind_of, kind_of_name
 from pipelines.bronze.layout import BY_NAME
-from pipelines.bronze.neighbours import Evidence, resolve
+from pipelines.bronze.neighbours import Evidence, evidence, resolve
 
 PARSE = BY_NAME["kafka"].parser(ZoneInfo("UTC"))
 CLUSTER_A, CLUSTER_B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
@@ -260,3 +260,64 @@ def test_version_before_an_upgrade() -> None:
     found = resolve([old, new, between, after])
     assert found["/l/state-change.log.1"].kafka_version == "3.9.1"
     assert found["/l/state-change.log"].kafka_version == "4.0.0"
+
+
+CONNECT = "Kafka Connect worker initializing ... (org.apache.kafka.connect.cli.AbstractConnectCli:114)"
+REST = "Server started, listening for requests... (io.confluent.kafkarest.KafkaRestMain)"
+PRODUCER = "[Producer clientId=producer-1] Cluster ID: 2qm8FOvwQQiavfUpxdjAWA (org.apache.kafka.clients.Metadata:349)"
+STARTED = "[KafkaServer id=1] started (kafka.server.KafkaServer)"
+STARTED_KRAFT = "[KafkaRaftServer nodeId=1] Kafka Server started (kafka.server.KafkaRaftServer)"
+
+
+def version(text: str) -> str:
+    return f"Kafka version: {text} (org.apache.kafka.common.utils.AppInfoParser)"
+
+
+@pytest.mark.parametrize("messages", [(CONNECT, version("3.7.1"), PRODUCER), (version("7.3.1-ccs"), REST)])
+@pytest.mark.parametrize("path", ["/a/host1/connect.log", "/a/host1/kafka-rest.log", "/a/host1/server.log"])
+def test_a_clients_file_tells_nothing_of_the_broker_in_whose_folder_it_lies(path: str, messages: tuple[str, ...]):
+    found = hints(*messages)
+    assert found.is_clients
+    client = evidence(path, kind_of(path, found.kinds), found, 0)
+    broker = server("/a/host1/logs-server.log", 1)
+    identities = resolve([client, broker])
+    assert (identities[path].broker_id, identities[path].kafka_version) == (None, None)
+    assert identities[broker.path].kafka_version == "3.9.1"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[SocketServer listenerType=BROKER, nodeId=1] Failed authentication (org.apache.kafka.common.network.Selector)",
+        "Rolled new log segment at offset 2000 in 3 ms. (kafka.log.Log)",
+        "Cluster ID = W-CQybfSRP-OafW0EWRB0Q (kafka.server.KafkaServer)",
+    ],
+)
+def test_clients_within_a_broker_do_not_make_its_file_a_clients(message: str):
+    assert not hints(version("3.7.1"), PRODUCER, message).is_clients
+
+
+def test_a_file_that_only_names_a_version_is_of_no_client():
+    found = hints(version("3.7.1"))
+    assert not found.is_clients
+    assert (kind_of("/a/server.log", found.kinds), found.version) == ("server", "3.7.1")
+
+
+@pytest.mark.parametrize("started", [STARTED, STARTED_KRAFT, "[Kafka Server 1], started (kafka.server.KafkaServer)"])
+def test_the_version_is_the_one_that_a_start_follows(started: str):
+    assert hints(version("6.1.2-ce"), PRODUCER, version("2.8.1"), started, version("6.1.2-ce")).version == "2.8.1"
+
+
+def test_where_a_client_writes_too_a_version_without_a_start_is_nobodys():
+    assert (
+        hints(version("3.7.1"), PRODUCER, "Rolled new log segment at offset 3 in 3 ms. (kafka.log.Log)").version is None
+    )
+
+
+def test_a_start_long_after_a_version_is_not_its_own():
+    found = Hints()
+    for second, message in ((0, version("3.7.1")), (1, PRODUCER), (9, STARTED)):
+        head = PARSE(f"[2026-11-20 15:33:{second:02},394] INFO {message}".encode())
+        assert head is not None
+        found.observe(head)
+    assert found.version is None

@@ -52,6 +52,9 @@ def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log(
     rows = [
         row(LIFE, 1, event="starting", mode="kraft"),
         row(LIFE, 2, event="version", kafka_version="3.6.2"),
+        row(LIFE, 3, event="started", mode="kraft"),
+        row(LIFE, 4, event="version", kafka_version="2.8.0"),
+        row(FILE, path="server.log", file_kind="server", kafka_version="3.7.0"),
         row(CONFIG, 3, scope=BROKER, entity="1", settings=settings((MIN_ISR, "2"))),
         row(CONFIG, 4, scope=DYNAMIC, entity=ALL_BROKERS, settings=settings((MIN_ISR, "3"))),
         row(CONFIG, 5, scope=TOPIC, entity="orders", settings=settings((MIN_ISR, "1"))),

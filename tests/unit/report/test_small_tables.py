@@ -74,8 +74,10 @@ def test_the_last_that_a_broker_said_counts() -> None:
         return {"time": time_us, **place, "kafka_version": None, "mode": None, **values}
 
     rows = [said(5, 9, kafka_version="3.9.1"), said(5, 3, kafka_version="3.9.0", mode="kraft"), said(9, 1)]
-    assert [(row["kafka_version"], row["mode"]) for row in lifecycle(rows)] == [("3.9.1", "kraft")]
-    assert lifecycle([said(1, 1)]) == []
+    files = [said(0, 0, kafka_version=version) for version in ("3.9.0", "3.9.1")]
+    assert [(row["kafka_version"], row["mode"]) for row in lifecycle(rows, files)] == [("3.9.1", "kraft")]
+    assert [(row["kafka_version"], row["mode"]) for row in lifecycle(rows, files[:1])] == [("3.9.0", "kraft")]
+    assert lifecycle([said(1, 1)], []) == []
     settings = [said(5, 9, key="a", value="new"), said(5, 3, key="a", value="old"), said(1, 1, key="b", value=None)]
     assert {row["key"]: row["value"] for row in configs(settings)} == {"a": "new", "b": None}
 
