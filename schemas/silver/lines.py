@@ -26,9 +26,9 @@ UNPARSED_LINES = silver_table(
     required(
         "reason",
         STRING,
-        "no_grammar, layout, binary, half_line, oversized, continuation; bad_value: of another type or beyond its column; "
-        "time_out_of_range: a time far from those around it; of request logs bad_json, out_of_range, and in the form of "
-        "text bad_header, bad_times, bad_struct, unknown_api",
+        "no_grammar, layout, binary, half_line, oversized, continuation; bad_value: of another type or beyond its "
+        "column; time_out_of_range: a time far from those around it; of request logs bad_json, out_of_range, and in "
+        "the form of text bad_header, bad_times, bad_struct, unknown_api",
     ),
     column("problem", STRING, "What the grammar choked on"),
     column("message", STRING, "The record; cut at 4,000 characters"),
