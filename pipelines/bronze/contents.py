@@ -87,9 +87,9 @@ def from_json(text: bytes) -> Profile | Unread:
     kinds = {name: type(value) for name, value in vars(Hints()).items()}
     made = {name: kinds[name](dict(value) if kinds[name] is Counter else value) for name, value in hints.items()}
     passages = tuple(Passage(**{**passage, "flips": tuple(passage["flips"])}) for passage in values.pop("passages"))
-    flips = tuple(values.pop("flips"))
+    flips, strays = tuple(values.pop("flips")), tuple(values.pop("strays"))
     ranges = tuple(ByteRange(*part) for part in values.pop("ranges"))
-    return Profile(**values, hints=Hints(**made), passages=passages, flips=flips, ranges=ranges)
+    return Profile(**values, hints=Hints(**made), passages=passages, flips=flips, ranges=ranges, strays=strays)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:

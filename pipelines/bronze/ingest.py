@@ -334,6 +334,7 @@ def _reading(item: Profile, identity: Identity) -> FileSpan:
         broker_id=identity.broker_id,
         bundle=item.bundle,
         flips=item.flips,
+        strays=item.strays,
     )
 
 

@@ -17,6 +17,7 @@ from pipelines.bronze.reader import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
 from pipelines.bronze.resolution import ResolutionWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
+from pipelines.bronze.strays import StrayWatch, is_possible
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import recognise
 from pipelines.storage.store import open_file
@@ -51,7 +52,7 @@ class Profile:
         line_count: physical lines.
         record_count: log records.
         first_us: time of the first record, microseconds since the epoch.
-        last_us: time of the last record.
+        last_us: time of the last record; of either, the first and the last that are no strays.
         problem: what is wrong and what to do.
         hints: what its lines say about their writer.
         grown_from: content id of a known file that is the beginning of this one: a log that was read while written.
@@ -64,6 +65,7 @@ class Profile:
         flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
         ranges: parts that can be read by themselves; none of a file that is read as a whole.
         resolution_us: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time.
+        strays: bytes at which records begin whose times are far from those around them.
     """
 
     path: str
@@ -90,6 +92,7 @@ class Profile:
     flips: tuple[int, ...] = ()
     ranges: tuple[ByteRange, ...] = ()
     resolution_us: int | None = None
+    strays: tuple[int, ...] = ()
 
 
 def stored_sha256(path: str) -> str:
@@ -168,6 +171,7 @@ def profile_stream(
             pass
     grown = source.grown_from is not None and why is None
     offset, line = source.grown_line if grown else (0, 1)
+    counted.end()
     kafka_records = counted.kafka_records()
     kind = "other" if why else kind_of(path, counted.hints.kinds)
     made = Profile(
@@ -182,7 +186,7 @@ def profile_stream(
         line_count=counted.lines,
         record_count=counted.records,
         first_us=counted.first_us,
-        last_us=counted.last_us(),
+        last_us=counted.last_us,
         problem=_problem(source, why, layout, kafka_records, lines),
         hints=counted.hints,
         grown_from=source.grown_from[1] if source.grown_from and grown else None,
@@ -193,6 +197,7 @@ def profile_stream(
         passages=tuple(counted.passages()),
         ranges=() if cutter is None else cutter.ranges(),
         resolution_us=counted.resolution.resolution_us,
+        strays=tuple(counted.strays),
     )
     if not counted.hints.is_clients:
         return made
@@ -229,10 +234,15 @@ class _Counted:
         self.records = 0
         self.first_us: int | None = None
         self.resolution = ResolutionWatch()
+        self.last_us: int | None = None
+        self.strays: list[int] = []
+        self._strays = StrayWatch()
         self._good = 0
         self._clock = Clock(zone)
         self._parse = layout.make(self._clock) if layout else None
         self._last: RawRecord | None = None
+        #: The last one that is known to be no stray.
+        self._settled: RawRecord | None = None
         self._to_ask: float = 0
         self._watch = PassageWatch(zone)
         self._seen_offset = -1
@@ -266,21 +276,34 @@ class _Counted:
         if record.problem is not None or self._parse is None:
             return
         self._good += 1
-        if self._to_ask > 0 or self.first_us is None:
-            self._to_ask -= 1
+        is_asked = self._to_ask > 0
+        if is_asked or self._is_near or self._strays.asks(record.text):
+            self._to_ask -= is_asked
             head = self._parse(record.text)
             if head is not None:
-                self.hints.observe(head)
-                self.resolution.see(head.time_us)
-                if self.first_us is None:
-                    self.first_us = head.time_us
-                    self._hours = self._watch.hours(head.time_us)
-                self._see(record, head.time_us)
-        elif self._is_near and (head := self._parse(record.text)) is not None:
-            if self._last is not None and (last_us := self.last_us()) is not None:
-                self._see(self._last, last_us)
-            self._see(record, head.time_us)
+                if is_asked:
+                    self.hints.observe(head)
+                    self.resolution.see(head.time_us)
+                if is_possible(head.time_us):
+                    self._look(record, head.time_us, is_asked)
+        elif not self._strays.is_waiting:
+            self._settled = record
         self._last = record
+
+    def _look(self, record: RawRecord, time_us: int, is_asked: bool) -> None:
+        """A record whose time was read."""
+        if self._strays.asks(record.text):
+            self._strays.see(record.byte_offset, time_us, record.text)
+        first_us = self._strays.first_us or self.first_us or time_us
+        if first_us != self.first_us:
+            self.first_us = first_us
+            self._hours = self._watch.hours(first_us)
+        if is_asked or self._is_near:
+            if not is_asked and self._last is not None and (before_us := self._time_us(self._last)) is not None:
+                self._see(self._last, before_us)
+            self._see(record, time_us)
+        if not self._strays.is_waiting:
+            self._settled = record
 
     def _see(self, record: RawRecord, time_us: int) -> None:
         if record.byte_offset == self._seen_offset:
@@ -295,10 +318,18 @@ class _Counted:
             is_repeated = head is not None and head.time_us != time_us
         self._watch.see(record.byte_offset, time_us, is_repeated)
 
+    def end(self) -> None:
+        """There are no more records."""
+        last_us = self._strays.end()
+        self.strays = self._strays.offsets
+        if self._strays.first_us is not None:
+            self.first_us = self._strays.first_us
+        self.last_us = last_us if last_us is not None or self._settled is None else self._time_us(self._settled)
+
     def passages(self) -> list[Passage]:
         """What was seen of repeated hours; whether the file ends there its last record tells."""
-        last_us = self.last_us()
-        if self._last is not None and last_us is not None and self._hours:
+        last_us = self._time_us(self._last) if self._last is not None and self._hours else None
+        if self._last is not None and last_us is not None:
             self._see(self._last, last_us)
         return self._watch.passages()
 
@@ -310,10 +341,10 @@ class _Counted:
         kafka = asked - self.hints.kinds[OTHER]
         return max(1, self._good * kafka // asked) if kafka else 0
 
-    def last_us(self) -> int | None:
-        """Time of the last whole record."""
-        head = self._parse(self._last.text) if self._parse and self._last else None
-        return head.time_us if head else None
+    def _time_us(self, record: RawRecord) -> int | None:
+        """Time of a whole record, if it can be one."""
+        head = self._parse(record.text) if self._parse else None
+        return head.time_us if head and is_possible(head.time_us) else None
 
 
 def _tells(tail: bytes, block: bytes, needles: Sequence[bytes]) -> bool:

@@ -13,6 +13,7 @@ from pipelines.bronze.layout import Clock, Parser
 from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
+from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers import layout_named
 from pipelines.storage.store import open_file
@@ -39,7 +40,7 @@ class FileSpan:
         cluster_id: cluster it belongs to.
         broker_id: broker that wrote it.
         bundle: the file that it is a member of, if it is one.
-        flips: as in `pipelines.bronze.profile.Profile`.
+        flips, strays: as in `pipelines.bronze.profile.Profile`.
         part: the range of the file that is read; None: all of it.
     """
 
@@ -54,6 +55,7 @@ class FileSpan:
     broker_id: int | None
     bundle: str | None = None
     flips: tuple[int, ...] = ()
+    strays: tuple[int, ...] = ()
     part: ByteRange | None = None
 
     @property
@@ -146,6 +148,7 @@ class _Batch:
         self._parse = parse
         self._clock = clock
         self._flips = reading.flips
+        self._strays = frozenset(reading.strays)
         self._clear()
 
     def _clear(self) -> None:
@@ -167,7 +170,9 @@ class _Batch:
         if self._flips:
             self._clock.set_pass(is_second=bisect_right(self._flips, offset) % 2 == 1)
         head = self._parse(text) if self._parse is not None and problem != CONTINUATION else None
-        if head is not None:
+        if head is not None and (offset in self._strays or not is_possible(head.time_us)):
+            problem = problem or TIME_OUT_OF_RANGE
+        elif head is not None:
             time_us, level, logger, text = head
         elif problem is None:
             problem = NO_LAYOUT

@@ -42,6 +42,7 @@ def read(found: Profile) -> list[dict]:
         found.kind,
         CLUSTER,
         1,
+        strays=found.strays,
     )
     batches = list(rows(reading, "UTC", 1 << 20))
     assert all(batch.schema.equals(LOG_LINES.arrow_schema) for batch in batches)
@@ -172,3 +173,19 @@ def test_kafkas_share_of_a_file_is_told(tmp_path: Path) -> None:
     long = b"[2026-11-20 15:33:21,101] INFO " + b"x" * (2 << 20) + b" (kafka.server.X)\n"
     found = made(tmp_path / "long.log", long)
     assert (found.kafka_records, found.problem) == (1, None)
+
+
+def test_a_record_of_another_time_is_kept_whole_and_has_none(tmp_path: Path) -> None:
+    dead, ahead, late = b"[1970-01-01 00:00:07,1", b"[2027-01-02 03:04:05,1", b"[9999-12-31 23:59:59,9"
+    line = b"[2026-11-20 15:33:27,0%02d] INFO number %d (kafka.server.X)\n"
+    lines = [line % (number, number) for number in range(60)]
+    rest = b"00] INFO odd (kafka.server.X)\n"
+    content = [dead + rest, *lines[:30], ahead + rest, *lines[30:], late + rest]
+    found = made(tmp_path / "server.log", b"".join(content))
+    assert (found.first_us, found.last_us) == (1795188807000000, 1795188807059000)
+    stored = read(found)
+    assert len(stored) == found.record_count == 63
+    odd = [row for row in stored if row["problem"] is not None]
+    assert [(row["problem"], row["time"], row["message"].encode()) for row in odd] == [
+        ("time_out_of_range", None, text.rstrip(b"\n")) for text in (dead + rest, ahead + rest, late + rest)
+    ]
