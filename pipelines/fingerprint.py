@@ -22,7 +22,7 @@ from pipelines.syntax import parsed
 
 _ROOT = Path(__file__).parents[1]
 #: What a line means.
-_GRAMMAR: Final = ("pipelines/silver",)
+_GRAMMAR: Final = ("pipelines/silver", "pipelines/json_text.py")
 #: When an operation may be answered, and where its time went. Declarations of tables are none of it: a table that is
 #: not as declared is made anew (`pipelines.upgrade`).
 _REPLAY: Final = (

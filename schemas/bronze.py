@@ -71,7 +71,7 @@ LOG_LINES = TableSpec(
             STRING,
             "layout: no layout fits; binary: not text; half_line: cut by the end of the file; "
             "oversized: longer than the limit, text cut; continuation: lines without the record "
-            "that they continue (time is null)",
+            "that they continue (time is null); doubtful: it may be the text of another, which a client chose",
         ),
         column("message", STRING, "The message, without time, level and logger; continuation lines after newlines"),
     ),

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
-import orjson
+from pipelines.json_text import loads
 
 LEVELS = {name.encode(): name for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
 LEVEL_ALIASES = {**LEVELS, b"WARNING": "WARN", b"SEVERE": "ERROR", b"FINE": "DEBUG", b"CRITICAL": "FATAL"}
@@ -69,6 +69,7 @@ class Layout:
         strict: probe it only if every sampled record fits: it would also fit a part of another layout's records.
         make: builds a parser for one file; parsers hold caches and are not shared.
         unwrap: what each line has to go through first; None if lines stand as they were logged.
+        tail: matches the logger at the end of a line; None if it does not stand at the end of the message.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Layout:
     strict: bool
     make: Callable[[Clock], Parser]
     unwrap: Unwrap | None = None
+    tail: re.Pattern[bytes] | None = None
 
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `Head` or None if it does not fit."""
@@ -222,7 +224,7 @@ def _json(clock: Clock) -> Parser:
 
     def parse(text: bytes) -> Head | None:
         try:
-            fields = orjson.loads(text)
+            fields = loads(text)
             time_us = _json_time(fields, clock)
         except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
             return None
@@ -282,8 +284,14 @@ _BARE = _re(rb"\[?" + _MOMENT + rb"[^ \n]{0,16} {1,3}" + _LEVEL + rb" ")
 _BEFORE_THREAD = _re(rb"\[?" + _MOMENT + rb"[^ \n]{0,16} {1,3}\[")
 
 
-def _strict(name: str, pattern: str, start: re.Pattern[bytes], make: Callable[[Clock], Parser]) -> Layout:
-    return Layout(name, pattern, start, True, make)
+def _strict(
+    name: str,
+    pattern: str,
+    start: re.Pattern[bytes],
+    make: Callable[[Clock], Parser],
+    tail: re.Pattern[bytes] | None = None,
+) -> Layout:
+    return Layout(name, pattern, start, True, make, tail=tail)
 
 
 #: Probed in this order; of equally good ones the first wins, so the more particular come first.
@@ -293,8 +301,9 @@ LAYOUTS = (
         "[%d] %p [%t] %m (%c)%n",
         _BRACKETED,
         partial(_matched, _re(_STAMP + _LEVELED + rb"\[[^\]=\s]+\] ")),
+        _TAIL,
     ),
-    Layout("kafka", "[%d] %p %m (%c)%n", _BRACKETED, False, _kafka),
+    Layout("kafka", "[%d] %p %m (%c)%n", _BRACKETED, False, _kafka, tail=_TAIL),
     _strict(
         "level-thread-logger",
         "%d %-5p [%t] %c - %m%n",
@@ -302,7 +311,7 @@ LAYOUTS = (
         partial(_matched, _re(_STAMP + _LEVELED + _THREADED + _NAMED)),
     ),
     _strict("level-logger", "%d %p %c{1}: %m%n", _BARE, partial(_matched, _re(_STAMP + _LEVELED + _NAMED))),
-    Layout("bare-time", "%d %p %m (%c) [%t]%n", _BARE, False, partial(_matched, _re(_STAMP + _LEVELED))),
+    Layout("bare-time", "%d %p %m (%c) [%t]%n", _BARE, False, partial(_matched, _re(_STAMP + _LEVELED)), tail=_TAIL),
     _strict(
         "thread-level-logger",
         "%d [%t] %-5p %c - %m%n",

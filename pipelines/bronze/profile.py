@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
 from pipelines.bronze.layout import Clock, Layout
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
-from pipelines.bronze.reader import RawRecord
+from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
 from pipelines.bronze.resolution import ResolutionWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text

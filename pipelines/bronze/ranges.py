@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
+from pipelines.bronze import endings
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.source import BLOCK_BYTES, SeekableFile
 
@@ -95,6 +96,8 @@ def _longer(part: ByteRange, read: memoryview) -> ByteRange:
 class StartCutter(RangeCutter):
     """Cuts a content whose lines stand as they were logged where one starts as a record does.
 
+    Where a record may end elsewhere than at the next start, none near a place may (`pipelines.bronze.endings`).
+
     Args:
         layout: tells where records start.
     """
@@ -102,27 +105,45 @@ class StartCutter(RangeCutter):
     def __init__(self, layout: Layout | None, range_bytes: int) -> None:
         super().__init__(range_bytes)
         self._start = re.compile(rb"\n" + (layout.start.pattern if layout else b""))
+        self._tail = layout.tail if layout else None
         self._lines = 0
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """Hands the blocks on."""
-        for block in super().tap(blocks):
-            self._cut(block)
+        before = held = b""  # what was gone through last, and what was not yet
+        ahead_bytes = 0 if self._tail is None else 2 * endings.FAR_BYTES
+        for block in blocks:
             yield block
+            held = held + block if held else block
+            if (size := len(held) - ahead_bytes) > 0:
+                gone, held = held[:size], held[size:]
+                self._go_through(before, gone, held)
+                before = (before + gone)[-endings.FAR_BYTES :]
+        self._go_through(before, held, b"")
 
-    def _cut(self, block: bytes) -> None:
-        offset, position = self._block_start, 0
+    def _go_through(self, before: bytes, block: bytes, after: bytes) -> None:
+        self._block = block
+        offset, counted, from_byte = self._block_start, 0, 0
         while True:
             # A start that the end of the block cuts through is not found, and the next one is taken.
-            from_byte = max(self.due_at - offset - 1, position)
+            from_byte = max(self.due_at - offset - 1, from_byte)
             found = self._start.search(block, from_byte) if from_byte < len(block) else None
             end = found.start() + 1 if found else len(block)
-            self._lines += block.count(b"\n", position, end)
+            self._lines += block.count(b"\n", counted, end)
+            counted = end
             if found is None:
-                return
+                break
+            from_byte = end
+            if self._tail is not None:
+                near = (before + block[max(0, end - endings.FAR_BYTES) : end])[-endings.FAR_BYTES :]
+                behind = block[end : end + 2 * endings.FAR_BYTES] + after
+                if not endings.are_plain(near, behind[: 2 * endings.FAR_BYTES], self._start, self._tail):
+                    from_byte = end + endings.FAR_BYTES
+                    continue
             self.propose(offset + end, self._lines + 1)
             self.settle(begins=True)
-            position = end
+        self._advance(offset + len(block))
+        self._block_start += len(block)
 
 
 class RangeReader:

@@ -8,47 +8,23 @@ that scheme is kept and marked:
   follow as ``continuation``; a single line longer than the limit loses the text beyond it, but its bytes count;
 - a last line without a line end: ``half_line``, it was cut while being written or copied;
 - NUL bytes (blocks of them appear in logs after a power loss): ``binary``;
-- without a known layout every line is a record, ``layout``.
+- without a known layout every line is a record, ``layout``;
+- what may be the text of another record is ``doubtful`` (`pipelines.bronze.endings`).
 
-Memory is bounded by the limit plus one block.
+Memory is bounded by the limit plus one block, and what `Endings` holds.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
+from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.bronze.source import BOM
 
-CONTINUATION = "continuation"
-OVERSIZED = "oversized"
-HALF_LINE = "half_line"
-BINARY = "binary"
-NO_LAYOUT = "layout"
-
 _ANY_LINE = re.compile(b"")
-
-
-class RawRecord(NamedTuple):
-    """One record as it stands in the file.
-
-    Attributes:
-        byte_offset: of its first byte in the decompressed file.
-        size_bytes: bytes it takes there, line ends included, also those that ``text`` leaves out.
-        line_no: number of its first line, from 1.
-        line_count: lines it consists of.
-        text: without the last line end; line ends within are ``\\n``.
-        problem: see the module; None for a good record.
-    """
-
-    byte_offset: int
-    size_bytes: int
-    line_no: int
-    line_count: int
-    text: bytes
-    problem: str | None
 
 
 def records(
@@ -75,6 +51,7 @@ class _Reader:
         self._start = layout.start if layout else _ANY_LINE
         self._next_start = re.compile(rb"\n" + self._start.pattern)
         self._unknown = layout is None
+        self._tail = layout.tail if layout else None
         self._max = record_bytes_max
         self._offset = byte_offset
         self._line = line_no
@@ -84,13 +61,16 @@ class _Reader:
         searched = 0  # no record starts in held[:searched] but at 0
         skipped: RawRecord | None = None  # a line beyond the limit, whose end has not been seen
         limit = self._max
+        endings = Endings(self._tail, limit)
+        is_watched = self._tail is not None
+        records, tails = endings.records, endings.tails
         for block in blocks:
             if skipped:
                 end = block.find(b"\n") + 1
                 skipped = skipped._replace(size_bytes=skipped.size_bytes + (end or len(block)))
                 if not end:
                     continue
-                yield self._pass(skipped)
+                endings.add(self._pass(skipped))
                 skipped, held, searched = None, block[end:], 0
             else:
                 held = held + block if held else block
@@ -103,11 +83,15 @@ class _Reader:
                 if plain and position and size <= limit:
                     text = held[position : end - 1]
                     lines = text.count(b"\n") + 1
-                    yield RawRecord(self._offset, size, self._line, lines, text, None)
+                    record = RawRecord(self._offset, size, self._line, lines, text, None)
+                    records.append(record)
+                    if is_watched and (lines > 1 or text[text.rfind(b" (") :] not in tails):
+                        endings.look(record)
                     self._offset += size
                     self._line += lines
                 else:
-                    yield from self._record(held, position, end)
+                    for record in self._record(held, position, end):
+                        endings.add(record)
                 position = end
             held = held[position:]
             # A start at the end of what is held may lack bytes: look there again.
@@ -118,19 +102,23 @@ class _Reader:
                     skipped = self._made(held[: self._max], len(held), 1, False, OVERSIZED)
                     held = b""
                     break
-                yield self._emit(held, 0, end, OVERSIZED)
+                endings.add(self._emit(held, 0, end, OVERSIZED))
                 held = held[end:]
                 searched = 0
+            yield from endings.take()
         if skipped:
-            yield self._pass(skipped)
+            endings.add(self._pass(skipped))
         position = 0
         for found in self._next_start.finditer(held):
             end = found.start() + 1
             if end < len(held):
-                yield from self._record(held, position, end)
+                for record in self._record(held, position, end):
+                    endings.add(record)
                 position = end
         if position < len(held):
-            yield from self._record(held, position, len(held))
+            for record in self._record(held, position, len(held)):
+                endings.add(record)
+        yield from endings.take(is_last=True)
 
     def _cut(self, held: bytes, position: int) -> tuple[int, bool]:
         """Where a record beyond the limit ends: after its last line end before the limit, else at its line's end.

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pipelines.bronze.layout import Clock, Parser
 from pipelines.bronze.ranges import ByteRange, RangeReader
-from pipelines.bronze.reader import CONTINUATION, NO_LAYOUT, RawRecord
+from pipelines.bronze.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
 from pipelines.bronze.wrapped import log_records

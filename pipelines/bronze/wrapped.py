@@ -17,9 +17,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
 from pipelines.bronze.ranges import RangeCutter
-from pipelines.bronze.reader import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord, records
+from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from pipelines.bronze.reader import records
 from pipelines.bronze.source import BOM
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
@@ -29,6 +31,8 @@ SILENT_BYTES = 16 << 20
 #: JSON may take so many times the bytes of what it wraps, and has fields beside it.
 _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
+#: A stream's records are looked at for settled ones whenever so many have come.
+_TAKEN_RECORDS = 256
 
 
 def log_records(
@@ -83,9 +87,11 @@ class _Piece:
 class _Stream:
     """What is under way in one stream: a record, and behind it a line that comes in pieces."""
 
-    __slots__ = ("last", "line", "record")
+    __slots__ = ("endings", "last", "line", "record", "take_at")
 
-    def __init__(self) -> None:
+    def __init__(self, endings: Endings) -> None:
+        self.endings = endings
+        self.take_at = _TAKEN_RECORDS
         self.last = 0  # where its last line begins
         self.record: _Piece | None = None
         self.line: _Piece | None = None
@@ -94,6 +100,7 @@ class _Stream:
 class _Wrapped:
     def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int, cutter: RangeCutter | None) -> None:
         self._start = layout.start
+        self._tail = layout.tail
         self._unwrap = unwrap
         self._max = record_bytes_max
         self._streams: OrderedDict[bytes, _Stream] = OrderedDict()
@@ -115,7 +122,7 @@ class _Wrapped:
                 yield from self._close(silent)
             stream = self._streams.get(name)
             if stream is None:
-                stream = self._streams[name] = _Stream()
+                stream = self._streams[name] = _Stream(Endings(self._tail, self._max))
                 if len(self._streams) > STREAMS_MAX:
                     _, silent = self._streams.popitem(last=False)
                     yield from self._close(silent)
@@ -158,20 +165,26 @@ class _Wrapped:
             before.texts += line.texts
         else:
             if before is not None:
-                yield self._whole(before, None if line.starts else OVERSIZED)
+                self._whole(stream, before, None if line.starts else OVERSIZED)
             stream.record = line
         if stream.record is not None and (cut or stream.record.length > self._max):
-            yield self._whole(stream.record, OVERSIZED if stream.record.length > self._max else HALF_LINE)
+            self._whole(stream, stream.record, OVERSIZED if stream.record.length > self._max else HALF_LINE)
             stream.record = None
+        if len(stream.endings.records) >= stream.take_at:
+            yield from stream.endings.take()
+            stream.take_at = len(stream.endings.records) + _TAKEN_RECORDS
 
     def _close(self, stream: _Stream) -> Iterator[RawRecord]:
         yield from self._line(stream, cut=True)
         if stream.record is not None:
-            yield self._whole(stream.record, None)
+            self._whole(stream, stream.record, None)
+        yield from stream.endings.take(is_last=True)
 
     def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
         """A range may begin where no line comes in pieces, if no record that is under way there goes on."""
-        if start < cutter.due_at or any(stream.line is not None for stream in self._streams.values()):
+        if start < cutter.due_at or any(
+            stream.line is not None or stream.endings.is_open for stream in self._streams.values()
+        ):
             return
         cutter.propose(start, line_no)
         under_way = [stream.record for stream in self._streams.values() if stream.record is not None]
@@ -187,19 +200,22 @@ class _Wrapped:
         self._open = None
         self._cut += 1
 
-    def _whole(self, record: _Piece, problem: str | None) -> RawRecord:
-        if record.cut == self._cut and self._open is not None:
-            self._open -= 1
-            # A record that is too long for its next line is marked for that, which no range but its own would see.
-            if problem is not None or not self._open:
-                self._settle(begins=problem is None)
-        text = b"\n".join(record.texts)[: self._max]
+    def _whole(self, stream: _Stream, piece: _Piece, problem: str | None) -> None:
+        goes_on = problem is not None
+        text = b"\n".join(piece.texts)[: self._max]
         if problem is None:
             if b"\0" in text:
                 problem = BINARY
-            elif not record.starts:
+            elif not piece.starts:
                 problem = CONTINUATION
-        return record.record(text, problem)
+        record = piece.record(text, problem)
+        stream.endings.add(record)
+        if piece.cut == self._cut and self._open is not None:
+            self._open -= 1
+            # What no range but its own would see: a record that is too long for its next line, or that has no end.
+            goes_on |= stream.endings.is_open
+            if goes_on or not self._open:
+                self._settle(begins=not goes_on)
 
     def _foreign(self, line: _Line) -> RawRecord:
         problem = OVERSIZED if line.size > len(line.text) + 1 else NO_LAYOUT if line.ended else HALF_LINE

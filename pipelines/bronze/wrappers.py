@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from pipelines.bronze.layout import BY_NAME, FIT_SHARE, Layout, Unwrap, Unwrapped, probe
+from pipelines.json_text import loads
 
 _ISO = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 #: An empty line may have lost the space that ends its prefix.
@@ -117,7 +118,7 @@ def _journal(line: bytes) -> Unwrapped | None:
 
 def _fields(line: bytes) -> dict[str, Any]:
     try:
-        fields = orjson.loads(line)
+        fields = loads(line)
     except orjson.JSONDecodeError:
         return {}
     return fields if isinstance(fields, dict) else {}

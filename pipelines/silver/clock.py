@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.blobs import pack, unpack
+from pipelines.bronze.raw_record import DOUBTFUL
 from schemas.silver import BROKER_LIFECYCLE
 
-#: Columns of ``bronze.log_lines`` that are looked at.
-CLOCK_COLUMNS = ("file_id", "byte_offset", "line_no", "cluster_id", "broker_id", "time")
+#: Columns of ``bronze.log_lines`` that are looked at; the last one tells whether a line is.
+CLOCK_COLUMNS = ("file_id", "byte_offset", "line_no", "cluster_id", "broker_id", "time", "problem")
 #: Of a file's id, which is a hash: 256 groups.
 _GROUP_DIGITS = 2
 #: No record has so many facts.
@@ -63,6 +64,8 @@ def by_group(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
     A file has all its lines in one group; so many small ones share it that a blob is worth its making.
     """
+    is_doubtful = pc.fill_null(pc.equal(lines.column("problem"), DOUBTFUL), False)
+    lines = lines.drop_columns("problem").filter(pc.invert(is_doubtful))
     group = pc.utf8_slice_codeunits(lines.column("file_id"), 0, _GROUP_DIGITS)
     order = pc.sort_indices(group)
     lines = lines.take(order)
@@ -81,7 +84,7 @@ def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines = pa.Table.from_batches(unpack(of_group))
         file = pc.dictionary_encode(lines["file_id"].combine_chunks()).indices
         lines = lines.append_column("file", file).filter(pc.is_valid(lines["time"]))
-        lines = lines.sort_by([("file", "ascending"), ("byte_offset", "ascending")]).select(CLOCK_COLUMNS)
+        lines = lines.sort_by([("file", "ascending"), ("byte_offset", "ascending")]).select(CLOCK_COLUMNS[:-1])
         rows = []
         for _, start, size in _runs(lines["file_id"].combine_chunks()):
             rows += _set_backs(lines.slice(start, size))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.blobs import BLOB_ROWS_MAX, pack
+from pipelines.bronze.raw_record import DOUBTFUL
 from pipelines.silver.record import UNPARSED, Parsed, Record
 from pipelines.silver.request_log import parse_request
 from pipelines.silver.text_log import mask, parse_text
@@ -212,6 +213,8 @@ def parse_record(
 ) -> Parsed:
     """Parse one record with the grammar of its logger; one that the reader found fault with stays as it is."""
     text = message or ""
+    if problem == DOUBTFUL:
+        return Parsed(mask(text), UNPARSED, reason=problem)
     if time_us is None or level is None or logger is None:
         return Parsed(mask(text), UNPARSED, reason=problem or "layout")
     record = Record(kind, time_us, level, logger, text)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import orjson
 
+from pipelines.json_text import loads
 from pipelines.silver.body_shapes import READ_APIS, check_request, check_response, require_integers
 from pipelines.silver.coordinator_bodies import COLUMNS
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
@@ -98,7 +99,7 @@ def parse_request(record: Record) -> Parsed:
     is_json = text.startswith("{") and not text.startswith("{api_key=")
     template, reason = ("request.completed", "bad_json") if is_json else ("request.completed_text", "bad_struct")
     try:
-        line = orjson.loads(text) if is_json else read_completed(text)
+        line = loads(text) if is_json else read_completed(text)
         if is_json:
             _check(line)
         header = _header(line, record.time_us)

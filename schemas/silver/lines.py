@@ -27,8 +27,9 @@ UNPARSED_LINES = silver_table(
         "reason",
         STRING,
         "no_grammar, layout, binary, half_line, oversized, continuation; bad_value: of another type or beyond its "
-        "column; time_out_of_range: a time far from those around it; of request logs bad_json, out_of_range, and in "
-        "the form of text bad_header, bad_times, bad_struct, unknown_api",
+        "column; time_out_of_range: a time far from those around it; doubtful: it may be a text that "
+        "a client chose; of request logs bad_json, out_of_range, and in the form of text bad_header, bad_times, "
+        "bad_struct, unknown_api",
     ),
     column("problem", STRING, "What the grammar choked on"),
     column("message", STRING, "The record; cut at 4,000 characters"),

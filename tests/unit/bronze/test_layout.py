@@ -198,3 +198,10 @@ def test_no_parser_raises(text: bytes) -> None:
         for candidate in (text, SHRINK[:31] + text, b"[2026-11-20 " + text, b'{"message":' + text):
             parser(candidate)
     probe(text.split(b"\n"))
+
+
+def test_a_json_record_may_hold_half_a_surrogate() -> None:
+    line = rb'{"timestamp":"2026-11-20T15:33:21.101Z","level":"INFO","loggerName":"a.B","message":"group \ud800"}'
+    head = BY_NAME["json"].parser(UTC)(line)
+    assert head is not None
+    assert head.message == rb"group \ud800"

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.bronze.layout import BY_NAME, START_BYTES_MAX, Layout
-from pipelines.bronze.reader import RawRecord, records
+from pipelines.bronze.raw_record import RawRecord
+from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
 from tests.examples import examples
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.layout import BY_NAME, Head, probe
-from pipelines.bronze.reader import RawRecord, records
+from pipelines.bronze.raw_record import RawRecord
+from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import STREAMS_MAX, log_records
 from pipelines.bronze.wrappers import WRAPPERS, Wrapper, layout_named, recognise
 from tests.examples import examples

@@ -44,7 +44,8 @@ def _told(lines: list[tuple[str, int, int | None]], batches: int) -> list[tuple[
     """File, place and size of the steps in lines (file, place, time) that lie in several batches."""
     schema = pa.schema([LOG_LINES.arrow_schema.field(name) for name in CLOCK_COLUMNS])
     rows = [
-        dict(zip(CLOCK_COLUMNS, (file_id, place, place + 1, "c", 1, at), strict=True)) for file_id, place, at in lines
+        dict(zip(CLOCK_COLUMNS, (file_id, place, place + 1, "c", 1, at, None), strict=True))
+        for file_id, place, at in lines
     ]
     size = len(rows) // batches + 1
     blobs = [
@@ -88,3 +89,15 @@ def test_lines_are_put_in_order_and_those_without_a_time_passed_over() -> None:
     assert _told([*back, ("f", 99, None), ("g", 1, None)], 3) == [("f", 4 + LINES_MIN, "8.000")]
     assert _told(sorted(back, key=itemgetter(1), reverse=True), 2) == [("f", 4 + LINES_MIN, "8.000")]
     assert _told(back[:-1], 2) == []
+
+
+def test_times_of_doubtful_lines_set_no_clock_back() -> None:
+    schema = pa.schema([LOG_LINES.arrow_schema.field(name) for name in CLOCK_COLUMNS])
+    times = [*range(100), *range(LINES_MIN), *range(100, 200)]
+    places = enumerate(times)
+    rows = [
+        ("f", place, place, "c", 1, at * SECOND, "doubtful" if 100 <= place < 120 else None) for place, at in places
+    ]
+    lines = pa.RecordBatch.from_pylist([dict(zip(CLOCK_COLUMNS, row, strict=True)) for row in rows], schema)
+    assert list(set_backs(iter(list(by_group(lines))))) == []
+    assert list(set_backs(iter(list(by_group(lines.set_column(6, "problem", pa.nulls(len(rows), pa.string()))))))) != []

@@ -90,3 +90,10 @@ def test_a_number_beyond_its_column_takes_all_facts_of_its_line_and_none_of_othe
     }
     (row,) = tables["unparsed_lines"]
     assert (row["byte_offset"], row["reason"], "fetch_offset" in row["problem"]) == (5, "bad_value", True)
+
+
+def test_a_doubtful_line_has_no_facts() -> None:
+    sure, doubtful = parse([line(lines.PRODUCE_39)]), parse([line(lines.PRODUCE_39, problem="doubtful")])
+    assert "produce_requests" in sure
+    assert sorted(doubtful) == ["line_counts", "unparsed_lines"]
+    assert [row["reason"] for row in doubtful["unparsed_lines"]] == ["doubtful"]

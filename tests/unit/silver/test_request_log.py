@@ -169,3 +169,20 @@ def test_json_of_another_shape_is_unparsed_or_typed_but_never_raises(line: str, 
     result = parse_request(record(line)._replace(message="Completed request:" + changed))
     assert result.outcome in (TYPED, UNPARSED)
     assert all(isinstance(fact, Fact) for fact in result.facts)
+
+
+HALVES = st.sampled_from([r"\ud800", r"\uDFFF", r"\ud83d\ud83d", r"\\\ud800", r"\udc00\ud800"])
+
+
+@given(st.lists(st.one_of(HALVES, st.sampled_from(["p1", r"\ud83d\ude00", r"\\ud800", r"\n", r"\""])), min_size=1))
+def test_half_a_surrogate_in_a_text_of_a_client_is_kept_as_its_escape(parts: list[str]) -> None:
+    line = lines.PRODUCE_39.replace('"clientId":"p1"', f'"clientId":"{"".join(parts)}"')
+    row = only(line, "produce_requests")
+    assert row["client_id"].encode().decode() == row["client_id"]
+    assert {**row, "client_id": "p1"} == only(lines.PRODUCE_39, "produce_requests")
+
+
+def test_an_escape_of_half_a_surrogate() -> None:
+    text = "".join((r"a\ud800", r"\ud83d\ude00", r"\\ud801"))
+    row = only(lines.PRODUCE_39.replace('"clientId":"p1"', f'"clientId":"{text}"'), "produce_requests")
+    assert row["client_id"] == "a\\ud800\N{GRINNING FACE}\\ud801"
