@@ -185,7 +185,7 @@ def spans_of(runs: Sequence[Any], first_us: int, last_us: int) -> list[Span]:
     """When a broker ran.
 
     Args:
-        runs: `pipelines.report.cluster.lives.runs` of it.
+        runs: `pipelines.incidents.broker_runs.runs` of it.
         first_us, last_us: of its log.
     """
     spans = []

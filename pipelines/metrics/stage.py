@@ -28,7 +28,7 @@ from pipelines.readings import RowsOf
 from pipelines.replay import broker_lines
 from pipelines.replay.broker_account import BrokerAccount
 from pipelines.replay.context import MIN_ISR
-from pipelines.report.cluster.lives import runs
+from pipelines.incidents.broker_runs import runs
 from schemas import silver
 from schemas.broker_lines import BrokerLine
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pipelines.batches import batches_of
 from pipelines.config import Config
+from pipelines.incidents import broker_runs
 from pipelines.lake import Lake
 from pipelines.report import small_tables as small
 from pipelines.report.cluster import clocks, events, lives, settings, stories
@@ -154,7 +155,7 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
     )
     said = (*silver.BROKER_CONFIGS.keys, "time", "cluster_id", "broker_id")
     configs = tables.rows(silver.BROKER_CONFIGS, *said, "key", "value", where=pc.field("scope") == "broker")
-    runs = lives.runs(lifecycle, controller, files)
+    runs = broker_runs.runs(lifecycle, controller, files)
     happened, events_left_out = events.events(lifecycle, controller, isr, moved)
     windows, windows_left_out = events.unavailable(tables.rows(AVAILABILITY, *AVAILABILITY.column_names))
     failovers, failovers_left_out = events.failovers(moved)

@@ -1,0 +1,116 @@
+"""What incidents are detected from: rows of small tables, and episodes that tables of any size are added up to. Pure.
+
+Rows are dicts; times are microseconds since the epoch under the names of their columns. Every list is in order of time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pipelines.incidents.incident import Place
+from pipelines.replay.versions.version import Version, parse_version
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+#: Cluster and broker.
+Node = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is asked of a lake.
+
+    Attributes:
+        files: `bronze.log_files`: cluster_id, broker_id, kind, path, first_time, last_time.
+        lifecycle: rows of `silver.broker_lifecycle` with a broker.
+        controller_events: rows of `silver.controller_events` but those of single topics and partitions.
+        availability: rows of `gold.availability`.
+        failovers: rows of `gold.failovers`.
+        isr_changes: `gold.isr_timeline` without what was not observed: cluster_id, topic, partition, broker_id (the
+            leader), replica_id, change, change_time, made_by, class, class_reason.
+        findings: rows of `gold.violations`.
+        finding_places: finding_id, file_id, byte_offset of `gold.evidence`.
+        configs: last value of each key per broker: cluster_id, broker_id, key, value.
+        silences: stretches without a line of a broker that wrote steadily before and after: cluster_id, broker_id,
+            start_time, end_time, seconds_before and seconds_after (of the 30 next to it, those with a line).
+        last_lines: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker.
+        remarks: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time,
+            last_time, line_count, partitions (list), file_id, byte_offset (of the first), last_file_id,
+            last_byte_offset, message (of the first), last_message.
+        loud: lines at WARN or above by text: cluster_id, level, logger, template, line_count, first_time, last_time,
+            broker_ids, message, file_id, byte_offset.
+        waits: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
+            slow_operations, wait_ms, slow_wait_ms, leader_ids, topics.
+        totals: the same by second and leader: cluster_id, second, broker_id, operations, slow_operations,
+            request_queue_ms, local_ms, remote_ms, response_ms (sums).
+        errors: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time,
+            answers, partitions (list), client_ids (list), file_id, byte_offset.
+        ends: last instant of the logs of each cluster.
+    """
+
+    files: Rows = ()
+    lifecycle: Rows = ()
+    controller_events: Rows = ()
+    availability: Rows = ()
+    failovers: Rows = ()
+    isr_changes: Rows = ()
+    findings: Rows = ()
+    finding_places: Rows = ()
+    configs: Rows = ()
+    silences: Rows = ()
+    last_lines: Rows = ()
+    remarks: Rows = ()
+    loud: Rows = ()
+    waits: Rows = ()
+    totals: Rows = ()
+    errors: Rows = ()
+    ends: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def _configs(self) -> dict[tuple[str, int, str], str]:
+        return {(row["cluster_id"], row["broker_id"], row["key"]): row["value"] for row in self.configs}
+
+    def config(self, node: Node, key: str) -> str | None:
+        """A setting that a broker logged last; None where it logged none."""
+        return self._configs.get((*node, key))
+
+    @cached_property
+    def _versions(self) -> dict[Node, list[tuple[int, str]]]:
+        versions: dict[Node, list[tuple[int, str]]] = defaultdict(list)
+        for row in self.lifecycle:
+            if row["kafka_version"] is not None:
+                versions[row["cluster_id"], row["broker_id"]].append((row["time"], row["kafka_version"]))
+        for row in self.files:
+            if row["kafka_version"] is not None and row["broker_id"] is not None and row["first_time"] is not None:
+                versions[row["cluster_id"], row["broker_id"]].append((row["first_time"], row["kafka_version"]))
+        return {node: sorted(those) for node, those in versions.items()}
+
+    def version(self, node: Node, time_us: int) -> Version | None:
+        """The release that a broker ran at an instant; None where no line tells."""
+        known = self._versions.get(node, [])
+        before = [text for time, text in known if time <= time_us]
+        text = before[-1] if before else known[0][1] if known else None
+        return None if text is None else parse_version(text)
+
+    def remarked(self, *signatures: str) -> list[Row]:
+        """Episodes of lines with one of these signatures."""
+        return [row for row in self.remarks if row["signature"] in signatures]
+
+
+def place(row: Row) -> Place:
+    """Where the line of a row stands."""
+    return Place(row["file_id"], row["byte_offset"])
+
+
+def node(row: Row) -> Node:
+    """The broker that a row is of."""
+    return row["cluster_id"], row["broker_id"]
+
+
+def partition_name(row: Row) -> str:
+    """``orders-4``."""
+    return f"{row['topic']}-{row['partition']}"

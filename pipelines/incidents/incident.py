@@ -1,0 +1,99 @@
+"""An incident: one episode, with its subjects, its window, its words and its lines. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+Severity = Literal["critical", "major", "minor", "info"]
+CRITICAL: Severity = "critical"
+MAJOR: Severity = "major"
+MINOR: Severity = "minor"
+INFO: Severity = "info"
+
+#: Partitions that are listed by name.
+NAMED_MAX = 20
+#: Lines that are shown of an incident.
+EVIDENCE_MAX = 10
+
+
+class Place(NamedTuple):
+    """A log line, by where it stands.
+
+    Attributes:
+        file_id: `bronze.log_files.file_id`.
+        byte_offset: of its first byte in the decompressed file.
+    """
+
+    file_id: str
+    byte_offset: int
+
+
+class Bug(NamedTuple):
+    """A known bug whose signature the incident has.
+
+    Attributes:
+        jira: such as KAFKA-13091.
+        fixed_in: releases that first have the fix; empty where none has.
+    """
+
+    jira: str
+    fixed_in: str
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One episode.
+
+    Attributes:
+        kind: name of its `Kind`.
+        severity: what it means for data and clients; see `schemas.incidents`.
+        cluster_id: where it happened.
+        start_us: first instant that logs show, microseconds since the epoch.
+        end_us: last instant; None: it lasts to the end of the logs.
+        sentence: what happened, a sentence or two.
+        advice: what to do now; empty where there is nothing to do.
+        broker_ids: brokers that it is about: whom it happened to.
+        partitions: all partitions that it is about, such as ``orders-4``.
+        figures: what was counted or measured; units last in the names.
+        places: lines that show it.
+        known_bug: a bug of the running version with this signature.
+        weight: orders incidents of one severity, the heavier first: partitions times seconds, or what is nearest.
+        by: broker that brought it about, as the lines themselves tell (a follower that lags, a peer that cannot be
+            reached); None where they do not.
+        caused_by: the incident that brought it about; `pipelines.incidents.causes` fills it.
+    """
+
+    kind: str
+    severity: Severity
+    cluster_id: str
+    start_us: int
+    end_us: int | None
+    sentence: str
+    advice: str = ""
+    broker_ids: tuple[int, ...] = ()
+    partitions: frozenset[str] = frozenset()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
+    known_bug: Bug | None = None
+    weight: float = 0.0
+    by: int | None = None
+    caused_by: str | None = None
+
+    @property
+    def incident_id(self) -> str:
+        """The same in every run that sees it begin at the same instant, whatever is known of its end."""
+        subject = min(self.partitions, default="") if not self.broker_ids else ""
+        key = "\0".join((self.kind, self.cluster_id, str(self.start_us), *map(str, self.broker_ids), subject))
+        return hashlib.md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
+
+    def because_of(self, cause: Incident) -> Incident:
+        """The same, brought about by another one."""
+        return replace(self, caused_by=cause.incident_id)
+
+    def overlaps(self, other: Incident, slack_us: int = 0) -> bool:
+        """Whether both were under way at some instant, within a slack for clocks that differ."""
+        starts_first, later = sorted((self, other), key=lambda incident: incident.start_us)
+        return starts_first.end_us is None or later.start_us <= starts_first.end_us + slack_us

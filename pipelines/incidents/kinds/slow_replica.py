@@ -1,0 +1,123 @@
+"""A replica that acks=all produces waited for, in a window that its own slowness marks out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pipelines.incidents.facts import Facts, Node, Row
+from pipelines.incidents.incident import MAJOR, Incident
+from pipelines.incidents.kind import Kind
+from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
+
+#: What a second costs in which nobody waited: a window ends where waiting falls below it for long, milliseconds.
+_QUIET_MS = 40.0
+#: Least waiting beyond the limit that is an episode, milliseconds.
+_WAIT_MS = 2_000.0
+#: Least number of produces that waited.
+_OPERATIONS = 20
+#: Of all waiting beyond the limit within the window, the replica has at least this share.
+_SHARE = 0.5
+
+
+class Window(NamedTuple):
+    """Seconds since the epoch, both within it, and what the seconds score together."""
+
+    first: int
+    last: int
+    score: float
+
+
+def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[Window]:
+    """All maximal windows of seconds that score more than the quiet seconds within them cost.
+
+    The maximal scoring subsequences of Ruzzo and Tompa (1999), in which a second without an entry scores ``-quiet``.
+
+    Args:
+        scores: second and what it scores before its own cost, ascending; seconds that scored nothing are left out.
+        quiet: what each second costs.
+    """
+    windows: list[tuple[int, int, float, float]] = []  # first, last, sum before, sum up to and with it
+    total = 0.0
+    before: int | None = None
+    for second, score in scores:
+        total -= 0.0 if before is None else (second - before - 1) * quiet
+        before = second
+        gain = score - quiet
+        if gain <= 0:
+            total += gain
+            continue
+        window = (second, second, total, total + gain)
+        total += gain
+        while True:
+            place = next((i for i in range(len(windows) - 1, -1, -1) if windows[i][2] < window[2]), None)
+            if place is None or windows[place][3] >= window[3]:
+                windows.append(window)
+                break
+            window = (windows[place][0], window[1], windows[place][2], window[3])
+            del windows[place:]
+    return [Window(first, last, after - start) for first, last, start, after in windows]
+
+
+def detect(facts: Facts) -> Iterable[Incident]:
+    """Windows of seconds in which produces waited for one replica beyond the limit."""
+    of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for row in facts.waits:
+        if row["replica_id"] >= 0 and row["role"] != "leader":
+            of_replica[row["cluster_id"], row["replica_id"]][row["second"]] += row["slow_wait_ms"]
+    for replica, by_second in sorted(of_replica.items()):
+        for window in heaviest(sorted(by_second.items()), _QUIET_MS):
+            within = [
+                row
+                for row in facts.waits
+                if row["cluster_id"] == replica[0] and window.first <= row["second"] <= window.last
+            ]
+            if (incident := _slow(replica, window, within)) is not None:
+                yield incident
+
+
+def _slow(replica: Node, window: Window, within: Sequence[Row]) -> Incident | None:
+    own = [row for row in within if row["replica_id"] == replica[1] and row["role"] != "leader"]
+    wait_ms, all_ms = sum(row["slow_wait_ms"] for row in own), sum(row["slow_wait_ms"] for row in within)
+    operations = sum(row["operations"] for row in own)
+    if wait_ms < _WAIT_MS or operations < _OPERATIONS or wait_ms < _SHARE * all_ms:
+        return None
+    start, end = window.first * 1_000_000, (window.last + 1) * 1_000_000
+    leaders = sorted({leader for row in own for leader in row["leader_ids"]})
+    topics = sorted({topic for row in own for topic in row["topics"] or ()})
+    longest_ms = max(row["wait_ms_max"] for row in own)
+    named = listed(topics[:3]) + (f" and {len(topics) - 3} more topics" if len(topics) > 3 else "") if topics else ""
+    return Incident(
+        kind=KIND.name,
+        severity=MAJOR,
+        cluster_id=replica[0],
+        start_us=start,
+        end_us=end,
+        broker_ids=(replica[1],),
+        sentence=(
+            f"Broker {replica[1]} was slow to replicate {span(start, end)}: {number(operations, 'acks=all produce')} of "
+            f"{named or 'clients'} at {brokers(leaders)} waited {lasting(wait_ms * 1000)} in all for it, the longest "
+            f"{lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting."
+        ),
+        advice=(
+            f"Look at broker {replica[1]} from {clock(start)} on: garbage collection, disk, network; compare with the time "
+            "before."
+        ),
+        figures={
+            "operations": operations,
+            "wait_s": wait_ms / 1000,
+            "longest_ms": longest_ms,
+            "share": wait_ms / all_ms,
+        },
+        weight=wait_ms / 1000,
+    )
+
+
+KIND = Kind(
+    name="slow_replica",
+    meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
+    source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
+    detect=detect,
+    causes=("broker_died", "broker_stalled"),
+)

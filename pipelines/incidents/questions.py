@@ -1,0 +1,192 @@
+"""What incidents ask a lake, in DuckDB's SQL: tables of any size are added up to episodes. Pure texts.
+
+An *episode* is a run of like rows of which none is further than a gap from the next. What a statement gives is described
+with `pipelines.incidents.facts.Facts`; its size follows what went wrong, not how much was logged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pipelines.incidents.signatures import Signature
+
+#: A broker that writes no line for longer than this, though it wrote steadily before and after, stood still, seconds.
+SILENCE_S = 2
+#: Seconds before and after a silence that are looked at.
+STEADY_S = 30
+#: Characters of a line's message.
+MESSAGE_MAX = 2000
+#: Texts at WARN or above, the most frequent ones.
+LOUD_MAX = 500
+_LEVELS = ("WARN", "ERROR", "FATAL")
+#: The name that a logger has in `Signature.loggers`: its class, or all of it.
+_SIMPLE = "regexp_extract(logger, '([^.]+)$', 1)"
+_FIRST_LINE = "split_part(message, chr(10), 1)"
+
+
+def silences() -> str:
+    """Stretches without a line of a broker that wrote steadily before and after."""
+    return f"""
+        WITH seconds AS (
+            SELECT cluster_id, broker_id, epoch_us(time) // 1000000 AS second, min(time) AS first, max(time) AS last
+            FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY ALL
+        ), beside AS (
+            SELECT *, lag(last) OVER by_broker AS before,
+                count(*) OVER (by_broker RANGE BETWEEN {STEADY_S - 1} PRECEDING AND CURRENT ROW) AS seconds_until,
+                count(*) OVER (by_broker RANGE BETWEEN CURRENT ROW AND {STEADY_S - 1} FOLLOWING) AS seconds_after
+            FROM seconds WINDOW by_broker AS (PARTITION BY cluster_id, broker_id ORDER BY second)
+        ), counted AS (
+            SELECT *, lag(seconds_until) OVER (PARTITION BY cluster_id, broker_id ORDER BY second) AS seconds_before
+            FROM beside
+        )
+        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, seconds_before,
+            seconds_after
+        FROM counted WHERE epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000}
+        ORDER BY start_time, cluster_id, broker_id
+    """
+
+
+def last_lines() -> str:
+    """The last line of each broker."""
+    return """
+        SELECT cluster_id, broker_id, max(time) AS last_time,
+            arg_max(file_id, (time, byte_offset)) AS file_id, arg_max(byte_offset, (time, byte_offset)) AS byte_offset
+        FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY cluster_id, broker_id
+        ORDER BY cluster_id, broker_id
+    """
+
+
+def remarks(signatures: Sequence[Signature]) -> str:
+    """Episodes of lines that match a signature; the first signature that matches a line has it."""
+    at_info = sorted({name for signature in signatures for name in signature.loggers if "INFO" in signature.levels})
+    quiet = f" OR {_SIMPLE} IN ({_texts(at_info)}) OR logger IN ({_texts(at_info)})" if at_info else ""
+    of = [_condition(signature) for signature in signatures]
+    which = "\n".join(
+        f"WHEN {condition} THEN {_text(signature.name)}" for signature, condition in zip(signatures, of, strict=True)
+    )
+    gaps = "\n".join(f"WHEN signature = {_text(signature.name)} THEN {signature.gap_s}" for signature in signatures)
+    return f"""
+        WITH lines AS (
+            SELECT cluster_id, broker_id, time, file_id, byte_offset, level, logger, {_SIMPLE} AS simple,
+                {_FIRST_LINE} AS line, left(message, {MESSAGE_MAX}) AS message
+            FROM bronze_log_lines
+            WHERE time IS NOT NULL AND (level IN ({_texts(_LEVELS)}){quiet})
+        ), named AS (
+            SELECT *, CASE WHEN false THEN NULL {which} END AS signature FROM lines
+        ), matched AS (
+            SELECT signature, cluster_id, broker_id, time, message, {_group(signatures, "key")} AS key,
+                {_group(signatures, "partition")} AS partition,
+                min((file_id, byte_offset)) AS place
+            FROM named WHERE signature IS NOT NULL GROUP BY ALL
+        )
+        {_episodes("matched", ("signature", "cluster_id", "broker_id", "key"), f"CASE WHEN false THEN 0 {gaps} END")}
+        SELECT signature, cluster_id, broker_id, key, min(time) AS first_time, max(time) AS last_time,
+            count(*) AS line_count, list_sort(list(DISTINCT partition) FILTER (partition <> '')) AS partitions,
+            arg_min(place[1], (time, place)) AS file_id, arg_min(place[2], (time, place)) AS byte_offset,
+            arg_max(place[1], (time, place)) AS last_file_id, arg_max(place[2], (time, place)) AS last_byte_offset,
+            arg_min(message, (time, place)) AS message, arg_max(message, (time, place)) AS last_message
+        FROM episodes GROUP BY signature, cluster_id, broker_id, key, episode
+        ORDER BY first_time, signature, cluster_id, broker_id, key
+    """
+
+
+def _condition(signature: Signature) -> str:
+    names = _texts(signature.loggers)
+    levels = _texts(signature.levels)
+    pattern = _text(re.sub(r"\(\?P<\w+>", "(", signature.pattern))
+    return f"(simple IN ({names}) OR logger IN ({names})) AND level IN ({levels}) AND regexp_full_match(line, {pattern})"
+
+
+def _group(signatures: Sequence[Signature], name: str) -> str:
+    """A named group of the pattern that matched; empty where it has none."""
+    whens = []
+    for signature in signatures:
+        number = re.compile(signature.pattern).groupindex.get(name)
+        if number is not None:
+            pattern = _text(re.sub(r"\(\?P<\w+>", "(", signature.pattern))
+            whens.append(f"WHEN {_text(signature.name)} THEN regexp_extract(line, {pattern}, {number})")
+    return f"CASE signature {' '.join(whens)} ELSE '' END" if whens else "''"
+
+
+def loud() -> str:
+    """Lines at WARN or above, those of one text together: numbers, quoted names and brackets are masked."""
+    masked = f"regexp_replace({_FIRST_LINE}, '[0-9]+|\\[[^\\]]*\\]|''[^'']*''|\\([^)]*\\)', '#', 'g')"
+    return f"""
+        SELECT cluster_id, level, logger, left({masked}, 200) AS template, count(DISTINCT (broker_id, time, message))
+            AS line_count, min(time) AS first_time, max(time) AS last_time,
+            list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
+            arg_min(left(message, {MESSAGE_MAX}), (time, file_id, byte_offset)) AS message,
+            arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
+            arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
+        FROM bronze_log_lines WHERE level IN ({_texts(_LEVELS)}) AND time IS NOT NULL
+        GROUP BY ALL ORDER BY line_count DESC, template, cluster_id LIMIT {LOUD_MAX}
+    """
+
+
+def waits(slow_ms: int) -> str:
+    """Acks=all produces that waited longer than ``slow_ms``, by second of arrival and replica that closed them."""
+    return f"""
+        SELECT cluster_id, epoch_us(arrival_time) // 1000000 AS second,
+            coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica_id,
+            coalesce(closing_role, 'unknown') AS role, count(*) AS operations,
+            fsum(wait_ms - {slow_ms}) AS slow_wait_ms, max(wait_ms) AS wait_ms_max,
+            max(epoch_us(completed_time)) AS completed_us,
+            list_sort(list(DISTINCT broker_id)) AS leader_ids,
+            list_sort(list(DISTINCT closing_topic) FILTER (closing_topic IS NOT NULL)) AS topics
+        FROM gold_delayed_operations
+        WHERE operation = 'produce' AND api = 'PRODUCE' AND wait_ms > {slow_ms}
+        GROUP BY ALL ORDER BY second, cluster_id, replica_id, role
+    """
+
+
+def errors(gap_s: int) -> str:
+    """Episodes of produces that were answered with an error, by broker and error."""
+    return f"""
+        WITH answers AS (
+            SELECT cluster_id, broker_id, completed_time AS time, p.error_code AS error_code,
+                p.topic || '-' || p.partition AS partition, client_id, file_id, byte_offset
+            FROM (
+                SELECT cluster_id, broker_id, completed_time, client_id, file_id, byte_offset, unnest(partitions) AS p
+                FROM silver_produce_requests
+            ) WHERE p.error_code <> 0 AND completed_time IS NOT NULL
+        )
+        {_episodes("answers", ("cluster_id", "broker_id", "error_code"), str(gap_s))}
+        SELECT cluster_id, broker_id, 'PRODUCE' AS api, error_code, min(time) AS first_time, max(time) AS last_time,
+            count(DISTINCT (file_id, byte_offset)) AS answers, list_sort(list(DISTINCT partition)) AS partitions,
+            list_sort(list(DISTINCT client_id) FILTER (client_id IS NOT NULL)) AS client_ids,
+            arg_min(file_id, (time, byte_offset)) AS file_id, arg_min(byte_offset, (time, byte_offset)) AS byte_offset
+        FROM episodes GROUP BY cluster_id, broker_id, error_code, episode
+        ORDER BY first_time, cluster_id, broker_id, error_code
+    """
+
+
+def texts(places: str) -> str:
+    """The lines of places, a table with file_id and byte_offset."""
+    return f"""
+        SELECT l.file_id, l.byte_offset, l.line_no, l.time, l.broker_id, f.path AS file,
+            left(coalesce(l.message, ''), {MESSAGE_MAX}) AS text
+        FROM bronze_log_lines l JOIN {places} p ON l.file_id = p.file_id AND l.byte_offset = p.byte_offset
+        JOIN bronze_log_files f ON f.file_id = l.file_id
+    """
+
+
+def _episodes(table: str, keys: Sequence[str], gap_s: str) -> str:
+    """A further table ``episodes``: the rows with the number of their episode among those of their keys."""
+    by = ", ".join(keys)
+    order = f"PARTITION BY {by} ORDER BY time"
+    return f"""
+        , marked AS (
+            SELECT *, epoch_us(time) - epoch_us(lag(time) OVER ({order})) > ({gap_s}) * 1000000 AS is_new FROM {table}
+        ), episodes AS (
+            SELECT *, count(*) FILTER (is_new) OVER ({order} ROWS UNBOUNDED PRECEDING) AS episode FROM marked
+        )
+    """
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _texts(values: Iterable[str]) -> str:
+    return ", ".join(map(_text, values)) or "NULL"

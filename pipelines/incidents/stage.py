@@ -1,0 +1,134 @@
+"""Writes ``gold.incidents``: the driver asks DuckDB, which adds tables up where they lie; no query of Spark's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.batches import small_rows
+from pipelines.config import Config
+from pipelines.incidents import questions
+from pipelines.incidents.facts import Facts, Rows
+from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident, Place
+from pipelines.incidents.kinds import KINDS
+from pipelines.incidents.story import incidents_of
+from pipelines.lake import Lake
+from pipelines.lake_reader import LakeReader
+from pipelines.report.lake_reads import reader_of
+from schemas import bronze, silver
+from schemas.audit import EVIDENCE, VIOLATIONS
+from schemas.controllers import AVAILABILITY, FAILOVERS
+from schemas.gold import DELAYED_OPERATIONS
+from schemas.incidents import INCIDENTS
+from schemas.isr import ISR_TIMELINE
+from schemas.table import TableSpec
+
+#: Errors of one kind further apart than this are of two episodes, seconds.
+_ERROR_GAP_S = 10
+_OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
+_OF_LINES = ("time", "cluster_id", "broker_id", "file_id", "byte_offset")
+_OF_CHANGES = (
+    *("cluster_id", "topic", "partition", "broker_id", "leader_epoch", "replica_id", "change", "change_time"),
+    *("made_by", "class", "class_reason", "isr_after"),
+)
+_ASKED = (bronze.LOG_FILES, bronze.LOG_LINES, DELAYED_OPERATIONS, silver.PRODUCE_REQUESTS)
+
+
+def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
+    """Make ``gold.incidents`` anew."""
+    reader = reader_of(lake, [(spec, None) for spec in _ASKED])
+    incidents = incidents_of(collect_facts(lake, reader, config), KINDS)
+    lines = _lines(reader, {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]})
+    rows = [*_rows(incidents, lines)]
+    lake.replace(INCIDENTS, pa.Table.from_pylist(rows, schema=INCIDENTS.arrow_schema), stamp=run_id)
+
+
+def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
+    """What the kinds of incidents are detected from."""
+
+    def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None, by: str = "time") -> Rows:
+        return sorted(small_rows(lake, spec, *columns, where=where), key=lambda row: (row[by] is None, row[by] or 0))
+
+    files = small_rows(lake, bronze.LOG_FILES, *_OF_FILES)
+    ends: dict[str, int] = {}
+    for row in files:
+        if row["last_time"] is not None:
+            cluster_id = row["cluster_id"] or "unknown"
+            ends[cluster_id] = max(ends.get(cluster_id, row["last_time"]), row["last_time"])
+    at_start = pc.field("scope") == "broker"
+    configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)
+    of_no_partition = pc.field("partition").is_null()
+    return Facts(
+        files=files,
+        lifecycle=rows(
+            silver.BROKER_LIFECYCLE,
+            *(*_OF_LINES, "event", "kafka_version", "mode", "detail"),
+            where=pc.field("broker_id").is_valid(),
+        ),
+        controller_events=rows(
+            silver.CONTROLLER_EVENTS,
+            *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
+            where=of_no_partition,
+        ),
+        availability=rows(AVAILABILITY, *AVAILABILITY.column_names, by="started_time"),
+        failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
+        isr_changes=rows(
+            ISR_TIMELINE, *_OF_CHANGES, where=pc.field("class") != "not_observed", by="change_time"
+        ),
+        findings=rows(VIOLATIONS, *VIOLATIONS.column_names),
+        finding_places=small_rows(lake, EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
+        configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),
+        silences=reader.rows(questions.silences()),
+        last_lines=reader.rows(questions.last_lines()),
+        remarks=reader.rows(questions.remarks([signature for kind in KINDS for signature in kind.signatures])),
+        loud=reader.rows(questions.loud()),
+        waits=reader.rows(questions.waits(config.latency.slow_ms)),
+        errors=reader.rows(questions.errors(_ERROR_GAP_S)),
+        ends=ends,
+    )
+
+
+def _has_place() -> pc.Expression:
+    return pc.field("file_id").is_valid()
+
+
+def _lines(reader: LakeReader, places: Iterable[Place]) -> dict[Place, dict[str, Any]]:
+    wanted = sorted(places)
+    if not wanted:
+        return {}
+    columns = {"file_id": [place.file_id for place in wanted], "byte_offset": [place.byte_offset for place in wanted]}
+    reader.show("incident_places", pa.table(columns))
+    return {Place(row["file_id"], row["byte_offset"]): row for row in reader.rows(questions.texts("incident_places"))}
+
+
+def _rows(incidents: Sequence[Incident], lines: dict[Place, dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    harm: dict[str, int] = defaultdict(int)
+    for incident in incidents:
+        harm[incident.cluster_id] += 1
+        shown = [lines[place] for place in dict.fromkeys(incident.places[:EVIDENCE_MAX]) if place in lines]
+        bug = incident.known_bug
+        yield {
+            "cluster_id": incident.cluster_id,
+            "incident_id": incident.incident_id,
+            "harm": harm[incident.cluster_id],
+            "kind": incident.kind,
+            "severity": incident.severity,
+            "start_time": incident.start_us,
+            "end_time": incident.end_us,
+            "broker_ids": sorted(incident.broker_ids),
+            "partitions": len(incident.partitions),
+            "topic_partitions": sorted(incident.partitions)[:NAMED_MAX],
+            "sentence": incident.sentence,
+            "advice": incident.advice,
+            "caused_by": incident.caused_by,
+            "known_bug": None if bug is None else bug.jira,
+            "fixed_in": None if bug is None else bug.fixed_in or None,
+            "figures": [{"name": name, "value": float(value)} for name, value in incident.figures.items()],
+            "evidence": sorted(
+                shown, key=lambda line: (line["time"] is None, line["time"] or 0, line["file_id"], line["byte_offset"])
+            ),
+        }

@@ -1,0 +1,92 @@
+"""Times, durations and lists as a person on call reads them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Partitions, or brokers, that a sentence names; of more it gives the number.
+NAMED_MAX = 3
+
+
+def at(time_us: int) -> str:
+    """``2026-11-20 15:27:39``, UTC."""
+    return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}"
+
+
+def clock(time_us: int) -> str:
+    """``15:27:39``, UTC: within a sentence whose window has the date."""
+    return f"{_EPOCH + timedelta(microseconds=time_us):%H:%M:%S}"
+
+
+def span(start_us: int, end_us: int | None) -> str:
+    """``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``; across days with dates."""
+    if end_us is None:
+        return f"from {clock(start_us)} to the end of the logs"
+    shown = clock if at(start_us)[:10] == at(end_us)[:10] else at
+    return f"from {shown(start_us)} to {shown(end_us)} ({lasting(end_us - start_us)})"
+
+
+def lasting(duration_us: float) -> str:
+    """A duration: ``340 ms``, ``14.0 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 4 h``."""
+    seconds = duration_us / 1_000_000
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} days {hours} h" if hours else f"{days} days"
+
+
+def number(value: int, noun: str, plural: str = "") -> str:
+    """``1 partition``, ``1,204 partitions``."""
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+
+
+def times(value: int) -> str:
+    """``once``, ``twice``, ``12 times``."""
+    return {1: "once", 2: "twice"}.get(value, f"{value:,} times")
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def brokers(broker_ids: Collection[int]) -> str:
+    """``broker 3``, ``brokers 1 and 2``, or ``8 brokers``."""
+    ids = sorted(broker_ids)
+    if len(ids) == 1:
+        return f"broker {ids[0]}"
+    return f"brokers {listed([*map(str, ids)])}" if len(ids) <= NAMED_MAX * 2 else f"{len(ids)} brokers"
+
+
+def partitions(names: Iterable[str]) -> str:
+    """``orders-4``, ``orders-0, orders-1 and clicks-2``, or ``16 partitions of orders, clicks and 3 more topics``."""
+    known = sorted(names, key=_natural)
+    if not known:
+        return "no partition"
+    if len(known) <= NAMED_MAX:
+        return listed(known)
+    topics = sorted({name.rpartition("-")[0] for name in known})
+    more = len(topics) - NAMED_MAX
+    of = [*topics[:NAMED_MAX], f"{more} more topics"] if more > 1 else topics
+    return f"{number(len(known), 'partition')} of {listed(of)}"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def _natural(name: str) -> tuple[str, int]:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition) if partition.isdigit() else -1

@@ -1,0 +1,60 @@
+"""Gold: what happened, one row per episode."""
+
+from __future__ import annotations
+
+from schemas.table import DOUBLE, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required, structs
+
+#: Values of `INCIDENTS.severity`, the worst first.
+SEVERITIES = ("critical", "major", "minor", "info")
+
+INCIDENTS = TableSpec(
+    layer="gold",
+    name="incidents",
+    comment="One row per episode that logs tell of: a broker that died or stood still, a partition without a leader, a "
+    "fetcher that stopped for good, a slow replica, errors that clients met.",
+    columns=(
+        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        required("incident_id", STRING, "The same in every run that sees the episode begin at the same time"),
+        required("harm", INT, "Place among the incidents of the cluster, from 1: the most harmful first"),
+        required("kind", STRING, "Kind of episode, as docs/incident_kinds.md lists them"),
+        required(
+            "severity",
+            STRING,
+            "critical: acknowledged records are lost, or clients could not write or read; major: the cluster was one "
+            "fault away from that, or clients waited; minor: it went back by itself; info: someone did it on purpose",
+        ),
+        required("start_time", TIMESTAMP, "First instant that logs show"),
+        column("end_time", TIMESTAMP, "Last instant; null: it lasts to the end of the logs"),
+        required("broker_ids", INTS, "Brokers that it is about, ascending"),
+        required("partitions", INT, "Partitions that it is about"),
+        required("topic_partitions", STRINGS, "Their names, such as orders-4: the first 20"),
+        required("sentence", STRING, "What happened, in words"),
+        required("advice", STRING, "What to do; empty where there is nothing to do"),
+        column("caused_by", STRING, "incident_id of the incident that brought it about"),
+        column("known_bug", STRING, "JIRA of a bug of the running version with this signature"),
+        column("fixed_in", STRING, "Releases that first have its fix, such as 3.1.0; null where there is none"),
+        required(
+            "figures",
+            structs(required("name", STRING, "What is counted or measured"), required("value", DOUBLE, "How much")),
+            "Figures of the episode; units last in their names",
+        ),
+        required(
+            "evidence",
+            structs(
+                required("file", STRING, "Path of the file as it was found"),
+                required("file_id", STRING, "bronze.log_files.file_id"),
+                required("line_no", LONG, "Number of the line, from 1"),
+                required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
+                column("time", TIMESTAMP, "Time of the line"),
+                column("broker_id", INT, "Broker that wrote it"),
+                required("text", STRING, "The line's message, cut at 2,000 characters"),
+            ),
+            "Lines that show it, at most ten, in order of time",
+        ),
+    ),
+    keys=("cluster_id", "incident_id"),
+    cluster_by=("cluster_id", "start_time"),
+    checks={"severity_known": "severity IN ('critical', 'major', 'minor', 'info')"},
+)
+
+TABLES = (INCIDENTS,)
