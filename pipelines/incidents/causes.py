@@ -1,8 +1,8 @@
 """Which incident brought which about: by kind, broker, partition and order in time, never by likeness alone. Pure.
 
-Each kind lists the kinds that can cause it, the likeliest first. A cause begins no later than its effect, and is still
-under way, or over for no longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`. And they
-have a subject in common: the broker that the effect names as its origin, a partition, or a broker that both are about.
+Each kind lists the kinds that can cause it, the likeliest first. A cause begins no later than its effect, and is
+still under way, or over for no longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`. And
+both have a subject in common: the broker that the effect names as its origin, a partition, or a broker.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pipelines.incidents.incident import Incident
 
-#: What a fault does is seen so late at the most: longer than replica.lag.time.max.ms (30 s) and session timeouts (18 s).
+#: What a fault does is seen so late at the most: beyond replica.lag.time.max.ms (30 s) and session timeouts (18 s).
 LAG_US = 60_000_000
 #: Clocks of two brokers of one cluster may differ so much unnoticed.
 SLACK_US = 1_500_000

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 from pipelines.incidents.incident import Place
-from pipelines.replay.versions.version import Version, parse_version
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -89,12 +88,11 @@ class Facts:
                 versions[row["cluster_id"], row["broker_id"]].append((row["first_time"], row["kafka_version"]))
         return {node: sorted(those) for node, those in versions.items()}
 
-    def version(self, node: Node, time_us: int) -> Version | None:
-        """The release that a broker ran at an instant; None where no line tells."""
+    def version(self, node: Node, time_us: int) -> str | None:
+        """The release that a broker ran at an instant, as logged; None where no line tells."""
         known = self._versions.get(node, [])
         before = [text for time, text in known if time <= time_us]
-        text = before[-1] if before else known[0][1] if known else None
-        return None if text is None else parse_version(text)
+        return before[-1] if before else known[0][1] if known else None
 
     def remarked(self, *signatures: str) -> list[Row]:
         """Episodes of lines with one of these signatures."""

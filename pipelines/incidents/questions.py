@@ -92,10 +92,15 @@ def remarks(signatures: Sequence[Signature]) -> str:
 
 
 def _condition(signature: Signature) -> str:
-    names = _texts(signature.loggers)
-    levels = _texts(signature.levels)
-    pattern = _text(re.sub(r"\(\?P<\w+>", "(", signature.pattern))
-    return f"(simple IN ({names}) OR logger IN ({names})) AND level IN ({levels}) AND regexp_full_match(line, {pattern})"
+    conditions = [f"level IN ({_texts(signature.levels)})"]
+    if signature.loggers:
+        names = _texts(signature.loggers)
+        conditions.append(f"(simple IN ({names}) OR logger IN ({names}))")
+    pattern = _text(_without_names(signature.pattern))
+    matches = (
+        f"regexp_matches(message, {pattern}, 'm')" if signature.is_whole else f"regexp_full_match(line, {pattern})"
+    )
+    return " AND ".join((*conditions, matches))
 
 
 def _group(signatures: Sequence[Signature], name: str) -> str:
@@ -104,9 +109,16 @@ def _group(signatures: Sequence[Signature], name: str) -> str:
     for signature in signatures:
         number = re.compile(signature.pattern).groupindex.get(name)
         if number is not None:
-            pattern = _text(re.sub(r"\(\?P<\w+>", "(", signature.pattern))
-            whens.append(f"WHEN {_text(signature.name)} THEN regexp_extract(line, {pattern}, {number})")
+            text = "message" if signature.is_whole else "line"
+            pattern = _text(_without_names(signature.pattern))
+            extracted = f"regexp_extract({text}, {pattern}, {number}, 'm')"
+            whens.append(f"WHEN {_text(signature.name)} THEN {extracted}")
     return f"CASE signature {' '.join(whens)} ELSE '' END" if whens else "''"
+
+
+def _without_names(pattern: str) -> str:
+    """RE2 of DuckDB takes groups by number."""
+    return re.sub(r"\(\?P<\w+>", "(", pattern)
 
 
 def loud() -> str:

@@ -18,12 +18,13 @@ class Signature:
 
     Attributes:
         name: unique; what `Facts.remarked` asks for.
-        loggers: simple names of the classes that log it; in releases that renamed it, all names.
+        loggers: simple names of the classes that log it, in releases that renamed it all names; empty: any.
         pattern: of the whole first line of the message (RE2). A group ``key`` tells episodes apart (a peer, a topic);
             a group ``partition`` is gathered, such as ``orders-4``.
         levels: at which it is logged.
         source: class and method in apache/kafka, with releases.
         gap_s: lines further apart are of two episodes.
+        is_whole: the pattern is looked for in the whole message, stack trace included; ``^`` begins a line of it.
     """
 
     name: str
@@ -32,3 +33,4 @@ class Signature:
     source: str
     levels: tuple[str, ...] = ("WARN", "ERROR", "FATAL")
     gap_s: int = GAP_S
+    is_whole: bool = False

@@ -76,9 +76,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         ),
         availability=rows(AVAILABILITY, *AVAILABILITY.column_names, by="started_time"),
         failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
-        isr_changes=rows(
-            ISR_TIMELINE, *_OF_CHANGES, where=pc.field("class") != "not_observed", by="change_time"
-        ),
+        isr_changes=rows(ISR_TIMELINE, *_OF_CHANGES, where=pc.field("class") != "not_observed", by="change_time"),
         findings=rows(VIOLATIONS, *VIOLATIONS.column_names),
         finding_places=small_rows(lake, EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
         configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),

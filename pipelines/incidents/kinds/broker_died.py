@@ -9,7 +9,7 @@ from pipelines.incidents.broker_runs import Run, runs
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import MAJOR, Incident, Place
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.words import clock, lasting, span
+from pipelines.incidents.words import clock, span
 
 #: A broker writes so long, at most, before the line that says that it starts, microseconds.
 _BOOT_US = 20_000_000
@@ -58,7 +58,7 @@ def _died(facts: Facts, broker: Node, run: Run, after: Run, started: Place | Non
             "(OOM killer), the exit code of its container or service, its disk."
         ),
         figures={"away_s": (up - died) / 1e6, "start_s": (up - after.starting) / 1e6},
-        places=tuple([*(place(row) for row in noticed[:1]), *([] if started is None else [started])]),
+        places=(*(place(row) for row in noticed[:1]), *([] if started is None else [started])),
         weight=(up - died) / 1e6,
     )
 

@@ -30,9 +30,7 @@ def is_steady(facts: Facts, row: Row) -> bool:
     after_s = min(STEADY_S, (facts.ends.get(row["cluster_id"], 0) - row["end_time"]) // 1_000_000)
     enough = after_s >= 3
     return bool(
-        enough
-        and row["seconds_before"] >= STEADY_SHARE * STEADY_S
-        and row["seconds_after"] >= STEADY_SHARE * after_s
+        enough and row["seconds_before"] >= STEADY_SHARE * STEADY_S and row["seconds_after"] >= STEADY_SHARE * after_s
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.broker_stopped import shutdowns
 from pipelines.incidents.words import number, partitions, sentence, span
 
 #: Windows that begin so close to each other are of one episode, microseconds.
@@ -16,8 +17,21 @@ TOGETHER_US = 2_000_000
 
 def detect(facts: Facts) -> Iterable[Incident]:
     """Windows of `gold.availability` without leader, those that begin together as one."""
-    for rows in together([row for row in facts.availability if row["state"] == "offline"]):
+    for rows in together(outages(facts, "offline")):
         yield _without_leader(rows)
+
+
+def outages(facts: Facts, state: str) -> list[Row]:
+    """Windows of a state, without those with which a cluster ends that is shut down as a whole."""
+    ends = {cluster_id: min(stop.began_us for stop in stops) for cluster_id, stops in shutdowns(facts).items()}
+    return [
+        row
+        for row in facts.availability
+        if row["state"] == state
+        and not (
+            row["ended_time"] is None and row["started_time"] >= ends.get(row["cluster_id"], row["started_time"] + 1)
+        )
+    ]
 
 
 def together(rows: Iterable[Row]) -> list[list[Row]]:
@@ -38,7 +52,9 @@ def _without_leader(rows: list[Row]) -> Incident:
     ends = [row["ended_time"] for row in rows]
     open_ended = sum(end is None for end in ends)
     end = None if open_ended else max(ends)
-    still = "" if open_ended in (0, len(rows)) else f" {number(open_ended, 'of them')} still had none when the logs end."
+    still = (
+        "" if open_ended in (0, len(rows)) else f" {number(open_ended, 'of them')} still had none when the logs end."
+    )
     longest_s = max(((row["ended_time"] or start) - row["started_time"]) / 1e6 for row in rows)
     return Incident(
         kind=KIND.name,

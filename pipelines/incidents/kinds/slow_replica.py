@@ -13,6 +13,8 @@ from pipelines.incidents.words import brokers, clock, lasting, listed, number, s
 
 #: What a second costs in which nobody waited: a window ends where waiting falls below it for long, milliseconds.
 _QUIET_MS = 40.0
+#: Within a window, what a quiet second costs of its average.
+_QUIET_SHARE = 0.25
 #: Least waiting beyond the limit that is an episode, milliseconds.
 _WAIT_MS = 2_000.0
 #: Least number of produces that waited.
@@ -60,6 +62,22 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[Window]:
     return [Window(first, last, after - start) for first, last, start, after in windows]
 
 
+def episodes(scores: Sequence[tuple[int, float]]) -> list[Window]:
+    """Windows that stand out by their own measure: within each, a quiet second costs a quarter of its average."""
+    windows, quiet = heaviest(scores, _QUIET_MS), _QUIET_MS
+    settled = []
+    while windows:
+        window = windows.pop()
+        within = [(second, score) for second, score in scores if window.first <= second <= window.last]
+        quiet = max(_QUIET_MS, _QUIET_SHARE * sum(score for _, score in within) / (window.last - window.first + 1))
+        parts = heaviest(within, quiet)
+        if len(parts) == 1 and parts[0][:2] == window[:2]:
+            settled.append(window)
+        else:
+            windows += parts
+    return sorted(settled)
+
+
 def detect(facts: Facts) -> Iterable[Incident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -67,7 +85,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
         if row["replica_id"] >= 0 and row["role"] != "leader":
             of_replica[row["cluster_id"], row["replica_id"]][row["second"]] += row["slow_wait_ms"]
     for replica, by_second in sorted(of_replica.items()):
-        for window in heaviest(sorted(by_second.items()), _QUIET_MS):
+        for window in episodes(sorted(by_second.items())):
             within = [
                 row
                 for row in facts.waits

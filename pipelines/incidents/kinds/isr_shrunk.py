@@ -1,0 +1,95 @@
+"""A replica left in-sync sets: partitions were one fault nearer to losing writes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pipelines.incidents.facts import Facts, Node, partition_name
+from pipelines.incidents.incident import MAJOR, MINOR, Incident
+from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.broker_stopped import shutdowns
+from pipelines.incidents.words import brokers, number, partitions, span, times
+
+#: Leaders take a replica out within this of each other for one reason, microseconds.
+_TOGETHER_US = 10_000_000
+
+
+class Absence(NamedTuple):
+    """A replica out of the in-sync set of a partition; microseconds, `back_us` None: to the end of the logs."""
+
+    partition: str
+    left_us: int
+    back_us: int | None
+    leader: int
+
+
+def detect(facts: Facts) -> Iterable[Incident]:
+    """Absences of each replica, those that begin together as one."""
+    ends = {cluster_id: min(stop.began_us for stop in stops) for cluster_id, stops in shutdowns(facts).items()}
+    for replica, absences in _absences(facts).items():
+        groups: list[list[Absence]] = []
+        for absence in sorted(absences, key=lambda absence: absence.left_us):
+            if absence.left_us >= ends.get(replica[0], absence.left_us + 1):
+                continue
+            if groups and absence.left_us - groups[-1][0].left_us <= _TOGETHER_US:
+                groups[-1].append(absence)
+            else:
+                groups.append([absence])
+        for group in groups:
+            yield _shrunk(replica, group)
+
+
+def _absences(facts: Facts) -> dict[Node, list[Absence]]:
+    out: dict[tuple[str, int, str], tuple[int, int]] = {}
+    absences: dict[Node, list[Absence]] = defaultdict(list)
+    for row in facts.isr_changes:
+        key = (row["cluster_id"], row["replica_id"], partition_name(row))
+        if row["change"] == "shrink":
+            out.setdefault(key, (row["change_time"], row["broker_id"]))
+        elif key in out:
+            left, leader = out.pop(key)
+            absences[key[:2]].append(Absence(key[2], left, row["change_time"], leader))
+    for (cluster_id, replica_id, partition), (left, leader) in out.items():
+        absences[cluster_id, replica_id].append(Absence(partition, left, None, leader))
+    return dict(sorted(absences.items()))
+
+
+def _shrunk(replica: Node, group: list[Absence]) -> Incident:
+    names = frozenset(absence.partition for absence in group)
+    start = group[0].left_us
+    backs = [absence.back_us for absence in group if absence.back_us is not None]
+    away = len(names - {absence.partition for absence in group if absence.back_us is not None})
+    end = None if away else max(backs)
+    repeated = len(group) - len(names)
+    again = f" It left {times(repeated)} more." if repeated else ""
+    never = (
+        f" It did not come back into {number(away, 'of them', 'of them')} within the logs." if away and backs else ""
+    )
+    leaders = {absence.leader for absence in group} - {replica[1], -1}
+    by = f" (leader: {brokers(leaders)})" if len(leaders) == 1 else ""
+    lasted_s = 60.0 if end is None else (end - start) / 1e6
+    return Incident(
+        kind=KIND.name,
+        severity=MAJOR if away else MINOR,
+        cluster_id=replica[0],
+        start_us=start,
+        end_us=end,
+        broker_ids=(replica[1],),
+        partitions=names,
+        sentence=f"Broker {replica[1]} was out of the ISR of {partitions(names)}{by} {span(start, end)}.{again}{never}",
+        advice=f"Find out why broker {replica[1]} did not keep up or is not there." if away else "",
+        figures={"partitions": len(names), "not_back": away},
+        weight=len(names) * lasted_s,
+        by=replica[1],
+    )
+
+
+KIND = Kind(
+    name="isr_shrunk",
+    meaning="A replica was taken out of in-sync sets, and came back or did not.",
+    source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
+    detect=detect,
+    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "slow_replica"),
+)

@@ -1,0 +1,23 @@
+"""Known bugs in incidents: the one table of `pipelines.rules.known_bugs`, asked for a release. Pure."""
+
+from __future__ import annotations
+
+from pipelines.incidents.incident import Bug
+from pipelines.rules.known_bugs import KNOWN_BUGS, applies
+
+_BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}
+
+
+def bug_of(jira: str, version: str | None) -> Bug | None:
+    """A bug by its number, with the releases that first have its fix; None if this release has not the bug.
+
+    Args:
+        version: as logged; None where no line tells it: the signature alone speaks.
+
+    Raises:
+        KeyError: the table has no such bug.
+    """
+    bug = _BY_JIRA[jira]
+    if version is not None and not applies(bug, version):
+        return None
+    return Bug(jira, " and ".join(".".join(map(str, fixed)) for fixed in bug.fixed_in))
