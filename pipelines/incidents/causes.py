@@ -1,8 +1,8 @@
 """Which incident brought which about: by kind, broker, partition and order in time, never by likeness alone. Pure.
 
 Each kind lists the kinds that can cause it, the likeliest first. A cause begins no later than its effect, and is
-still under way, or over for no longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`. And
-both have a subject in common: the broker that the effect names as its origin, a partition, or a broker.
+still under way, or over for no longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`.
+Both have a subject in common: the broker that the effect names as its origin, a partition, or a broker.
 """
 
 from __future__ import annotations

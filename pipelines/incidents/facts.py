@@ -43,7 +43,7 @@ class Facts:
         loud: lines at WARN or above by text: cluster_id, level, logger, template, line_count, first_time, last_time,
             broker_ids, message, file_id, byte_offset.
         waits: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
-            slow_operations, wait_ms, slow_wait_ms, leader_ids, topics.
+            slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics.
         totals: the same by second and leader: cluster_id, second, broker_id, operations, slow_operations,
             request_queue_ms, local_ms, remote_ms, response_ms (sums).
         errors: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time,

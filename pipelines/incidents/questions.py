@@ -1,7 +1,7 @@
 """What incidents ask a lake, in DuckDB's SQL: tables of any size are added up to episodes. Pure texts.
 
-An *episode* is a run of like rows of which none is further than a gap from the next. What a statement gives is described
-with `pipelines.incidents.facts.Facts`; its size follows what went wrong, not how much was logged.
+An *episode* is a run of like rows of which none is further than a gap from the next. What a statement gives is
+described with `pipelines.incidents.facts.Facts`; its size follows what went wrong, not how much was logged.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ SILENCE_S = 2
 STEADY_S = 30
 #: Characters of a line's message.
 MESSAGE_MAX = 2000
+#: What a single wait counts at most where windows of slowness are looked for: one that timed out is not thirty, ms.
+WAIT_MAX_MS = 1000
 #: Texts at WARN or above, the most frequent ones.
 LOUD_MAX = 500
 _LEVELS = ("WARN", "ERROR", "FATAL")
@@ -142,7 +144,8 @@ def waits(slow_ms: int) -> str:
         SELECT cluster_id, epoch_us(arrival_time) // 1000000 AS second,
             coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica_id,
             coalesce(closing_role, 'unknown') AS role, count(*) AS operations,
-            fsum(wait_ms - {slow_ms}) AS slow_wait_ms, max(wait_ms) AS wait_ms_max,
+            fsum(wait_ms - {slow_ms}) AS slow_wait_ms,
+            fsum(least(wait_ms - {slow_ms}, {WAIT_MAX_MS})) AS score_ms, max(wait_ms) AS wait_ms_max,
             max(epoch_us(completed_time)) AS completed_us,
             list_sort(list(DISTINCT broker_id)) AS leader_ids,
             list_sort(list(DISTINCT closing_topic) FILTER (closing_topic IS NOT NULL)) AS topics

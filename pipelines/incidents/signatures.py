@@ -1,7 +1,7 @@
 """Signatures: lines that tell of an episode, and that no table of silver has. Pure.
 
-A signature names loggers and a pattern of the message's first line. The lake is asked once for all of them; lines of one
-signature, broker and key that follow each other within `Signature.gap_s` are one episode (`Facts.remarks`).
+A signature names loggers and a pattern of the message's first line. The lake is asked once for all of them; lines of
+one signature, broker and key that follow each other within `Signature.gap_s` are one episode (`Facts.remarks`).
 """
 
 from __future__ import annotations

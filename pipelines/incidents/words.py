@@ -70,12 +70,12 @@ def brokers(broker_ids: Collection[int]) -> str:
 
 
 def partitions(names: Iterable[str]) -> str:
-    """``orders-4``, ``orders-0, orders-1 and clicks-2``, or ``16 partitions of orders, clicks and 3 more topics``."""
+    """``partition orders-4``, ``partitions orders-0 and clicks-2``, ``16 partitions of orders and 3 more topics``."""
     known = sorted(names, key=_natural)
     if not known:
         return "no partition"
     if len(known) <= NAMED_MAX:
-        return listed(known)
+        return f"partition{'s' if len(known) > 1 else ''} {listed(known)}"
     topics = sorted({name.rpartition("-")[0] for name in known})
     more = len(topics) - NAMED_MAX
     of = [*topics[:NAMED_MAX], f"{more} more topics"] if more > 1 else topics

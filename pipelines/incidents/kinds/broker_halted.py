@@ -53,8 +53,8 @@ FAULT = Signature(
 #: Lines of one end follow each other within this, microseconds.
 _TOGETHER_US = 10_000_000
 _OFFSETS = re.compile(
-    r"(?:for (?:topic|partition) (?P<partition>\S+?),?\s).*?latest offset (?P<leader>\d+) is less than replica(?: \d+)?'s "
-    r"latest offset (?P<replica>\d+)",
+    r"for (?:topic|partition) (?P<partition>\S+?),?\s.*?latest offset (?P<leader>\d+) is less than "
+    r"replica(?: \d+)?'s latest offset (?P<replica>\d+)",
     re.DOTALL,
 )
 
@@ -111,9 +111,9 @@ def _words(facts: Facts, row: Row) -> tuple[str, str, frozenset[str], dict[str, 
         partition, leader, replica = offsets["partition"], int(offsets["leader"]), int(offsets["replica"])
         records = number(replica - leader, "record")
         return (
-            f"its log of {partition} ends at {replica}, the leader's at {leader}, and unclean leader election is off, so "
-            f"that it may not truncate. Only broker {broker_id} has these {records}; whether they were committed, no line "
-            "says.",
+            f"its log of {partition} ends at {replica}, the leader's at {leader}, and unclean leader election is off, "
+            f"so that it may not truncate. Only broker {broker_id} has these {records}; no line says whether they were "
+            "committed.",
             f"Do not wipe broker {broker_id} before you decide: copy the partition's folder, dump offsets {leader} to "
             f"{replica - 1}, then either elect it, or give its records up and delete that folder.",
             frozenset({partition}),

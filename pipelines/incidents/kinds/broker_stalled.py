@@ -54,8 +54,8 @@ def _stalled(row: Row) -> Incident:
             "process."
         ),
         advice=(
-            f"Look at what stopped the whole process at {clock(start)} for {lasting(end - start)}: a garbage collection "
-            "(gc.log), a frozen or migrated virtual machine, a disk that did not answer, SIGSTOP."
+            f"Look at what stopped the whole process at {clock(start)} for {lasting(end - start)}: a garbage "
+            "collection (gc.log), a frozen or migrated virtual machine, a disk that did not answer, SIGSTOP."
         ),
         figures={"silent_s": (end - start) / 1e6},
         weight=(end - start) / 1e6,
@@ -64,7 +64,7 @@ def _stalled(row: Row) -> Incident:
 
 KIND = Kind(
     name="broker_stalled",
-    meaning="A broker that writes in nearly each second wrote no line for more than two, and went on in the same process.",
+    meaning="A broker that writes in nearly each second wrote nothing for over two, and went on in the same process.",
     source="A process that runs logs its requests and its peers' as they come: silence of all logs at once is its own",
     detect=detect,
 )

@@ -49,13 +49,18 @@ def shutdowns(facts: Facts) -> dict[str, Sequence[Stop]]:
         if stop.up_us is None:
             last.setdefault(stop.node[0], {})[stop.node] = stop
     with_lines = {node(row) for row in facts.last_lines}
-    whole = {}
+    whole: dict[str, Sequence[Stop]] = {}
     for cluster_id, of_cluster in last.items():
         ends = sorted(of_cluster.values(), key=lambda stop: stop.began_us)
-        if {broker for broker in with_lines if broker[0] == cluster_id} <= of_cluster.keys() and len(ends) > 1:
-            if ends[-1].began_us - ends[0].began_us <= TOGETHER_US:
-                whole[cluster_id] = ends
+        is_all = {broker for broker in with_lines if broker[0] == cluster_id} <= of_cluster.keys()
+        if is_all and len(ends) > 1 and ends[-1].began_us - ends[0].began_us <= TOGETHER_US:
+            whole[cluster_id] = ends
     return whole
+
+
+def shutdown_times(facts: Facts) -> dict[str, int]:
+    """When the first broker of each cluster that is shut down as a whole began to stop, microseconds."""
+    return {cluster_id: min(stop.began_us for stop in ends) for cluster_id, ends in shutdowns(facts).items()}
 
 
 def detect(facts: Facts) -> Iterable[Incident]:

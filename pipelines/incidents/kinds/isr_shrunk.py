@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pipelines.incidents.facts import Facts, Node, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds.broker_stopped import shutdowns
-from pipelines.incidents.words import brokers, number, partitions, span, times
+from pipelines.incidents.kinds.broker_stopped import shutdown_times
+from pipelines.incidents.words import brokers, partitions, span, times
 
 #: Leaders take a replica out within this of each other for one reason, microseconds.
 _TOGETHER_US = 10_000_000
@@ -27,7 +27,7 @@ class Absence(NamedTuple):
 
 def detect(facts: Facts) -> Iterable[Incident]:
     """Absences of each replica, those that begin together as one."""
-    ends = {cluster_id: min(stop.began_us for stop in stops) for cluster_id, stops in shutdowns(facts).items()}
+    ends = shutdown_times(facts)
     for replica, absences in _absences(facts).items():
         groups: list[list[Absence]] = []
         for absence in sorted(absences, key=lambda absence: absence.left_us):
@@ -64,9 +64,7 @@ def _shrunk(replica: Node, group: list[Absence]) -> Incident:
     end = None if away else max(backs)
     repeated = len(group) - len(names)
     again = f" It left {times(repeated)} more." if repeated else ""
-    never = (
-        f" It did not come back into {number(away, 'of them', 'of them')} within the logs." if away and backs else ""
-    )
+    never = f" It never came back into {away:,} of them." if away and backs else ""
     leaders = {absence.leader for absence in group} - {replica[1], -1}
     by = f" (leader: {brokers(leaders)})" if len(leaders) == 1 else ""
     lasted_s = 60.0 if end is None else (end - start) / 1e6

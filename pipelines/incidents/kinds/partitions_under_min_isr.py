@@ -36,7 +36,7 @@ def _under_min_isr(rows: list[Row]) -> Incident:
         end_us=end,
         partitions=names,
         sentence=sentence(f"{partitions(names)} had {few}{wanted} {span(start, end)}.{clients}"),
-        advice="Bring the replicas that are out of sync back; do not lower min.insync.replicas to make writes go through.",
+        advice="Bring the replicas back that are out of sync; do not lower min.insync.replicas to let writes through.",
         figures={"partitions": len(names), "produces_refused": refused},
         weight=refused + len(names) * lasted_s,
     )
@@ -44,7 +44,7 @@ def _under_min_isr(rows: list[Row]) -> Incident:
 
 KIND = Kind(
     name="partitions_under_min_isr",
-    meaning="Partitions had a leader and fewer in-sync replicas than min.insync.replicas: acks=all produces are refused.",
+    meaning="Partitions had a leader, and fewer in-sync replicas than min.insync.replicas: acks=all is refused.",
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
     detect=detect,
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "isr_shrunk"),

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, Incident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds.broker_stopped import shutdowns
-from pipelines.incidents.words import number, partitions, sentence, span
+from pipelines.incidents.kinds.broker_stopped import shutdown_times
+from pipelines.incidents.words import partitions, sentence, span
 
 #: Windows that begin so close to each other are of one episode, microseconds.
 TOGETHER_US = 2_000_000
@@ -23,14 +23,11 @@ def detect(facts: Facts) -> Iterable[Incident]:
 
 def outages(facts: Facts, state: str) -> list[Row]:
     """Windows of a state, without those with which a cluster ends that is shut down as a whole."""
-    ends = {cluster_id: min(stop.began_us for stop in stops) for cluster_id, stops in shutdowns(facts).items()}
+    ends = shutdown_times(facts)
     return [
         row
         for row in facts.availability
-        if row["state"] == state
-        and not (
-            row["ended_time"] is None and row["started_time"] >= ends.get(row["cluster_id"], row["started_time"] + 1)
-        )
+        if row["state"] == state and row["started_time"] < ends.get(row["cluster_id"], row["started_time"] + 1)
     ]
 
 
@@ -52,9 +49,8 @@ def _without_leader(rows: list[Row]) -> Incident:
     ends = [row["ended_time"] for row in rows]
     open_ended = sum(end is None for end in ends)
     end = None if open_ended else max(ends)
-    still = (
-        "" if open_ended in (0, len(rows)) else f" {number(open_ended, 'of them')} still had none when the logs end."
-    )
+    some = open_ended not in (0, len(rows))
+    still = f" {open_ended:,} of them still had none when the logs end." if some else ""
     longest_s = max(((row["ended_time"] or start) - row["started_time"]) / 1e6 for row in rows)
     return Incident(
         kind=KIND.name,

@@ -13,8 +13,10 @@ from pipelines.incidents.words import brokers, clock, lasting, listed, number, s
 
 #: What a second costs in which nobody waited: a window ends where waiting falls below it for long, milliseconds.
 _QUIET_MS = 40.0
+#: Nobody waited for so long: what comes after is another episode, seconds.
+_GAP_S = 10
 #: Within a window, what a quiet second costs of its average.
-_QUIET_SHARE = 0.25
+_QUIET_SHARE = 0.5
 #: Least waiting beyond the limit that is an episode, milliseconds.
 _WAIT_MS = 2_000.0
 #: Least number of produces that waited.
@@ -63,8 +65,8 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[Window]:
 
 
 def episodes(scores: Sequence[tuple[int, float]]) -> list[Window]:
-    """Windows that stand out by their own measure: within each, a quiet second costs a quarter of its average."""
-    windows, quiet = heaviest(scores, _QUIET_MS), _QUIET_MS
+    """Windows that stand out by their own measure: within each, a quiet second costs half of its average."""
+    windows = [window for part in _parts(scores) for window in heaviest(part, _QUIET_MS)]
     settled = []
     while windows:
         window = windows.pop()
@@ -78,12 +80,24 @@ def episodes(scores: Sequence[tuple[int, float]]) -> list[Window]:
     return sorted(settled)
 
 
+def _parts(scores: Sequence[tuple[int, float]]) -> Iterable[list[tuple[int, float]]]:
+    """Runs of seconds of which none is further than `_GAP_S` from the next."""
+    part: list[tuple[int, float]] = []
+    for second, score in scores:
+        if part and second - part[-1][0] > _GAP_S:
+            yield part
+            part = []
+        part.append((second, score))
+    if part:
+        yield part
+
+
 def detect(facts: Facts) -> Iterable[Incident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
         if row["replica_id"] >= 0 and row["role"] != "leader":
-            of_replica[row["cluster_id"], row["replica_id"]][row["second"]] += row["slow_wait_ms"]
+            of_replica[row["cluster_id"], row["replica_id"]][row["second"]] += row["score_ms"]
     for replica, by_second in sorted(of_replica.items()):
         for window in episodes(sorted(by_second.items())):
             within = [
@@ -114,13 +128,13 @@ def _slow(replica: Node, window: Window, within: Sequence[Row]) -> Incident | No
         end_us=end,
         broker_ids=(replica[1],),
         sentence=(
-            f"Broker {replica[1]} was slow to replicate {span(start, end)}: {number(operations, 'acks=all produce')} of "
-            f"{named or 'clients'} at {brokers(leaders)} waited {lasting(wait_ms * 1000)} in all for it, the longest "
-            f"{lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting."
+            f"Broker {replica[1]} was slow to replicate {span(start, end)}: {number(operations, 'acks=all produce')} "
+            f"of {named or 'clients'} at {brokers(leaders)} waited {lasting(wait_ms * 1000)} in all for it, the "
+            f"longest {lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting."
         ),
         advice=(
-            f"Look at broker {replica[1]} from {clock(start)} on: garbage collection, disk, network; compare with the time "
-            "before."
+            f"Look at broker {replica[1]} from {clock(start)} on: garbage collection, disk, network; compare with the "
+            "time before."
         ),
         figures={
             "operations": operations,
