@@ -21,6 +21,7 @@ from pipelines.config import Config
 from pipelines.digests import drop_outdated
 from pipelines.errors import LakeError
 from pipelines.fingerprint import replay_fingerprint
+from pipelines.incidents.stage import write_incidents
 from pipelines.lake import Lake
 from pipelines.latency.stage import has_requests, once, request_phases, write_replica_blame
 from pipelines.metrics.stage import write_broker_metrics
@@ -44,7 +45,7 @@ from pipelines.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.silver.parse import parsed_by
 from pipelines.staged import Staged, as_declared, remove_staging
 from pipelines.threads import concurrently
-from schemas import clocks, controllers, gold, metrics, replicas, silver
+from schemas import clocks, controllers, gold, incidents, metrics, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.catalog import TABLES
 from schemas.checks import PURGATORY_CHECKS
@@ -68,6 +69,7 @@ ANSWERS = (
     *metrics.TABLES,
     *clocks.TABLES,
     *AUDIT_TABLES,
+    *incidents.TABLES,
 )
 
 
@@ -148,6 +150,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         )
         # Metrics are also of what the rules' pass writes: windows without leader, elections.
         write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
+        write_incidents(lake, config, run_id)
         drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
     note_replays(lake, todo, seals, carried, run_id, fingerprint, inputs, audited)
     keep_anchors(lake, todo.starts)

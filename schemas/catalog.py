@@ -10,6 +10,7 @@ from schemas import (
     controllers,
     data_files,
     gold,
+    incidents,
     isr,
     metrics,
     quality,
@@ -33,6 +34,7 @@ TABLES: tuple[TableSpec, ...] = (
     *metrics.TABLES,
     *clocks.TABLES,
     *audit.TABLES,
+    *incidents.TABLES,
     *quality.TABLES,
     *state.TABLES,
 )

@@ -20,4 +20,10 @@ def bug_of(jira: str, version: str | None) -> Bug | None:
     bug = _BY_JIRA[jira]
     if version is not None and not applies(bug, version):
         return None
-    return Bug(jira, " and ".join(".".join(map(str, fixed)) for fixed in bug.fixed_in))
+    return Bug(jira, releases_of(jira))
+
+
+def releases_of(jira: str) -> str:
+    """The releases that first have a bug's fix, such as ``2.0.1 and 2.1.0``; empty for a bug that the table has not."""
+    bug = _BY_JIRA.get(jira)
+    return "" if bug is None else " and ".join(".".join(map(str, fixed)) for fixed in bug.fixed_in)

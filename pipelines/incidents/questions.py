@@ -100,7 +100,9 @@ def _condition(signature: Signature) -> str:
         conditions.append(f"(simple IN ({names}) OR logger IN ({names}))")
     pattern = _text(_without_names(signature.pattern))
     matches = (
-        f"regexp_matches(message, {pattern}, 'm')" if signature.is_whole else f"regexp_full_match(line, {pattern})"
+        f"regexp_matches(message, {_text('(?m)' + _without_names(signature.pattern))})"
+        if signature.is_whole
+        else f"regexp_full_match(line, {pattern})"
     )
     return " AND ".join((*conditions, matches))
 
@@ -112,8 +114,8 @@ def _group(signatures: Sequence[Signature], name: str) -> str:
         number = re.compile(signature.pattern).groupindex.get(name)
         if number is not None:
             text = "message" if signature.is_whole else "line"
-            pattern = _text(_without_names(signature.pattern))
-            extracted = f"regexp_extract({text}, {pattern}, {number}, 'm')"
+            pattern = _text(("(?m)" if signature.is_whole else "") + _without_names(signature.pattern))
+            extracted = f"regexp_extract({text}, {pattern}, {number})"
             whens.append(f"WHEN {_text(signature.name)} THEN {extracted}")
     return f"CASE signature {' '.join(whens)} ELSE '' END" if whens else "''"
 
@@ -123,8 +125,9 @@ def _without_names(pattern: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(", pattern)
 
 
-def loud() -> str:
-    """Lines at WARN or above, those of one text together: numbers, quoted names and brackets are masked."""
+def loud(signatures: Sequence[Signature]) -> str:
+    """Lines at WARN or above that no signature has, those of one text together: numbers, names and lists are masked."""
+    spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
     masked = f"regexp_replace({_FIRST_LINE}, '[0-9]+|\\[[^\\]]*\\]|''[^'']*''|\\([^)]*\\)', '#', 'g')"
     return f"""
         SELECT cluster_id, level, logger, left({masked}, 200) AS template, count(DISTINCT (broker_id, time, message))
@@ -133,7 +136,10 @@ def loud() -> str:
             arg_min(left(message, {MESSAGE_MAX}), (time, file_id, byte_offset)) AS message,
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
             arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
-        FROM bronze_log_lines WHERE level IN ({_texts(_LEVELS)}) AND time IS NOT NULL
+        FROM (
+            SELECT *, {_SIMPLE} AS simple, {_FIRST_LINE} AS line FROM bronze_log_lines
+            WHERE level IN ({_texts(_LEVELS)}) AND time IS NOT NULL
+        ) WHERE NOT ({spoken})
         GROUP BY ALL ORDER BY line_count DESC, template, cluster_id LIMIT {LOUD_MAX}
     """
 

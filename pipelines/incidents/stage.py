@@ -61,6 +61,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
             ends[cluster_id] = max(ends.get(cluster_id, row["last_time"]), row["last_time"])
     at_start = pc.field("scope") == "broker"
     configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)
+    signatures = [signature for kind in KINDS for signature in kind.signatures]
     of_no_partition = pc.field("partition").is_null()
     return Facts(
         files=files,
@@ -82,8 +83,8 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),
         silences=reader.rows(questions.silences()),
         last_lines=reader.rows(questions.last_lines()),
-        remarks=reader.rows(questions.remarks([signature for kind in KINDS for signature in kind.signatures])),
-        loud=reader.rows(questions.loud()),
+        remarks=reader.rows(questions.remarks(signatures)),
+        loud=reader.rows(questions.loud(signatures)),
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
         ends=ends,

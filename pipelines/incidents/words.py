@@ -61,6 +61,12 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def listed_some(names: Sequence[str], noun: str) -> str:
+    """``a, b and c``, or ``a, b, c and 4 more topics``."""
+    more = len(names) - NAMED_MAX
+    return listed([*names[:NAMED_MAX], f"{more} more {noun}"] if more > 1 else list(names))
+
+
 def brokers(broker_ids: Collection[int]) -> str:
     """``broker 3``, ``brokers 1 and 2``, or ``8 brokers``."""
     ids = sorted(broker_ids)
@@ -77,9 +83,7 @@ def partitions(names: Iterable[str]) -> str:
     if len(known) <= NAMED_MAX:
         return f"partition{'s' if len(known) > 1 else ''} {listed(known)}"
     topics = sorted({name.rpartition("-")[0] for name in known})
-    more = len(topics) - NAMED_MAX
-    of = [*topics[:NAMED_MAX], f"{more} more topics"] if more > 1 else topics
-    return f"{number(len(known), 'partition')} of {listed(of)}"
+    return f"{number(len(known), 'partition')} of {listed_some(topics, 'topics')}"
 
 
 def sentence(text: str) -> str:

@@ -18,6 +18,7 @@ from pipelines.batches import batches_of, small_rows
 from pipelines.config import Config
 from pipelines.controllers.plan import plan_from
 from pipelines.groups import Columns, groups
+from pipelines.incidents.broker_runs import runs
 from pipelines.lake import Lake
 from pipelines.metrics.intervals import Interval, Steps, intervals_of
 from pipelines.metrics.partitions import PartitionCounts
@@ -28,7 +29,6 @@ from pipelines.readings import RowsOf
 from pipelines.replay import broker_lines
 from pipelines.replay.broker_account import BrokerAccount
 from pipelines.replay.context import MIN_ISR
-from pipelines.incidents.broker_runs import runs
 from schemas import silver
 from schemas.broker_lines import BrokerLine
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS

@@ -187,6 +187,15 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "ca4eaa9255f, 790a39e353d; DynamicLogConfig came with 1.1.0",
     ),
     KnownBug(
+        "KAFKA-9491",
+        "A replica that leads right after it joined has a high watermark below its own log start",
+        (2, 4, 0),
+        ((2, 4, 1), (2, 5, 0)),
+        (),
+        "ERROR `Error processing fetch` of a leader, OffsetOutOfRangeException for an offset below its log start.",
+        "af1621f8139; 2.4.0 as the first release of the lookup that throws, inferred",
+    ),
+    KnownBug(
         "KAFKA-9807",
         "A read_committed fetch can see records beyond the last stable offset",
         (2, 4, 0),

@@ -27,6 +27,7 @@ SPARK_SHELLS = {
     "pipelines.digests",
     "pipelines.folds",
     "pipelines.gold",
+    "pipelines.incidents.stage",
     "pipelines.lake",
     "pipelines.local_tasks",
     "pipelines.latency.stage",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from pipelines.incidents.broker_runs import Run
 from pipelines.report.cluster.parts import Life, Restart
 from pipelines.report.tiers import Node
-from pipelines.report.values import UNKNOWN_BROKER, iso_utc
+from pipelines.report.values import iso_utc
 
 Rows = Sequence[Mapping[str, Any]]
 

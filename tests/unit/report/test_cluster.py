@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
 from pipelines.incidents.broker_runs import runs
+from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
 from pipelines.report.cluster.lives import lives, restarts
 from pipelines.report.cluster.settings import settings
 from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, near, stories

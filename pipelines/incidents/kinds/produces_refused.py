@@ -1,0 +1,101 @@
+"""Produces that were answered with an error, by reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from pipelines.incidents.facts import Facts, Row, place
+from pipelines.incidents.incident import MAJOR, MINOR, Incident
+from pipelines.incidents.kind import Kind
+from pipelines.incidents.words import brokers, listed, number, partitions, span
+from pipelines.metrics.error_names import error_name
+
+#: Errors that a client meets as leaders move, and retries at once.
+_ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
+_WORDS = {
+    "REQUEST_TIMED_OUT": (
+        "timed out",
+        "the in-sync replicas did not have the records in time; they may be written all the same",
+    ),
+    "NOT_ENOUGH_REPLICAS": ("were refused", "too few replicas were in sync; nothing was written"),
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": ("were refused after they were written", "too few replicas were in sync"),
+    "MESSAGE_TOO_LARGE": ("were refused", "a batch is larger than max.message.bytes"),
+    "RECORD_LIST_TOO_LARGE": ("were refused", "a batch is larger than a segment"),
+    "TOPIC_AUTHORIZATION_FAILED": ("were refused", "the client may not write to the topic"),
+    "CLUSTER_AUTHORIZATION_FAILED": ("were refused", "the client may not write idempotently"),
+    "INVALID_PRODUCER_EPOCH": ("were refused", "another producer with the same transactional id took over"),
+    "PRODUCER_FENCED": ("were refused", "another producer with the same transactional id took over"),
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": ("were refused", "a batch before them is missing"),
+    "UNKNOWN_PRODUCER_ID": ("were refused", "the broker knows the producer no more"),
+    "KAFKA_STORAGE_ERROR": ("failed", "the log directory of the partition is off line"),
+    "INVALID_RECORD": ("were refused", "a record is not valid for the topic"),
+    "CORRUPT_MESSAGE": ("were refused", "a batch does not match its checksum"),
+}
+#: Episodes of one error at several brokers that overlap within this are one, microseconds.
+_TOGETHER_US = 10_000_000
+
+
+def detect(facts: Facts) -> Iterable[Incident]:
+    """Episodes of one error over all brokers of a cluster."""
+    groups: dict[tuple[str, int], list[list[Row]]] = defaultdict(list)
+    for row in facts.errors:
+        if error_name(row["error_code"]) in _ROUTINE:
+            continue
+        of_error = groups[row["cluster_id"], row["error_code"]]
+        if of_error and row["first_time"] - max(other["last_time"] for other in of_error[-1]) <= _TOGETHER_US:
+            of_error[-1].append(row)
+        else:
+            of_error.append([row])
+    for (cluster_id, error_code), of_error in groups.items():
+        for rows in of_error:
+            yield _refused(cluster_id, error_code, rows)
+
+
+def _refused(cluster_id: str, error_code: int, rows: list[Row]) -> Incident:
+    error = error_name(error_code)
+    verb, meaning = _WORDS.get(error, ("failed", ""))
+    start, end = min(row["first_time"] for row in rows), max(row["last_time"] for row in rows)
+    answers = sum(row["answers"] for row in rows)
+    names = frozenset(name for row in rows for name in row["partitions"] or ())
+    clients = sorted({client for row in rows for client in row["client_ids"] or ()})
+    leaders = sorted({row["broker_id"] for row in rows if row["broker_id"] is not None})
+    of_clients = (
+        f", of {number(len(clients), 'client')}" if len(clients) > 3 else f", of {listed(clients)}" if clients else ""
+    )
+    verb = verb.replace("were", "was") if answers == 1 else verb
+    because = f": {meaning}" if meaning else ""
+    return Incident(
+        kind=KIND.name,
+        severity=MAJOR if answers >= 10 else MINOR,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=end,
+        broker_ids=tuple(leaders),
+        partitions=names,
+        sentence=(
+            f"{number(answers, 'produce')} to {partitions(names)} at {brokers(leaders)}{of_clients} {verb} with "
+            f"{error} {span(start, end)}{because}."
+        ),
+        advice="",
+        figures={"answers": answers, "clients": len(clients), "partitions": len(names)},
+        places=tuple(map(place, rows)),
+        weight=float(answers),
+    )
+
+
+KIND = Kind(
+    name="produces_refused",
+    meaning="Produce requests were answered with an error that clients notice, in one stretch.",
+    source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords",
+    detect=detect,
+    causes=(
+        "partitions_under_min_isr",
+        "log_directory_failed",
+        "broker_died",
+        "broker_halted",
+        "broker_stalled",
+        "isr_shrunk",
+        "slow_replica",
+    ),
+)

@@ -1,0 +1,93 @@
+"""What the statements give, over tables in memory."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipelines.incidents import questions
+from pipelines.incidents.kinds import KINDS
+from pipelines.incidents.signatures import Signature
+from pipelines.report.small_tables import plain_rows
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def line(
+    second: float, message: str, broker_id: int = 1, level: str = "WARN", logger: str = "kafka.A"
+) -> dict[str, Any]:
+    time = START + timedelta(seconds=second)
+    return {
+        "cluster_id": "c",
+        "broker_id": broker_id,
+        "time": time,
+        "level": level,
+        "logger": logger,
+        "message": message,
+    }
+
+
+def ask(statement: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE bronze_log_lines (cluster_id varchar, broker_id integer, time timestamptz, level varchar, "
+        "logger varchar, message varchar, file_id varchar, byte_offset bigint)"
+    )
+    connection.executemany(
+        "INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?, ?, 'f', ?)",
+        [(*row.values(), number * 100) for number, row in enumerate(lines)],
+    )
+    return plain_rows(connection.sql(statement).to_arrow_table())
+
+
+def test_a_silence_lies_between_two_lines() -> None:
+    steady = [*range(40), *range(54, 90)]
+    (silence,) = ask(questions.silences(), [line(second, "x") for second in steady])
+    assert silence["end_time"] - silence["start_time"] == 15_000_000
+    assert (silence["seconds_before"], silence["seconds_after"]) == (30, 30)
+
+
+def test_like_lines_near_each_other_are_an_episode() -> None:
+    signature = Signature("gone", ("A",), r"\[x\] (?P<key>\d) lost (?P<partition>\S+)", "", gap_s=10)
+    lines = [
+        *(line(second, f"[x] 7 lost t-{second}") for second in (0, 1, 5, 40)),
+        line(2, "[x] 8 lost t-0"),
+        line(2, "[x] 8 lost t-0"),  # the same line in another file
+        line(3, "[x] 7 lost t-0", level="INFO"),
+        line(3, "[x] 7 lost t-0", logger="kafka.B"),
+        line(3, "y [x] 7 lost t-0"),
+    ]
+    episodes = ask(questions.remarks([signature]), lines)
+    assert [(row["key"], row["line_count"], row["partitions"]) for row in episodes] == [
+        ("7", 3, ["t-0", "t-1", "t-5"]),
+        ("8", 1, ["t-0"]),
+        ("7", 1, ["t-40"]),
+    ]
+
+
+def test_what_is_looked_for_in_a_stack_trace_begins_a_line_of_it() -> None:
+    signature = Signature("full", (), r"^(?:Caused by: )?java\.io\.\w+: No space", "", is_whole=True)
+    lines = [
+        line(0, "Error\njava.io.IOException: No space left\n\tat x"),
+        line(1, "Error\nz\nCaused by: java.io.IOException: No space left"),
+        line(2, "a client says java.io.IOException: No space left"),
+    ]
+    (episode,) = ask(questions.remarks([signature]), lines)
+    assert episode["line_count"] == 2
+
+
+def test_what_a_signature_has_is_not_told_again() -> None:
+    signature = Signature("gone", ("A",), r"lost .*", "")
+    loud = ask(
+        questions.loud([signature]),
+        [line(0, "lost 1"), line(1, "other 17"), line(2, "other 18"), line(3, "z", level="INFO")],
+    )
+    assert [(row["template"], row["line_count"], row["message"]) for row in loud] == [("other #", 2, "other 17")]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_patterns_are_what_duckdb_takes(kind: Any) -> None:
+    for signature in kind.signatures:
+        assert ask(questions.remarks([signature]), [line(0, "nothing of the kind")]) == []

@@ -1,0 +1,65 @@
+"""Causes and order of incidents."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.incidents.causes import can_cause, linked, roots
+from pipelines.incidents.facts import Facts
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.kind import Kind
+from pipelines.incidents.story import by_harm, incidents_of
+
+S = 1_000_000
+
+
+def incident(kind: str, start_s: float, end_s: float | None = None, **fields: object) -> Incident:
+    made = Incident(kind, MAJOR, "c", int(start_s * S), None if end_s is None else int(end_s * S), f"{kind}.")
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_a_cause_comes_first_and_shares_a_subject() -> None:
+    died = incident("died", 10, 30, broker_ids=(2,))
+    assert can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=2))
+    assert not can_cause(died, incident("shrunk", 8, 40, broker_ids=(2,), by=2)), "it began before"
+    assert not can_cause(died, incident("shrunk", 95, 99, broker_ids=(2,), by=2)), "long after"
+    assert not can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=3)), "another broker is its origin"
+    assert not can_cause(died, replace(incident("shrunk", 16, 40, by=2), cluster_id="other"))
+
+
+def test_the_likeliest_kind_then_the_latest_cause() -> None:
+    early, late = incident("stalled", 1, 2, broker_ids=(2,)), incident("stalled", 14, 15, broker_ids=(2,))
+    died = incident("died", 10, 30, broker_ids=(2,))
+    shrunk = incident("shrunk", 16, 40, by=2)
+    of = {"shrunk": ("stalled", "died")}
+    assert linked([early, late, died, shrunk], of)[-1].caused_by == late.incident_id
+    assert linked([died, shrunk], of)[-1].caused_by == died.incident_id
+
+
+def test_a_chain_stands_where_its_worst_part_does() -> None:
+    cause = incident("died", 10, 30, severity=INFO)
+    lost = incident("lost", 16, severity=CRITICAL, caused_by=cause.incident_id)
+    other = incident("slow", 5, 6, severity=MAJOR)
+    assert [each.kind for each in by_harm([other, lost, cause])] == ["died", "lost", "slow"]
+
+
+def test_the_id_does_not_depend_on_the_end() -> None:
+    assert incident("died", 10, 30).incident_id == incident("died", 10, None).incident_id
+    assert incident("died", 10, 30).incident_id != incident("died", 11, 30).incident_id
+
+
+def test_one_incident_of_one_id() -> None:
+    def detect(facts: Facts) -> list[Incident]:
+        return [incident("died", 10, 30), incident("died", 10, 40)]
+
+    assert len(incidents_of(Facts(), [Kind("died", "", "", detect)])) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 3)), max_size=12, unique=True))
+def test_chains_end(rows: list[tuple[str, int, int]]) -> None:
+    """Whatever can cause whatever, each incident has one root, and none is lost."""
+    incidents = [incident(kind, start, start + 5, broker_ids=(broker,), severity=MINOR) for kind, start, broker in rows]
+    chained = linked(incidents, dict.fromkeys("abc", "abc"))
+    assert set(roots(chained)) == {each.incident_id for each in incidents}
+    assert sorted(each.incident_id for each in by_harm(chained)) == sorted(each.incident_id for each in incidents)
