@@ -191,7 +191,7 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "A replica that leads right after it joined has a high watermark below its own log start",
         (2, 4, 0),
         ((2, 4, 1), (2, 5, 0)),
-        (),
+        ("late-completion", "failover-not-completed"),
         "ERROR `Error processing fetch` of a leader, OffsetOutOfRangeException for an offset below its log start.",
         "af1621f8139; 2.4.0 as the first release of the lookup that throws, inferred",
     ),
