@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipelines.incidents.incident import Bug
+from pipelines.releases import value_of
 from pipelines.rules.known_bugs import KNOWN_BUGS, applies
 
 _BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}
@@ -18,7 +21,7 @@ def bug_of(jira: str, version: str | None) -> Bug | None:
         KeyError: the table has no such bug.
     """
     bug = _BY_JIRA[jira]
-    if version is not None and not applies(bug, version):
+    if version is not None and value_of(version, partial(applies, bug)) is False:
         return None
     return Bug(jira, releases_of(jira))
 
