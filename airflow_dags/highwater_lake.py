@@ -20,6 +20,7 @@ GOLD_TABLES = (
     "evidence",
     "failovers",
     "fetcher_timeline",
+    "incidents",
     "isr_timeline",
     "purgatory_checks",
     "replica_blame",
