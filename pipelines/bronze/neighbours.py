@@ -2,7 +2,8 @@
 
 The order, for the broker: own content; a listener (the file's connections were made to an address on which exactly
 one broker of the same cluster listens, looked for in its own folder first, then upwards); the folder (all other
-files there, or else in the folder above, that say who wrote them name one broker). For the cluster: the name that the
+files there, or else in the folder above, that say who wrote them name one broker); its name or its folder's
+(`pipelines.bronze.broker_names`), as far as other files bear it out. For the cluster: the name that the
 configuration gives its folder; own content; the nearest folder above that has files of a known cluster, if of one only.
 Nothing is guessed: what is ambiguous stays unknown, with a text that says how to tell.
 """
@@ -14,12 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
 from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
 
 UNKNOWN = "unknown"
 CONTENT = "content"
 LISTENER = "listener"
 FOLDER = "folder"
+NAME = "name"
 _CLUSTER_UNTOLD = (
     "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own, or name its "
     "folder in ingest.clusters"
@@ -107,7 +110,7 @@ def resolve(files: Sequence[Evidence]) -> dict[str, Identity]:
     """Identities of the new files, by path; the others only give evidence."""
     known = _with_clusters(files)
     known = _with_listeners(known)
-    known = _with_folders(known)
+    known = _with_names(_with_folders(known))
     known = _with_clusters(known)  # a listener may have told the cluster too
     several = len({file.cluster for file in known if file.cluster}) > 1
     told = _Told(known)
@@ -168,30 +171,62 @@ def _by_listener(file: Evidence, below: dict[tuple[str, str], set[tuple[str | No
 
 
 def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
-    brokers: dict[str, set[int]] = defaultdict(set)
+    brokers: dict[str, dict[BrokerName | None, set[int]]] = defaultdict(lambda: defaultdict(set))
     prefixed: dict[tuple[str, str], set[int]] = defaultdict(set)
     prefixes: dict[str, set[str]] = defaultdict(set)
     for file in files:
         folder, prefix = str(PurePath(file.path).parent), kind_of_name(file.path)[1]
         prefixes[folder].add(prefix)
         if file.broker is not None:
-            brokers[folder].add(file.broker)
+            brokers[folder][broker_name(file.path)].add(file.broker)
             prefixed[folder, prefix].add(file.broker)
+
+    def of_name(folder: str, name: BrokerName | None) -> set[int]:
+        # Objects of several brokers lie in one folder, each with its broker's name.
+        there = brokers.get(folder, {})
+        return {broker for other, ids in there.items() if None in (name, other) or name == other for broker in ids}
 
     def told(file: Evidence) -> int | None:
         folder, prefix = PurePath(file.path).parent, kind_of_name(file.path)[1]
         near = prefixed.get((str(folder), prefix), set()) if prefix else set()
         # Names such as broker1-server.log tell brokers apart within a folder: then no other prefix can answer.
         if not near and (not prefix or len(prefixes[str(folder)]) == 1):
-            near = brokers.get(str(folder), set()) or brokers.get(str(folder.parent), set())
+            name = broker_name(file.path)
+            near = of_name(str(folder), name) or of_name(str(folder.parent), name)
         return next(iter(near)) if len(near) == 1 else None
 
     return [
-        replace(file, broker=broker, source=FOLDER)
-        if file.broker is None and file.problem is None and file.kind != OTHER and (broker := told(file)) is not None
-        else file
+        replace(file, broker=broker, source=FOLDER) if _is_asked(file) and (broker := told(file)) is not None else file
         for file in files
     ]
+
+
+def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
+    below: dict[str, set[tuple[BrokerName, int]]] = defaultdict(set)
+    for file in files:
+        name = broker_name(file.path)
+        if name is not None and file.broker is not None:
+            for folder in folders(file.path):
+                below[folder].add((name, file.broker))
+
+    def named(file: Evidence) -> int | None:
+        name = broker_name(file.path)
+        if name is None:
+            return None
+        alike = (
+            below[folder] for folder in folders(file.path) if name.shape in {other.shape for other, _ in below[folder]}
+        )
+        return brokers_of_names(next(alike, ()), [name]).get(name)
+
+    return [
+        replace(file, broker=broker, source=NAME) if _is_asked(file) and (broker := named(file)) is not None else file
+        for file in files
+    ]
+
+
+def _is_asked(file: Evidence) -> bool:
+    """Nothing tells who wrote it, and a broker may have."""
+    return file.broker is None and file.problem is None and file.kind != OTHER
 
 
 class _Told:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import version_table
 from pipelines.releases import NUMBERINGS, release_of, shown, value_of
 from pipelines.releases.numberings import BRANCHES, CONFLUENT
 
@@ -103,3 +104,13 @@ def test_any_text_is_of_a_known_branch_or_of_none(text: str):
     release = release_of(text)
     if release is not None:
         assert any(release.newest[: len(branch)] == branch for branch in BRANCHES)
+
+
+def test_the_document_has_the_table():
+    text = version_table.DOCUMENT.read_text(encoding="utf-8")
+    assert text == version_table.written(text), "python -m bench.version_table writes docs/inputs.md anew"
+
+
+def test_a_document_without_marks_is_not_written():
+    with pytest.raises(ValueError, match="has no line"):
+        version_table.written("# What is read")
