@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 from bench.figures import insert, markdown
 from bench.truth import LOSS, Place, truth_of
-from pipelines.delta_log import find_tables
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.replica_logs import Interval
 from pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
+from pipelines.lake_contents import find_tables
 from pipelines.lake_reader import LakeReader
 
 HEADS = (

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.figures import insert, markdown
-from pipelines.delta_log import find_tables
 from pipelines.inquiry.quantiles import QUANTILES, quantile, quantiles
 from pipelines.inquiry.read_whatif import variants
 from pipelines.inquiry.whatif import Counts
+from pipelines.lake_contents import find_tables
 from pipelines.lake_reader import LakeReader
 
 HEADS = (

@@ -10,6 +10,7 @@ from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.expiry import Plan, counted, keep_of, plan_expiry
 from pipelines.expiry import expire as drop_days
+from pipelines.lake_contents import require_own
 from pipelines.lake_writer import writer_of
 from pipelines.machine_faults import machine_faults
 from pipelines.replay.bounds import instant
@@ -36,6 +37,7 @@ def expire(
     days, now = keep_of(keep, _by_layer(config)), datetime.now(UTC)
     tables_in(root)
     if dry_run:
+        require_own(root)
         require_up_to_date(root)
         plan = plan_expiry(root, days, now, cluster)
         _tell(console, plan, [] if plan is None else counted(root, plan), "would be")

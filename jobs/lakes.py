@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from pipelines.clusters import ClusterInstants
-from pipelines.delta_log import find_tables
 from pipelines.errors import InputError
+from pipelines.lake_contents import find_tables
 from pipelines.lake_program import require_no_newer
 from pipelines.storage.place import Place
 

@@ -10,27 +10,30 @@ from contextlib import contextmanager
 
 from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
-from jobs.lake_upkeep import compact, remember_removed, vacuum
+from jobs.lake_upkeep import compact
 from jobs.lakes import tables_in
 from pipelines.config import Config
 from pipelines.console import Console
+from pipelines.delta_commits import Fence
 from pipelines.delta_log import read_log
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, InputError
 from pipelines.lake import Lake
+from pipelines.lake_contents import contents_of, link_in, require_own
+from pipelines.lake_tables import remember_removed, require_declared
 from pipelines.lake_writer import Writer, writer_of
 from pipelines.maintenance import (
     RETENTION_HOURS_MAX,
     RETENTION_HOURS_MIN,
     SMALL_BYTES,
     Upkeep,
-    data_files,
     examine,
 )
 from pipelines.report.plain import byte_size
 from pipelines.session import build_session, lock_in_jvm
 from pipelines.spark_jobs import step
-from pipelines.storage.place import Place
+from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
+from schemas.catalog import BY_FULL_NAME
 
 _OPTION = "--retention-hours"
 
@@ -38,14 +41,17 @@ _OPTION = "--retention-hours"
 def maintain(
     config: Config, console: Console, root: Place, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
-    """Look after every table of the lake. Spark is started only if a table needs it.
+    """Look after every table of the lake. Spark is started only if a table is to be compacted.
 
     Args:
         force: allow a retention so short that it takes files from who is reading.
 
+    Returns:
+        USAGE if a table was refused; the others are looked after all the same.
+
     Raises:
         ConfigError: the retention is too short, or longer than Delta keeps a log.
-        InputError: there is no lake.
+        InputError: there is no lake, or others made it.
     """
     if retention_hours > RETENTION_HOURS_MAX:
         raise ConfigError(
@@ -58,19 +64,41 @@ def maintain(
             f"is less than {RETENTION_HOURS_MIN}, which takes files from who reads or writes meanwhile; "
             "with --force if nobody does",
         )
-    paths = tables_in(root)
+    root = resolved(root)
+    tables_in(root)
+    require_own(root)
+    paths, refused = looked_after(root)
+    for problem in refused:
+        console.warn(f"left alone: {problem}")
+    code = ExitCode.USAGE if refused else ExitCode.CLEAN
     due = _due(paths, retention_hours)
     if not due:
         console.note(f"  nothing to do: {len(paths)} tables are in order")
-        return ExitCode.CLEAN
+        return code
     if dry_run:
         console.table(("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _planned(due))
-        return ExitCode.CLEAN
+        if not retention_hours and any(table.compact for table in due):
+            console.note("  what compaction replaces is removed, too")
+        return code
     with writer_of(root, "maintain", config.session, console.note) as writer:
         # What was due may have been looked after while this run waited.
         rows = _upkept(config, console, root, _due(paths, retention_hours), retention_hours, writer)
     console.table(("table", "files before", "after", "removed", "freed"), rows)
-    return ExitCode.CLEAN
+    return code
+
+
+def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
+    """Tables that maintenance may write, by full name, and why it leaves others alone."""
+    contents = contents_of(root)
+    refused: list[InputError] = [link_in(root, way) for way in contents.links]
+    paths = {}
+    for name, path in contents.tables.items():
+        try:
+            require_declared(path, BY_FULL_NAME[name])
+            paths[name] = path
+        except InputError as problem:
+            refused.append(problem)
+    return paths, refused
 
 
 def _due(paths: Mapping[str, Place], retention_hours: int) -> list[Upkeep]:
@@ -100,17 +128,19 @@ def _upkept(
     retention_hours: int,
     writer: Writer,
 ) -> list[tuple[object, ...]]:
-    if not any(table.needs_spark for table in due):
-        return [_tidied(None, table, retention_hours) for table in due]
+    if not any(table.compact for table in due):
+        lake = Lake(None, root, writer.fence)
+        return [_tidied(lake, table, retention_hours, writer.fence) for table in due]
     with console.stage("start Spark"), _jvm_prints_to_stderr():
         spark = build_session(config, "highwater maintain", place=root)
     try:
         rows = []
         with lock_in_jvm(spark, writer.jvm_lock):
             meet_executors(console, spark, root, writes=True)
+            lake = Lake(spark, root, writer.fence)
             for table in due:
                 with console.stage(table.full_name), step(spark, table.full_name):
-                    rows.append(_tidied(Lake(spark, root, writer.fence), table, retention_hours))
+                    rows.append(_tidied(lake, table, retention_hours, writer.fence))
         return rows
     finally:
         spark.stop()
@@ -118,7 +148,7 @@ def _upkept(
 
 @contextmanager
 def _jvm_prints_to_stderr() -> Iterator[None]:
-    """Delta's VACUUM prints; stdout is for results. A JVM keeps the streams with which it was started."""
+    """Delta prints; stdout is for results. A JVM keeps the streams with which it was started."""
     sys.stdout.flush()
     stdout = os.dup(1)
     os.dup2(2, 1)
@@ -129,26 +159,22 @@ def _jvm_prints_to_stderr() -> Iterator[None]:
         os.close(stdout)
 
 
-def _tidied(lake: Lake | None, table: Upkeep, retention_hours: int) -> tuple[object, ...]:
+def _tidied(lake: Lake, table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
     """Do what one table needs; gives its row of the answer."""
-    before = data_files(table.path)
-    if lake is not None:
-        if table.lengthen:
-            remember_removed(lake, table.path, retention_hours)
-        if table.compact:
-            compact(lake, table.path)
+    if table.lengthen:
+        remember_removed(table.path, retention_hours, fence)
+    unneeded = table.unneeded
+    if table.compact:
+        compact(lake, BY_FULL_NAME[table.full_name])
         # With a retention of nothing, what compaction replaced can go at once.
-        unneeded = table.unneeded
-        if table.compact:
-            unneeded = _examined(table.full_name, table.path, retention_hours).unneeded
-        if unneeded:
-            vacuum(lake, table.path, retention_hours, unneeded)
-    gone = before.keys() - data_files(table.path).keys()
-    freed = sum(before[file] for file in gone)
-    for file in table.leftovers:
+        unneeded = _examined(table.full_name, table.path, retention_hours).unneeded
+    removed, freed = 0, 0
+    for file in (*unneeded, *table.leftovers):
         # Another process may have had the same idea.
         store = store_of(file)
-        freed += store.size_bytes(file) if store.is_file(file) else 0
-        store.remove(file)
+        if store.is_file(file):
+            removed, freed = removed + 1, freed + store.size_bytes(file)
+            fence()
+            store.remove(file)
     after = len(read_log(table.path).files)
-    return table.full_name, len(table.log.files), after, len(gone) + len(table.leftovers), byte_size(freed)
+    return table.full_name, len(table.log.files), after, removed, byte_size(freed)

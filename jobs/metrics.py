@@ -15,7 +15,7 @@ from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.parquet import read_files
 from pipelines.report.small_tables import plain_rows
 from pipelines.report.write import make_report_folder
-from pipelines.storage.place import Place
+from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
 from schemas.metrics import BROKER_METRICS
 
@@ -58,10 +58,10 @@ def export(
     files = csv_files(rows, since_us, until_us)
     if form == "openmetrics":
         files = iter([(OPENMETRICS, list(openmetrics_lines(rows, since_us, until_us)))])
-    store, number = store_of(out), 0
+    store, folder, number = store_of(out), resolved(out), 0
     for number, (name, lines) in enumerate(files, 1):  # noqa: B007
-        store.make_folder((out / name).parent)
-        store.replace(out / name, ("\n".join(lines) + "\n").encode())
+        store.make_folder((folder / name).parent)
+        store.replace(folder / name, ("\n".join(lines) + "\n").encode())
     console.result(f"wrote {out / OPENMETRICS}" if form == "openmetrics" else f"wrote {number} files below {out}")
     return ExitCode.CLEAN
 

@@ -48,6 +48,16 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
     return name
 
 
+def _told(context: click.Context, option: click.Parameter, lake: Place) -> Place:
+    """Name what lies in the lake's folder and is not the lake's, once for whatever verb."""
+    from pipelines.console import RichConsole
+    from pipelines.lake_contents import contents_of, named_others
+
+    if line := named_others(contents_of(lake)):
+        RichConsole().note(f"{lake}: {line}")
+    return lake
+
+
 _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
 DAYS = re.compile(r"[1-9][0-9]{0,4}d", re.ASCII)
@@ -58,6 +68,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=PLACE,
         default="./highwater-lake",
         show_default=True,
+        callback=_told,
         help="Folder of the Delta tables.",
     ),
     "out": click.option(

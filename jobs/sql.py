@@ -8,7 +8,9 @@ from jobs.lakes import tables_in
 from pipelines.answers import as_columns, as_csv, as_json
 from pipelines.config import Config
 from pipelines.console import Console
+from pipelines.delta_log import read_log
 from pipelines.duckdb_views import duckdb_script
+from pipelines.errors import ForeignTable
 from pipelines.session import build_session
 from pipelines.spark_jobs import step
 from pipelines.storage.place import Place
@@ -34,8 +36,19 @@ def show_names(console: Console, root: Place) -> ExitCode:
 
 def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCode:
     """Print the statements that make the same views in DuckDB."""
-    console.result(duckdb_script(None if registered else tables_in(root)).rstrip("\n"))
-    return ExitCode.CLEAN
+    if registered:
+        console.result(duckdb_script(None).rstrip("\n"))
+        return ExitCode.CLEAN
+    tables, code = {}, ExitCode.CLEAN
+    for name, path in tables_in(root).items():
+        try:
+            read_log(path)  # DuckDB would follow it wherever it leads
+            tables[name] = path
+        except ForeignTable as problem:
+            console.warn(f"left out: {problem}")
+            code = ExitCode.USAGE
+    console.result(duckdb_script(tables).rstrip("\n"))
+    return code
 
 
 def answer(config: Config, console: Console, root: Place, statement: str, form: str) -> ExitCode:

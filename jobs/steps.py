@@ -23,9 +23,10 @@ from pipelines.clusters import ClusterFile, cluster_named
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import DataSummary, ingest_data
-from pipelines.delta_log import find_tables, read_log
+from pipelines.delta_log import read_log
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from pipelines.lake_contents import find_tables
 from pipelines.lake_tables import make_lake
 from pipelines.lake_writer import NO_WRITER, Writer, writer_of
 from pipelines.machine_faults import machine_faults

@@ -12,8 +12,9 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pipelines.delta_log import find_tables
+from pipelines.delta_log import read_log
 from pipelines.errors import InputError
+from pipelines.lake_contents import find_tables
 from pipelines.lake_tables import hadoop_path, sql_text
 from pipelines.storage.place import Place, place_of, resolved
 from pipelines.threads import concurrently
@@ -51,9 +52,10 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     views = views_over(tables)
     catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
     # A view keeps the names that its query names as of where it was made.
-    spark.sql(f"USE {name}")
+    spark.sql("USE IDENTIFIER(:name)", {"name": name})
     try:
-        there = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {name}").collect()}
+        shown = spark.sql("SHOW TABLES IN IDENTIFIER(:name)", {"name": name})
+        there = {row["tableName"] for row in shown.collect()}
         places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
         concurrently(
             [
@@ -62,8 +64,8 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
             ]
         )
         for view in views:
-            comment = sql_text(view.comment)
-            spark.sql(f"CREATE OR REPLACE VIEW {name}.{view.name} COMMENT {comment} AS {view.sql}")
+            statement = f"CREATE OR REPLACE VIEW IDENTIFIER(:name) COMMENT {sql_text(view.comment)} AS {view.sql}"
+            spark.sql(statement, {"name": f"{name}.{view.name}"})
     except AnalysisException as error:
         raise InputError(name, f"the catalog refuses a name ({_first_line(error)})", _REMEDY) from error
     finally:
@@ -73,11 +75,12 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
 
 
 def _register_table(spark: SparkSession, name: str, path: Place) -> None:
-    spark.sql(f"CREATE TABLE {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
+    read_log(path)  # whoever reads it by this name would follow its log wherever it leads
+    spark.catalog.createTable(name, hadoop_path(path), "delta")
 
 
 def _require_place(spark: SparkSession, name: str, path: Place) -> None:
-    stands = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
+    stands = spark.sql("DESCRIBE DETAIL IDENTIFIER(:name)", {"name": name}).collect()[0]["location"]
     if stands is None or _place(stands) != path:
         raise InputError(name, f"is another table already (at {stands})", _REMEDY)
 

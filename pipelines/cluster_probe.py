@@ -24,9 +24,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipelines.delta_log import commits_of, find_tables
+from pipelines.delta_log import commits_of
 from pipelines.errors import EnvironmentProblem
 from pipelines.fingerprint import code_version, package_hash
+from pipelines.lake_contents import find_tables
 from pipelines.session_settings import local_cores
 from pipelines.spark_jobs import described
 from pipelines.storage.place import STAGING, Place, resolved

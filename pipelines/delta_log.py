@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from pipelines.errors import InputError
+from pipelines.errors import ForeignTable, InputError
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 
@@ -25,6 +25,10 @@ LAYERS = ("bronze", "silver", "quality", "gold", "state")
 #: Property that says for how long Delta remembers removed files, in whole hours.
 REMOVED_KEPT = "delta.deletedFileRetentionDuration"
 REMOVED_KEPT_DEFAULT = "interval 168 hours"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATH_SHOWN_CHARS = 80
+#: Of a deletion vector a log keeps its id, encoded in so many characters, behind a prefix for its folder.
+_VECTOR_ID_CHARS = 20
 _HOURS = re.compile(r"interval (\d+) hours")
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -96,22 +100,6 @@ class TableLog:
         return sum(file.size_bytes for file in self.files)
 
 
-def find_tables(root: Place) -> dict[str, Place]:
-    """Folder of every table of a lake by full name, in the order of the layers, then of names."""
-    tables = {}
-    store = store_of(root)
-    for layer in store.names(root):
-        for name in store.names(root / layer):
-            if table_version(root / layer / name) is not None:
-                tables[f"{layer}.{name}"] = root / layer / name
-    return dict(sorted(tables.items(), key=lambda table: _order(table[0])))
-
-
-def _order(full_name: str) -> tuple[int, str]:
-    layer = full_name.split(".")[0]
-    return (LAYERS.index(layer) if layer in LAYERS else len(LAYERS)), full_name
-
-
 def table_version(path: Place) -> int | None:
     """Latest version of the Delta table in a folder, read off its log's file names; None if there is no table."""
     return max(commits_of(path / "_delta_log"), default=None)
@@ -134,11 +122,12 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
     """
     log = path / "_delta_log"
     commits = _until(commits_of(log), version)
-    state = _State()
+    state = _State(path)
     for actions in _pieces(path, version):
         state.take(actions)
     if state.metadata is None:
         raise InputError(log, "does not say what columns the table has", "restore it, or make the table anew")
+    _require_files_here(path, [file.path for file in state.files.values()])
     written, stamp = _last_written(commits)
     return TableLog(
         version=max(commits),
@@ -150,6 +139,37 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
         clustering=tuple(".".join(names) for names in state.clustering),
         removed=state.removed,
     )
+
+
+def path_within(path: str, table: Place) -> str:
+    """The path of a file as a log has it, decoded: relative to the table's folder, and within it.
+
+    Raises:
+        ForeignTable: it leads elsewhere, as a log may say that others wrote (a shallow clone's does).
+    """
+    name = unquote(path)
+    if {"", ".", ".."}.intersection(name.split("/")) or "\0" in name or _SCHEME.match(name):
+        problem = f"names a file elsewhere in its log ({path[:_PATH_SHOWN_CHARS]!a})"
+        raise ForeignTable(table, problem, "remove the table: nothing outside its folder is read or removed")
+    return name
+
+
+def _require_files_here(table: Place, names: Iterable[str]) -> None:
+    """Refuse a table of which a file, or a folder on the way to it, is a link."""
+    parts_of: dict[tuple[str, ...], set[str]] = {}
+    for name in names:
+        parts = tuple(name.split("/"))
+        for depth in range(len(parts)):
+            parts_of.setdefault(parts[:depth], set()).add(parts[depth])
+    store = store_of(table)
+    for above, names_there in parts_of.items():
+        folder = table
+        for part in above:
+            folder = folder / part
+        if linked := sorted(names_there & store.links(folder)):
+            raise ForeignTable(
+                folder / linked[0], "is a link, and a lake has none", "put the file itself there, or remove the table"
+            )
 
 
 def _pieces(path: Place, version: int | None = None) -> Iterator[Iterator[dict[str, Any]]]:
@@ -186,6 +206,7 @@ def live_actions(path: Place) -> tuple[int, list[dict[str, Any]]]:
         if kind == "add":
             if content.get("deletionVector"):
                 raise InputError(path, "has files with deletion vectors", "compact it with Delta first")
+            path_within(content["path"], path)
             files[content["path"]] = _as_json(content)
         elif kind == "remove":
             files.pop(content["path"], None)
@@ -193,6 +214,7 @@ def live_actions(path: Place) -> tuple[int, list[dict[str, Any]]]:
             whole[kind] = {kind: _as_json(content)}
         elif kind == "domainMetadata":
             whole[content["domain"]] = {kind: _as_json(content)}
+    _require_files_here(path, map(unquote, files))
     return version or 0, [*whole.values(), *({"add": file} for file in files.values())]
 
 
@@ -209,9 +231,14 @@ def _as_json(content: dict[str, Any]) -> dict[str, Any]:
 
 
 class _State:
-    """Actions folded in their order: the last one of a file, and of the metadata, counts."""
+    """Actions folded in their order: the last one of a file, and of the metadata, counts.
 
-    def __init__(self) -> None:
+    Args:
+        table: its folder.
+    """
+
+    def __init__(self, table: Place) -> None:
+        self._table = table
         self.files: dict[tuple[str, str | None], DataFile] = {}
         self.removed: dict[str, int] = {}
         self.metadata: dict[str, Any] | None = None
@@ -223,11 +250,13 @@ class _State:
             if added := action.get("add"):
                 stats = orjson.loads(added["stats"]) if added.get("stats") else added.get("stats_parsed")
                 vector = added.get("deletionVector")
-                file = DataFile(unquote(added["path"]), added["size"], _rows(stats, vector), bool(vector), stats)
+                name = path_within(added["path"], self._table)
+                _require_vector_here(vector, self._table)
+                file = DataFile(name, added["size"], _rows(stats, vector), bool(vector), stats)
                 self.files[_identity(added)] = file
             elif removed := action.get("remove"):
                 self.files.pop(_identity(removed), None)
-                self.removed[unquote(removed["path"])] = removed.get("deletionTimestamp") or 0
+                self.removed[path_within(removed["path"], self._table)] = removed.get("deletionTimestamp") or 0
             elif metadata := action.get("metaData"):
                 self.metadata = metadata
             elif (domain := action.get("domainMetadata")) and domain["domain"] == "delta.clustering":
@@ -241,6 +270,13 @@ def _identity(action: dict[str, Any]) -> tuple[str, str | None]:
     if not vector:
         return action["path"], None
     return action["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
+
+
+def _require_vector_here(vector: Mapping[str, Any] | None, table: Place) -> None:
+    """Deletion vectors are in the log itself (``i``), or in the table's folder below a prefix (``u``)."""
+    if vector and (vector["storageType"] not in "iu" or "/" in vector["pathOrInlineDv"][:-_VECTOR_ID_CHARS]):
+        problem = "names a deletion vector elsewhere in its log"
+        raise ForeignTable(table, problem, "remove the table: nothing outside its folder is read")
 
 
 def _rows(stats: Mapping[str, Any] | None, vector: Mapping[str, Any] | None) -> int | None:

@@ -20,6 +20,28 @@ from schemas.table import TableSpec
 CONSTRAINT = "delta.constraints."
 #: Table features that properties of a declaration need.
 _FEATURES = {"delta.enableChangeDataFeed": "changeDataFeed"}
+#: Properties that may differ from the declaration: of files, and how long they and the log are remembered.
+_LAYOUT_PROPERTIES = frozenset(
+    {
+        "delta.appendOnly",
+        "delta.autoOptimize.autoCompact",
+        "delta.autoOptimize.optimizeWrite",
+        "delta.checkpointInterval",
+        "delta.dataSkippingNumIndexedCols",
+        "delta.dataSkippingStatsColumns",
+        "delta.deletedFileRetentionDuration",
+        "delta.enableChangeDataFeed",
+        "delta.enableDeletionVectors",
+        "delta.logRetentionDuration",
+        "delta.minReaderVersion",
+        "delta.minWriterVersion",
+        "delta.targetFileSize",
+        "delta.tuneFileSizesForRewrites",
+    }
+)
+#: Metadata of columns that says nothing but what they are.
+_INERT_METADATA = frozenset({"comment"})
+_SHOWN_CHARS = 80
 #: From this version of writers on a protocol lists its features; each one before it stood for some more.
 _FEATURES_FROM = 7
 _FEATURES_SINCE = {
@@ -169,6 +191,41 @@ def first_metadata(path: Place) -> tuple[StructType, dict[str, str]] | None:
         if action is not None:
             return StructType.fromJson(json.loads(action["schemaString"])), action["configuration"]
     return None
+
+
+def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
+    """What of a table no declaration has and Delta would evaluate or heed, in words.
+
+    That are constraints, expressions of columns (generated ones, defaults, invariants), and properties beyond those
+    that only say how files are laid out or for how long they are remembered.
+
+    Args:
+        schema: Spark's JSON.
+    """
+    declared = table_properties(spec)
+    constraints = {name: text for name, text in _constraints(properties).items() if declared.get(name) != text}
+    odd = (
+        name
+        for name in properties
+        if name.startswith("delta.") and name not in {*declared, *constraints} and name not in _LAYOUT_PROPERTIES
+    )
+    return [
+        *(f"constraint {_shown(name.removeprefix(CONSTRAINT))}" for name in sorted(constraints)),
+        *(f"column metadata {_shown(name)}" for name in sorted(_column_metadata(schema) - _INERT_METADATA)),
+        *(f"property {_shown(name)}" for name in sorted(odd)),
+    ]
+
+
+def _column_metadata(node: Any) -> set[str]:
+    """Keys that columns have as metadata, at any depth."""
+    if isinstance(node, Mapping):
+        own = set(node["metadata"]) if isinstance(node.get("metadata"), Mapping) else set()
+        return own.union(*(_column_metadata(part) for name, part in node.items() if name != "metadata"))
+    return set().union(*map(_column_metadata, node)) if isinstance(node, list) else set()
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:_SHOWN_CHARS])[1:-1]
 
 
 def is_same(spec: TableSpec, schema: StructType | None, properties: dict[str, str]) -> bool:

@@ -7,6 +7,7 @@ Every message is one line that a user can act on: what is wrong, where, and what
       ConfigError         2  a configuration file or an option: file, key, allowed values
       InputError          2  a file or folder given to the command: file, remedy
         SchemaMismatch    2  a table of the lake was written by another version of the declarations
+        ForeignTable      2  a table of the lake has what no declaration has: it is not opened
         LakeBusy          2  another run writes the lake
         LeaseLost         2  this run may not write the lake any more
       QualityError        2  rows of a file are not as their table declares: table, expectation, files, remedy
@@ -69,6 +70,10 @@ class InputError(HighwaterError):
 
 class SchemaMismatch(InputError):
     """A table of the lake differs from its declaration."""
+
+
+class ForeignTable(InputError):
+    """A table names files elsewhere, or has constraints, generated columns or properties that are not declared."""
 
 
 class LakeBusy(InputError):

@@ -32,7 +32,7 @@ from pipelines.dated import Wanted, before, but_for, but_for_closed, either, fro
 from pipelines.delta_log import read_log
 from pipelines.drafts import through_delta
 from pipelines.errors import LakeError
-from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake
+from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake, require_declared
 from pipelines.local_tasks import LocalTasks
 from pipelines.merging import Since, but_for_keys, common_keys, differing, from_instants
 from pipelines.parquet import Piece, Stored, pieces_of, pieces_to_read, read_pieces
@@ -294,13 +294,13 @@ class Lake(StoredTables):
         return delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:
-        with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
+        with constraints_kept(spec.full_name), self.through_delta(spec) as written:
             rows.write.format("delta").mode("overwrite").save(hadoop_path(written))
 
     def remove(self, spec: TableSpec, where: str) -> None:
         """Remove the rows that satisfy a condition; where none does, nothing is committed."""
         if self.has_rows(spec):
-            with self.through_delta(self.path(spec)) as written:
+            with self.through_delta(spec) as written:
                 DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
 
     def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
@@ -339,7 +339,7 @@ class Lake(StoredTables):
             # In one chunk: of several, Spark leaves out what comes behind an empty one.
             rows = self.spark.createDataFrame(rows.combine_chunks(), spec.worker_schema)
         new = self._shaped(spec, rows).where(self._sql_open(spec))
-        with constraints_kept(spec.full_name), self.through_delta(self._existing(spec)) as written:
+        with constraints_kept(spec.full_name), self.through_delta(spec) as written:
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
             merge = table.merge(new.alias("new"), " AND ".join(same))
             merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
@@ -362,8 +362,14 @@ class Lake(StoredTables):
             writer.write(batch)
         delta_commits.gather(folder, log.version, {file.path for file in small}, [writer.close()], self._fence)
 
-    def through_delta(self, folder: Place) -> AbstractContextManager[Place]:
-        """Where Delta itself is to write what becomes a version of a table when the block ends."""
+    def through_delta(self, spec: TableSpec) -> AbstractContextManager[Place]:
+        """Where Delta itself is to write what becomes a version of a table when the block ends.
+
+        Raises:
+            ForeignTable: the table has what Delta would evaluate and nobody declared.
+        """
+        folder = self._existing(spec)
+        require_declared(folder, spec)
         return through_delta(self.root, folder, self._fence)
 
     @contextmanager

@@ -13,6 +13,10 @@ carries locks (NFS from version 4). An object store has no locks, and some netwo
 told as a warning and the run goes on. What is left there is Delta's own protection: a commit is made under a number
 that nobody else can take, so that no table is ever torn, and of two rewrites of one table the later one fails. It does
 not keep two runs from both adding the same lines.
+
+Who else may write the lake's folder may have put something there by these names. So the files are opened without
+following a link, they must be plain files of one name with nothing but a holder in them, and are never cut: a holder is
+written over the one before, at the same length.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +40,8 @@ JVM_LOCK_NAME = ".writer-jvm.lock"
 
 _POLL_S = 0.2
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-_HOLDER_BYTES_MAX = 4096
+#: A holder with blanks behind it: the file is always so long, or empty.
+_HOLDER_BYTES = 1024
 _ASKED_MAX = 4
 
 
@@ -56,8 +62,7 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
         LakeBusy: another run still writes the lake.
         InputError: the folder cannot be written.
     """
-    file = _opened(lake)
-    try:
+    with _opened(lake) as file:
         if not _wait(file, lake, wait_s, tell):
             yield None
             return
@@ -66,32 +71,60 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
             yield lake / JVM_LOCK_NAME
         finally:
             # The file stays: a lock on a file that was removed binds nobody.
-            os.ftruncate(file, 0)
-    finally:
-        os.close(file)
+            os.pwrite(file, _padded({}), 0)
 
 
 def holder(lake: Path) -> str:
     """Who holds the lock of a lake, in words; asked only while somebody does."""
     for _ in range(_ASKED_MAX):
         try:
-            with open(lake / LOCK_NAME, encoding="utf-8") as file:
-                holder = json.loads(file.read(_HOLDER_BYTES_MAX))
+            with _opened_file(lake, LOCK_NAME, os.O_RDONLY) as file:
+                holder = json.loads(os.pread(file, _HOLDER_BYTES, 0))
             return f"highwater {holder['verb']}, process {holder['pid']} on {holder['host']}, since {holder['since']}"
         except (OSError, ValueError, KeyError, TypeError):
             time.sleep(_POLL_S / _ASKED_MAX)  # it has the lock, and has not written who it is yet
     return "another run"
 
 
-def _opened(lake: Path) -> int:
+@contextmanager
+def _opened(lake: Path) -> Iterator[int]:
+    """The driver's file, once the JVM's can be opened, too."""
+    with _opened_file(lake, JVM_LOCK_NAME, os.O_RDWR | os.O_CREAT):
+        pass
+    with _opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT) as file:
+        yield file
+
+
+@contextmanager
+def _opened_file(lake: Path, name: str, flags: int) -> Iterator[int]:
+    """A file of the lake's folder that is plainly a lock.
+
+    Raises:
+        InputError: it cannot be opened, or is something else.
+    """
+    remedy = "make it writable and make room, or choose another folder with --lake"
     try:
-        file = os.open(lake / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o666)
-        # The JVM opens this one: where it cannot be made, nothing else can.
-        os.close(os.open(lake / JVM_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o666))
+        file = os.open(lake / name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as error:
-        remedy = "make it writable and make room, or choose another folder with --lake"
+        if error.errno == errno.ELOOP:
+            raise InputError(lake / name, "is a link, and a lock is none", "remove the link") from None
         raise InputError(lake, f"no file can be written there ({error.strerror})", remedy) from None
-    return file
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not _is_lock(os.pread(file, _HOLDER_BYTES, 0)):
+            raise InputError(lake / name, "is no lock of a lake: something else has its name", "move it away")
+        yield file
+    finally:
+        os.close(file)
+
+
+def _is_lock(content: bytes) -> bool:
+    """Whether a file holds a holder or nothing, as a run left it that ended or was killed."""
+    try:
+        return not content.strip() or isinstance(json.loads(content), dict)
+    except ValueError:
+        # Cut off while it was written.
+        return content.startswith(b"{")
 
 
 def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> bool:
@@ -120,7 +153,7 @@ def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> 
 
 def _ask_jvm(lake: Path) -> None:
     """Raise BlockingIOError while the JVM of a run whose driver has died is alive."""
-    with open(lake / JVM_LOCK_NAME, "r+b") as file:
+    with _opened_file(lake, JVM_LOCK_NAME, os.O_RDWR) as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except PermissionError as error:  # POSIX lets a system say either
@@ -129,9 +162,12 @@ def _ask_jvm(lake: Path) -> None:
 
 def _write_holder(file: int, lake: Path, verb: str) -> None:
     since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since, "verb": verb})
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "verb": verb}
     try:
-        os.ftruncate(file, 0)
-        os.pwrite(file, text.encode() + b"\n", 0)
+        os.pwrite(file, _padded(holder), 0)
     except OSError as error:
         raise InputError(lake, f"cannot be written ({error.strerror})", "make room, or choose another folder") from None
+
+
+def _padded(holder: dict[str, object]) -> bytes:
+    return json.dumps(holder).encode().ljust(_HOLDER_BYTES - 1) + b"\n"

@@ -11,7 +11,9 @@ from pipelines.fingerprint import code_version
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 
-_PLACE: Final = ("_highwater", "program.json")
+#: Folder of a lake for what the program notes of it.
+FOLDER: Final = "_highwater"
+_PLACE: Final = (FOLDER, "program.json")
 
 
 def require_no_newer(root: Place) -> None:
@@ -24,6 +26,11 @@ def require_no_newer(root: Place) -> None:
     if _numbers(wrote) > _numbers(runs) > ():
         problem = f"was written by highwater {wrote}, and this is {runs}"
         raise InputError(root, problem, f"use version {wrote} or a later one, or another --lake")
+
+
+def is_noted(root: Place) -> bool:
+    """Whether the lake says which version wrote it."""
+    return bool(_noted(root))
 
 
 def declared_by(root: Place) -> str | None:

@@ -24,8 +24,20 @@ from pipelines.storage.store import store_of
 Rows = list[dict[str, Any]]
 
 _TABLE = re.compile(r"\b(bronze|silver|quality|gold|state)_(\w+)")
-#: Types of DuckDB by Spark's names, where they differ.
-_TYPES = {"string": "varchar", "long": "bigint", "byte": "tinyint", "short": "smallint", "timestamp": "timestamptz"}
+#: Arrow's types by Spark's names.
+_TYPES = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
 
 
 class LakeReader:
@@ -48,7 +60,7 @@ class LakeReader:
         # Hours are those of the logs, not of the machine that asks.
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         # What does not fit into memory goes where other scratch files go, not where the command was called.
-        self.connection.execute(f"SET temp_directory = {_quoted(tempfile.gettempdir())}")
+        self.connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
         self._views: set[str] = set()
 
     def rows(self, statement: str, **parameters: object) -> Rows:
@@ -91,34 +103,33 @@ class LakeReader:
             self._show(full_name, read_log(self._tables[full_name]), rows)
 
     def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
+        # Names of columns are those of a log, which others may have written: DuckDB itself quotes what it is handed.
         name, fields = full_name.replace(".", "_"), log.schema["fields"]
-        source = _source(files, fields)
-        if files and isinstance(files[0], Uri):
+        if files and not isinstance(files[0], Uri):
+            rows = self.connection.read_parquet([str(file) for file in files], union_by_name=True)
+        else:
             # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
-            source = f"{name}_files"
-            self.connection.register(source, scanned(files))
-        columns = ", ".join(f'"{field["name"]}"' for field in fields)
-        self.connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
+            self.connection.register(f"{name}_files", scanned(files) if files else _no_rows(fields))
+            rows = self.connection.view(f"{name}_files")
+        rows.select(*(duckdb.ColumnExpression(field["name"]) for field in fields)).create_view(name, replace=False)
         self._views.add(full_name)
 
 
-def _source(files: Sequence[Place], fields: Sequence[Mapping[str, Any]]) -> str:
-    if not files:
-        nulls = ", ".join(f'CAST(NULL AS {_type(field["type"])}) AS "{field["name"]}"' for field in fields)
-        return f"(SELECT {nulls} WHERE false)"
-    listed = ", ".join(_quoted(str(file)) for file in files)
-    return f"read_parquet([{listed}], union_by_name = true)"
+def _no_rows(fields: Sequence[Mapping[str, Any]]) -> pa.Table:
+    return pa.schema([(field["name"], _type(field["type"])) for field in fields]).empty_table()
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _type(data_type: Any) -> pa.DataType:
+    """A type in Spark's JSON as Arrow has it.
 
-
-def _type(data_type: Any) -> str:
-    """A type in Spark's JSON as DuckDB writes it."""
-    if isinstance(data_type, str):
-        return _TYPES.get(data_type, data_type)
-    if data_type["type"] == "array":
-        return f"{_type(data_type['elementType'])}[]"
-    fields = ", ".join(f'"{field["name"]}" {_type(field["type"])}' for field in data_type["fields"])
-    return f"STRUCT({fields})"
+    Raises:
+        InputError: it is none that a table of a lake has.
+    """
+    if isinstance(data_type, str) and data_type in _TYPES:
+        return _TYPES[data_type]
+    if isinstance(data_type, Mapping) and data_type.get("type") == "array":
+        return pa.list_(_type(data_type["elementType"]))
+    if isinstance(data_type, Mapping) and data_type.get("type") == "struct":
+        return pa.struct([(field["name"], _type(field["type"])) for field in data_type["fields"]])
+    remedy = "remove the table: the next `highwater replay` makes it anew"
+    raise InputError("the lake", f"has a column of a type that none is declared of ({ascii(data_type)[:80]})", remedy)

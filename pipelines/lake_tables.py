@@ -8,7 +8,7 @@ from uuid import uuid4
 from pyspark.sql.types import StructType
 
 from pipelines.delta_commits import Fence, alter, no_fence
-from pipelines.delta_log import TableLog, live_actions, read_log
+from pipelines.delta_log import REMOVED_KEPT, TableLog, live_actions, read_log
 from pipelines.delta_table import (
     Widening,
     altered,
@@ -16,13 +16,14 @@ from pipelines.delta_table import (
     first_checksum,
     first_commit,
     first_metadata,
+    foreign_parts,
     is_same,
     missing_properties,
     widening,
 )
-from pipelines.errors import InputError, SchemaMismatch
+from pipelines.errors import ForeignTable, InputError, SchemaMismatch
 from pipelines.parquet import read_files
-from pipelines.storage.place import Place, Uri
+from pipelines.storage.place import Place, Uri, resolved
 from pipelines.storage.store import store_of
 from pipelines.table_files import ConstraintBroken, check
 from schemas.table import TableSpec
@@ -77,6 +78,32 @@ def lacks(folder: Place, spec: TableSpec) -> str | None:
     return None if how is None else how.what or None
 
 
+def require_declared(folder: Place, spec: TableSpec) -> None:
+    """Refuse a table whose columns, constraints, generated columns or properties are not the declared ones.
+
+    Delta evaluates them where it writes, and SQL of others may call any class of the JVM (``reflect``).
+
+    Raises:
+        SchemaMismatch: its columns are those of another version.
+        ForeignTable: it has what no version declared.
+    """
+    log = read_log(folder)
+    if what := foreign_parts(spec, log.schema, log.properties):
+        remedy = "drop it with the program that set it, or remove the table"
+        raise ForeignTable(folder, f"has what is not declared ({', '.join(what)}), and is not written", remedy)
+    schema = StructType.fromJson(dict(log.schema))
+    if not is_same(spec, schema, dict(log.properties)):
+        raise _mismatch(folder, spec, schema)
+
+
+def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
+    """Have Delta remember removed files for so long: nobody can keep what the log has forgotten."""
+    version, live = live_actions(folder)
+    metadata = next(action["metaData"] for action in live if "metaData" in action)
+    properties = {**(metadata.get("configuration") or {}), REMOVED_KEPT: f"interval {hours} hours"}
+    alter(folder, version, [{"metaData": {**metadata, "configuration": properties}}], "properties", fence)
+
+
 def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
     """Have a table be as declared, and without rows, in one commit."""
     version, live = live_actions(folder)
@@ -94,12 +121,16 @@ def _how(folder: Place, spec: TableSpec) -> Widening | None:
         return None
     how = widening(spec, schema, properties)
     if how is None or not _holds(folder, spec, now, how):
-        raise SchemaMismatch(
-            folder,
-            f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
-            "use another --lake, or the version of highwater that made this one",
-        )
+        raise _mismatch(folder, spec, schema)
     return how
+
+
+def _mismatch(folder: Place, spec: TableSpec, schema: StructType) -> SchemaMismatch:
+    return SchemaMismatch(
+        folder,
+        f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
+        "use another --lake, or the version of highwater that made this one",
+    )
 
 
 def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:
@@ -128,7 +159,7 @@ def make_lake(root: Place) -> None:
     if isinstance(root, Uri) and "%" in root.key:
         raise InputError(root, "has a %, which readers of Delta take for an escape", "choose another --lake")
     try:
-        store_of(root).make_folder(root)
+        store_of(root).make_folder(resolved(root))
     except OSError as error:
         remedy = "choose another folder with --lake"
         raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
@@ -140,11 +171,6 @@ def hadoop_path(place: Place) -> str:
     Not a URI with escapes: Hadoop's paths have none.
     """
     return str(place) if isinstance(place, Uri) else f"file:{place.absolute()}"
-
-
-def sql_name(path: Place) -> str:
-    """A table's folder as SQL names it."""
-    return f"delta.`{hadoop_path(path).replace('`', '``')}`"
 
 
 def sql_text(text: str) -> str:

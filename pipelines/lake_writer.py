@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipelines.config import SessionConfig
 from pipelines.delta_commits import Fence, no_fence
+from pipelines.lake_contents import require_own
 from pipelines.lake_lease import leased
 from pipelines.lake_lock import one_writer
 from pipelines.storage.place import Place
@@ -36,8 +37,9 @@ def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[st
 
     Raises:
         LakeBusy: another run still writes the lake.
-        InputError: the lake cannot be written.
+        InputError: the lake cannot be written, or others made it.
     """
+    require_own(lake)
     if isinstance(lake, Path):
         with one_writer(lake, verb, session.lock_wait_s, tell) as jvm_lock:
             yield Writer(jvm_lock=jvm_lock)

@@ -5,9 +5,9 @@ knew would be read again.
 
 - A table of many small files is compacted (OPTIMIZE). Few large files are left alone, so that a second run finds
   nothing to do and writes no version.
-- Files that only versions older than the retention need are removed (VACUUM). Delta can find them by its log (LITE) or
-  by listing the folder (FULL); FULL is taken, since a write that was killed leaves files which no log names.
-- What a killed write leaves beside the log is removed here: temporary files, checksums of files that are gone.
+- Files that only versions older than the retention need are removed, and data files of killed writes, which no log
+  names. Not by Delta's VACUUM: it follows links, and only what is listed here can be told before.
+- What a killed write leaves beside the log is removed, too: temporary files, checksums of files that are gone.
 
 Tables of every layer are looked after alike, those that an incremental run keeps as its state too: whoever reads an
 older version of one finds it for as long as the retention says.
@@ -42,7 +42,7 @@ class Upkeep:
         small_files: live files below `SMALL_BYTES`.
         unneeded: data files that no version within the retention needs.
         leftovers: what killed writes left.
-        lengthen: Delta itself would forget removed files before the retention ends, and has to be told.
+        lengthen: Delta would forget removed files before the retention ends, and has to be told.
     """
 
     full_name: str
@@ -59,12 +59,8 @@ class Upkeep:
         return self.small_files >= SMALL_FILES_MIN
 
     @property
-    def needs_spark(self) -> bool:
-        return self.compact or bool(self.unneeded) or self.lengthen
-
-    @property
     def is_due(self) -> bool:
-        return self.needs_spark or bool(self.leftovers)
+        return self.compact or self.lengthen or bool(self.unneeded or self.leftovers)
 
 
 def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> Upkeep:
@@ -92,26 +88,23 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
     )
 
 
-def data_files(path: Place) -> dict[Place, int]:
-    """Every data file in a table's folder, of all versions, with its size in bytes."""
-    store = store_of(path)
-    return {file: store.size_bytes(file) for file in _data_files(path)}
-
-
 def _data_files(path: Place) -> Iterator[Place]:
-    """What VACUUM looks at: hidden folders are none of its business, change data is. Deletion vectors we have none."""
-    for file in store_of(path).walk(path):
-        *folders, name = relative(file, path).split("/")
-        hidden = any(folder[0] in "_." and folder != "_change_data" for folder in folders)
-        if name.endswith(".parquet") and name[0] not in "_." and not hidden:
-            yield file
+    """Every data file of a table, of all versions, and those of its change feed: they lie in two folders, flat.
+
+    What lies in others is none of a lake's, nor is a link. Deletion vectors we have none.
+    """
+    store = store_of(path)
+    for folder in (path, path / "_change_data"):
+        for name in sorted({*store.names(folder)} - store.links(folder)):
+            if name.endswith(".parquet") and name[0] not in "_." and store.is_file(folder / name):
+                yield folder / name
 
 
 def _leftovers(path: Place) -> Iterator[Place]:
     """Hidden files: temporary ones of the log, and checksums (``.NAME.crc``) without their file."""
     store = store_of(path)
     for folder in (path, path / "_delta_log"):
-        names = store.names(folder)
+        names = sorted({*store.names(folder)} - store.links(folder))
         for name in names:
             is_left = name[1:].removesuffix(".crc") not in names if name.endswith(".crc") else folder != path
             if name.startswith(".") and is_left and store.is_file(folder / name):

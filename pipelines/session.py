@@ -181,15 +181,18 @@ def lock_in_jvm(spark: SparkSession, path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    jvm = spark.sparkContext._jvm
-    if jvm is None:
+    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
+    if jvm is None or gateway is None:
         raise HighwaterError("the session has no JVM")
-    file = jvm.java.io.RandomAccessFile(str(path), "rw")
+    options = gateway.new_array(jvm.java.nio.file.OpenOption, 2)
+    options[0] = jvm.java.nio.file.StandardOpenOption.WRITE
+    options[1] = jvm.java.nio.file.LinkOption.NOFOLLOW_LINKS
+    channel = jvm.java.nio.channels.FileChannel.open(jvm.java.io.File(str(path)).toPath(), options)
     try:
-        file.getChannel().tryLock()
+        channel.tryLock()
         yield
     finally:
-        file.close()
+        channel.close()
 
 
 def scratch_folders(session: SessionConfig) -> list[Path]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import unquote
 
-from pipelines.delta_log import actions_of, commits_of
+from pipelines.delta_log import actions_of, commits_of, path_within
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 
@@ -50,10 +49,10 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
         removed = [action["remove"] for action in actions if "remove" in action]
         is_rewritten = is_rewritten or any(file.get("dataChange", True) for file in removed)
         # What has been gathered in another file since was added before.
-        gathered.update(unquote(file["path"]) for file in removed)
-        if files and (is_rewritten or not gathered.isdisjoint(unquote(file["path"]) for file in files)):
+        gathered.update(path_within(file["path"], table) for file in removed)
+        if files and (is_rewritten or not gathered.isdisjoint(path_within(file["path"], table) for file in files)):
             return None
-        added += [(unquote(file["path"]), file["size"]) for file in files]
+        added += [(path_within(file["path"], table), file["size"]) for file in files]
     return added if 0 in commits else None
 
 
@@ -72,10 +71,10 @@ def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
             return None
         for action in actions_of(commits[number]):
             removed, file = action.get("remove"), action.get("add")
-            if removed and (removed.get("dataChange", True) or unquote(removed["path"]) in added):
+            if removed and (removed.get("dataChange", True) or path_within(removed["path"], table) in added):
                 return None
             if file and file.get("dataChange", True):
-                added[unquote(file["path"])] = file["size"]
+                added[path_within(file["path"], table)] = file["size"]
     return list(added.items())
 
 
@@ -86,7 +85,7 @@ def keeps_files(table: Place, version: int) -> bool:
     if not store.is_file(commit):
         return False
     added = (action["add"]["path"] for action in actions_of(commit) if "add" in action)
-    return all(store.is_file(table / unquote(name)) for name in added)
+    return all(store.is_file(table / path_within(name, table)) for name in added)
 
 
 def _stamp(actions: Iterable[Mapping[str, Any]]) -> str | None:

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.clusters import ClusterInstants, latest
-from pipelines.delta_log import find_tables, read_log, table_version
-from pipelines.errors import InputError, LakeError
+from pipelines.delta_log import read_log, table_version
+from pipelines.errors import ForeignTable, InputError, LakeError
+from pipelines.lake_contents import find_tables
 from pipelines.lake_tables import hadoop_path
 from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.skipping import files_within
@@ -75,7 +76,7 @@ class StoredTables:
         return (table_version(self.path(spec)) or 0) > 0
 
     def versions(self) -> dict[str, int]:
-        """Delta version of every table of the lake, by full name; tables without a declaration included."""
+        """Delta version of every table of the lake, by full name."""
         return {name: table_version(path) or 0 for name, path in sorted(find_tables(self.root).items())}
 
     def read(self, spec: TableSpec, version: int | None = None, needed: pc.Expression | None = None) -> DataFrame:
@@ -92,6 +93,7 @@ class StoredTables:
         if version is None and (files := self.files(spec, needed)) and len(files) <= _FEW_FILES:
             # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
             return self._parquet(spec, [file.place for file in files])
+        read_log(self.path(spec), version)  # Delta would follow it wherever it leads
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
@@ -108,6 +110,8 @@ class StoredTables:
         """
         try:
             log = read_log(self.path(spec), version)
+        except ForeignTable:
+            raise
         except InputError:
             return None
         folder = self.path(spec)

@@ -25,6 +25,7 @@ from pipelines.delta_log import table_version
 from pipelines.errors import InputError, SchemaMismatch
 from pipelines.fingerprint import TABLES as MADE_ANEW
 from pipelines.fingerprint import code_version
+from pipelines.lake_contents import find_tables, require_no_links
 from pipelines.lake_program import declared_by, note_program, require_no_newer
 from pipelines.lake_tables import bring_up, create_table, lacks, make_anew
 from pipelines.replay.seals import Stamp
@@ -67,10 +68,11 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
         fence: called before each commit.
 
     Raises:
-        InputError: a newer version wrote the lake.
+        InputError: a newer version wrote the lake, or a place in it is a link.
         SchemaMismatch: a table differs from its declaration that cannot be made anew.
     """
     root = resolved(root)
+    require_no_links(root)
     require_no_newer(root)
     there = _tables(root)
     if not there:
@@ -108,8 +110,10 @@ def require_up_to_date(root: Place) -> None:
     """Refuse to read a lake whose tables lack columns, which only a verb that writes can add.
 
     Raises:
-        InputError: a newer version wrote the lake, or an older one did, and its tables differ.
+        InputError: a newer version wrote the lake, or an older one did, and its tables differ; or a place in it is a
+            link.
     """
+    require_no_links(root)
     require_no_newer(root)
     if declared_by(root) == _declarations() or not (there := _tables(root)):
         return
@@ -120,7 +124,8 @@ def require_up_to_date(root: Place) -> None:
 
 
 def _tables(root: Place) -> list[TableSpec]:
-    return [spec for spec in TABLES if table_version(_folder(root, spec)) is not None]
+    there = find_tables(root)
+    return [spec for spec in TABLES if spec.full_name in there]
 
 
 def _folder(root: Place, spec: TableSpec) -> Place:

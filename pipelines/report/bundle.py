@@ -23,7 +23,7 @@ from pipelines.report import small_tables as small
 from pipelines.report.lake_reads import of_cluster
 from pipelines.report.model import Report
 from pipelines.report.write import render_files
-from pipelines.storage.place import Place
+from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES
 from schemas.catalog import TABLES
@@ -66,7 +66,8 @@ def write_bundle(
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             _fill(archive, report, lake, small.bounds(since, until), redact, cluster_id)
-        store_of(path).take(Path(name), path)
+        # Not resolved itself: where it is a link, the link is replaced.
+        store_of(path).take(Path(name), resolved(path.parent) / path.name)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

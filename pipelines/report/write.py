@@ -12,7 +12,7 @@ from pipelines.report.model import Report
 from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
-from pipelines.storage.place import Place
+from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
 
 JSON_NAME = "report.json"
@@ -49,10 +49,10 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
     """
     contents = render_files(report)
     with _cannot_hold(out_dir):
-        store = store_of(out_dir)
-        store.make_folder(out_dir)
+        store, folder = store_of(out_dir), resolved(out_dir)
+        store.make_folder(folder)
         for name, content in contents.items():
-            store.replace(out_dir / name, content)
+            store.replace(folder / name, content)
         return tuple(out_dir / name for name in contents)
 
 

@@ -1,4 +1,9 @@
-"""Files of this machine: whatever the kernel has mounted."""
+"""Files of this machine: whatever the kernel has mounted.
+
+What is written, moved or removed is reached without a link: a lake, or a folder of reports, may have been made by
+others, and a link in it leads elsewhere. Callers name the folder itself without links
+(`pipelines.storage.place.resolved`), so that every link on the way is one within it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
 
+from pipelines.errors import InputError
 from pipelines.storage.place import Place
 
 
@@ -20,6 +26,13 @@ class LocalStore:
             return os.listdir(folder)
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def links(self, folder: Place) -> set[str]:
+        try:
+            with os.scandir(folder) as entries:
+                return {entry.name for entry in entries if entry.is_symlink()}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
         """Links are followed, but no folder is entered twice: links may form circles."""
@@ -67,7 +80,7 @@ class LocalStore:
             return opened.read()
 
     def create(self, file: Place, content: bytes) -> bool:
-        with tempfile.NamedTemporaryFile("wb", dir=file.parent, prefix=".") as written:
+        with tempfile.NamedTemporaryFile("wb", dir=_without_links(file.parent), prefix=".") as written:
             written.write(content)
             written.flush()
             os.fsync(written.fileno())
@@ -79,7 +92,7 @@ class LocalStore:
 
     def replace(self, file: Place, content: bytes) -> None:
         """Write beside the file, then rename over it."""
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        handle, name = tempfile.mkstemp(dir=_without_links(file.parent), prefix=f".{file.name}.")
         try:
             with os.fdopen(handle, "wb") as written:
                 written.write(content)
@@ -89,21 +102,26 @@ class LocalStore:
             raise
 
     def take(self, source: Path, file: Place) -> None:
+        _without_links(file.parent)
         # mkstemp makes a file that only its owner may read.
         os.chmod(source, 0o666 & ~_umask())
         os.replace(source, file)
 
     def move(self, file: Place, target: Place) -> None:
+        _without_links(file.parent)
+        _without_links(target.parent)
         os.replace(file, target)
 
     def remove(self, file: Place) -> None:
+        _without_links(file.parent)
         Path(file).unlink(missing_ok=True)
 
     def remove_tree(self, folder: Place) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
+        if os.path.realpath(folder) == os.path.abspath(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def make_folder(self, folder: Place) -> None:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(_without_links(folder), exist_ok=True)
 
     def try_writing(self, folder: Place) -> None:
         os.makedirs(folder, exist_ok=True)
@@ -114,7 +132,20 @@ class LocalStore:
         return str(file)
 
     def arrow_sink(self, file: Place) -> str:
+        _without_links(file.parent)
         return str(file)
+
+
+def _without_links(folder: Place) -> Place:
+    """The folder, which need not be there yet.
+
+    Raises:
+        InputError: a link is on the way to it, which may lead anywhere.
+    """
+    if os.path.realpath(folder) != os.path.abspath(folder):
+        remedy = "put a folder in its place: nothing is written or removed through links"
+        raise InputError(folder, "is reached through a link", remedy)
+    return folder
 
 
 def _umask() -> int:

@@ -69,6 +69,9 @@ class RemoteStore(ABC):
     def _writer(self, uri: Uri) -> Any:
         """What has ``write`` and ``close``; the file is there when it was closed."""
 
+    def links(self, folder: Place) -> set[str]:
+        return set()
+
     def is_file(self, place: Place) -> bool:
         uri = uri_of(place)
         if not uri.key:

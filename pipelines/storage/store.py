@@ -13,10 +13,16 @@ from pipelines.storage.place import HADOOP_SCHEMES, Place, Uri, place_of
 
 
 class Store(Protocol):
-    """Files below places of one kind. What cannot be done raises an OSError whose ``strerror`` says why."""
+    """Files below places of one kind. What cannot be done raises an OSError whose ``strerror`` says why.
+
+    Nothing is written, moved or removed through a link: it is refused as an InputError.
+    """
 
     def names(self, folder: Place) -> list[str]:
         """Names of what lies directly in a folder; none where there is no folder."""
+
+    def links(self, folder: Place) -> set[str]:
+        """Names of the links that lie directly in a folder; stores have none."""
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
         """All files below a folder, in the order of their names.

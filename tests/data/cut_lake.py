@@ -11,7 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from pipelines.delta_log import find_tables, read_log
+from pipelines.delta_log import read_log
+from pipelines.lake_contents import find_tables
 from pipelines.lake_reader import LakeReader
 
 _OF_PLACE = "(cluster_id, topic, partition) IN (SELECT * FROM place)"

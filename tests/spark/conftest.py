@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pipelines.config import load_config
 from pipelines.lake import Lake
 from pipelines.session import build_session
+from tests.catalog import in_the_catalog  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 

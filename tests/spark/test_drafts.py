@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.lake_upkeep import compact, remember_removed
+from jobs.lake_upkeep import compact
 from pipelines.delta_log import read_log
 from pipelines.delta_table import stored_schema
 from pipelines.drafts import drafted
 from pipelines.errors import LakeError, LeaseLost
 from pipelines.lake import Lake
-from pipelines.lake_tables import hadoop_path
+from pipelines.lake_tables import hadoop_path, remember_removed
 from pipelines.staged import STAGING
 from pipelines.storage.place import Place
 from pipelines.table_files import rows_table
@@ -44,7 +44,8 @@ class Drafting(Lake):
     """A lake on a local disk that is written as one in a store."""
 
     @contextmanager
-    def through_delta(self, folder: Place) -> Iterator[Place]:
+    def through_delta(self, spec: TableSpec) -> Iterator[Place]:
+        folder = self.path(spec)
         with drafted(self.root, folder, lambda: FENCED.append(str(folder))) as draft:
             yield draft
 
@@ -60,7 +61,7 @@ def merged(lake: Lake) -> None:
 
 
 def replaced(lake: Lake) -> None:
-    with lake.stamped("a replacement"), lake.through_delta(lake.path(SPEC)) as written:
+    with lake.stamped("a replacement"), lake.through_delta(SPEC) as written:
         rows = sample(lake.spark, [7, 8], 3, "u").write.format("delta").mode("overwrite")
         rows.option("replaceWhere", "topic = 'u'").save(hadoop_path(written))
 
@@ -70,11 +71,12 @@ def removed(lake: Lake) -> None:
 
 
 def compacted(lake: Lake) -> None:
-    compact(lake, lake.path(SPEC))
+    compact(lake, SPEC)
 
 
 def remembered(lake: Lake) -> None:
-    remember_removed(lake, lake.path(SPEC), 400)
+    fenced = FENCED if isinstance(lake, Drafting) else []
+    remember_removed(lake.path(SPEC), 400, lambda: fenced.append("remembered"))
 
 
 def nothing_removed(lake: Lake) -> None:

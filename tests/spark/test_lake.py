@@ -21,7 +21,6 @@ from pipelines.delta_log import read_log, type_name
 from pipelines.delta_table import stored_schema, table_properties
 from pipelines.errors import InputError, LakeError, SchemaMismatch
 from pipelines.lake import Lake
-from pipelines.lake_tables import sql_name
 from pipelines.spark_jobs import step
 from pipelines.table_files import rows_table
 from pipelines.threads import concurrently
@@ -29,6 +28,7 @@ from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
 from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required, structs
+from tests.catalog import sql_name
 
 SPEC = TableSpec(
     layer="silver",

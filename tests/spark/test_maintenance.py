@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from jobs import maintain as verb
 from jobs.exit_codes import ExitCode
-from jobs.lake_upkeep import compact, vacuum
+from jobs.lake_upkeep import compact
 from pipelines.config import load_config
 from pipelines.console import CaptureConsole
 from pipelines.delta_log import read_log
@@ -147,9 +147,7 @@ def test_a_longer_retention_is_told_to_delta(small_files: Lake) -> None:
 
 
 def test_what_the_session_was_set_to_stays(small_files: Lake, spark: SparkSession) -> None:
-    setting = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-    before = spark.conf.get(setting)
-    vacuum(small_files, small_files.path(SPEC), 24, ())
-    compact(small_files, small_files.path(SPEC))
-    assert spark.conf.get(setting) == before != "2"
-    assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", None) is None
+    setting = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+    before = spark.conf.get(setting, None)
+    compact(small_files, SPEC)
+    assert spark.conf.get(setting, None) == before

@@ -17,7 +17,6 @@ from pipelines.config import QualityConfig, load_config
 from pipelines.errors import InputError, QualityError
 from pipelines.fingerprint import grammar_fingerprint
 from pipelines.lake import Lake
-from pipelines.lake_tables import sql_name
 from pipelines.quality import stage
 from pipelines.quality.great import GreatExpectations
 from pipelines.quality.measure import Measured, measure
@@ -30,6 +29,7 @@ from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
 from schemas.table import TableSpec
+from tests.catalog import sql_name
 
 SLICE = Path(__file__).parents[1] / "data" / "slice"
 CONFIG = load_config().quality

@@ -75,7 +75,7 @@ ONLY_IN = {
     "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.options"},
     "rich": {"pipelines.console"},
     "py4j": {"pipelines.cluster_probe", "pipelines.constraints", "pipelines.session"},
-    "delta": {"pipelines.lake"},
+    "delta": {"jobs.lake_upkeep", "pipelines.lake"},
     "deltalake": {"pipelines.delta_commits"},
     "duckdb": {"pipelines.lake_reader", "pipelines.table_queries"},
     "javaproperties": {"pipelines.session_settings"},

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from bench.cookbook import DOCUMENT, answered, questions, shown
 from pipelines.answers import plain_rows
-from pipelines.delta_log import find_tables
 from pipelines.duckdb_views import duckdb_script
+from pipelines.lake_contents import find_tables
 from pipelines.views import query, register
 from schemas.catalog import BY_FULL_NAME
 from schemas.views import VIEWS

@@ -13,9 +13,9 @@ import pytest
 from bench import answers
 from jobs import cli
 from jobs.exit_codes import ExitCode
-from pipelines.delta_log import find_tables
 from pipelines.inquiry.read_partition import cluster_of, partition_facts
 from pipelines.inquiry.survivors import survivors
+from pipelines.lake_contents import find_tables
 from pipelines.lake_reader import LakeReader
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"
@@ -350,7 +350,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(
 
 
 def test_a_lake_without_gold_names_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bronze").symlink_to(LAKE / "bronze")
+    shutil.copytree(LAKE / "bronze", tmp_path / "bronze")
     assert cli.run(["whatif", "--lake", str(tmp_path)]) == ExitCode.USAGE
     assert "holds no table gold.delayed_operations; run `highwater audit` on it first" in capsys.readouterr().err
     assert cli.run(["whatif", "--lake", str(tmp_path / "nothing")]) == ExitCode.USAGE

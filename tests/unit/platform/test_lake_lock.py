@@ -83,7 +83,7 @@ def test_a_killed_holder_leaves_nothing_to_wait_for(tmp_path: Path) -> None:
         assert json.loads((tmp_path / LOCK_NAME).read_text())["pid"] == first.pid
         with one_writer(tmp_path, "audit", 0, pytest.fail):
             assert json.loads((tmp_path / LOCK_NAME).read_text())["pid"] == os.getpid()
-    assert (tmp_path / LOCK_NAME).read_text() == ""
+    assert json.loads((tmp_path / LOCK_NAME).read_text()) == {}
 
 
 def test_the_jvm_of_a_killed_driver_is_waited_for(tmp_path: Path) -> None:

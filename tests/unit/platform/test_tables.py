@@ -20,10 +20,11 @@ from jobs.exit_codes import ExitCode
 from jobs.tables import show_tables
 from pipelines.answers import as_columns, as_csv, as_json
 from pipelines.console import CaptureConsole, RichConsole
-from pipelines.delta_log import find_tables, read_log, table_version, type_name
+from pipelines.delta_log import read_log, table_version, type_name
 from pipelines.delta_table import first_commit
 from pipelines.duckdb_views import duckdb_script
 from pipelines.errors import InputError
+from pipelines.lake_contents import find_tables
 from pipelines.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
 from pipelines.report.plain import byte_size
 from pipelines.table_docs import tables_markdown

@@ -12,11 +12,11 @@ from pipelines import delta_commits
 from pipelines.bronze.discover import discover
 from pipelines.bronze.profile import profile, stored_sha256
 from pipelines.data_dir.discover import discover_data
-from pipelines.delta_log import actions_of, find_tables, live_actions, read_log, table_version
+from pipelines.delta_log import actions_of, live_actions, read_log, table_version
 from pipelines.drafts import drafted
 from pipelines.errors import InputError, LakeError, LeaseLost
+from pipelines.lake_contents import find_tables
 from pipelines.lake_tables import create_table, make_lake
-from pipelines.maintenance import data_files
 from pipelines.parquet import Stored, pieces_of, read_files, read_pieces
 from pipelines.storage.place import STAGING, Place, Uri, relative
 from pipelines.storage.store import store_of
@@ -64,10 +64,10 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
         3,
         ["add", "domainMetadata", "metaData", "protocol"],
     )
-    sizes = data_files(folder)
-    assert len(sizes) == 3
+    store = store_of(folder)
+    assert sum(name.endswith(".parquet") for name in store.names(folder)) == 3
     (file,) = read_log(folder).files
-    assert sizes[folder / file.path] == file.size_bytes
+    assert store.size_bytes(folder / file.path) == file.size_bytes
     (piece,) = pieces_of(Stored(folder / file.path, file.size_bytes))
     assert [batch.to_pylist() for batch in read_pieces(SPEC, piece, ("offset",))] == [[{"offset": 7}]]
 
@@ -106,7 +106,9 @@ def test_what_was_done_to_a_draft_is_done_to_its_table(root: Place) -> None:  # 
     put(root, 2)
     before = live_actions(folder)
     with drafted(root, folder, delta_commits.no_fence) as draft:
-        named = [action["add"]["path"] for action in live_actions(draft)[1] if "add" in action]
+        named = [
+            action["add"]["path"] for action in actions_of(draft / "_delta_log" / f"{0:020}.json") if "add" in action
+        ]
         assert [unquote(path) for path in named] == [
             f"{'' if isinstance(root, Uri) else 'file://'}{folder}/{action['add']['path']}"
             for action in before[1]

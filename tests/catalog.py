@@ -1,0 +1,21 @@
+"""Tables of tests among those of the catalog, as a lake knows no others, and as SQL names them."""
+
+from pathlib import Path
+
+import pytest
+
+from schemas.catalog import BY_FULL_NAME
+from schemas.table import TableSpec
+
+
+@pytest.fixture(autouse=True)
+def in_the_catalog(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module's table by the name of ``SPEC`` counts for one that is declared."""
+    spec = getattr(request.module, "SPEC", None)
+    if isinstance(spec, TableSpec):
+        monkeypatch.setitem(BY_FULL_NAME, spec.full_name, spec)
+
+
+def sql_name(path: Path) -> str:
+    """A table's folder as Spark's SQL names it."""
+    return f"delta.`file:{path}`"

@@ -1,0 +1,218 @@
+"""A lake that others have filled: verbs read what is the lake's, name the rest, and leave all that lies outside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from jobs import cli
+from jobs.exit_codes import ExitCode
+from pipelines.delta_commits import append
+from pipelines.delta_log import read_log
+from pipelines.errors import InputError
+from pipelines.lake_lock import JVM_LOCK_NAME, LOCK_NAME
+from pipelines.lake_tables import create_table
+from pipelines.maintenance import SMALL_FILES_MIN
+from pipelines.storage.store import store_of
+from pipelines.table_files import rows_table, write_rows
+from schemas.catalog import TABLES
+from schemas.gold import RUNS
+from tests.hostile import LINKS, LOGS, METADATA, SQL_NAMES, bytes_of, outside_of, strange, with_metadata
+
+#: Verbs that start no Spark, and verbs that write, which end before they start it where the lake is refused.
+READING = (
+    ("tables",),
+    ("tables", "violations"),
+    ("tables", "state"),
+    ("sql",),
+    ("sql", "--duckdb-views"),
+    ("maintain", "--dry-run"),
+    ("expire", "--keep", "1d", "--dry-run"),
+    ("survivors", "t-0"),
+    ("whatif",),
+    ("trace", "write", "t-0"),
+    ("compare", "2026-11-20T15:00/2026-11-20T16:00", "2026-11-20T16:00/2026-11-20T17:00"),
+    ("gate",),
+    ("report",),
+    ("metrics",),
+)
+#: Of them those that read the log of a table of findings.
+OPENING = (("tables",), ("sql", "--duckdb-views"), ("gate",), ("report",), ("maintain", "--dry-run"))
+WRITING = (("maintain",), ("expire", "--keep", "1d"))
+#: By no verdict, and not by an internal error.
+ENDED = (ExitCode.CLEAN, ExitCode.USAGE, ExitCode.INCONCLUSIVE)
+WITH_SPARK = (("parse",), ("replay",), ("quality",))
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    return outside_of(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of this version, without rows."""
+    folder = tmp_path_factory.mktemp("made")
+    for spec in TABLES:
+        create_table(folder / spec.layer / spec.name, spec)
+    return folder
+
+
+@pytest.fixture
+def lake(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be filled by others."""
+    return shutil.copytree(made, tmp_path / "lake")
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verb that starts Spark on such a lake has opened it."""
+    for module in ("jobs.steps", "jobs.maintain", "jobs.sql"):
+        monkeypatch.setattr(f"{module}.build_session", lambda *_, **__: pytest.fail("Spark is started"))
+
+
+@contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    before = bytes_of(folder)
+    yield
+    assert bytes_of(folder) == before
+
+
+def run(lake: Path, *arguments: str) -> int:
+    out = ["--out", str(lake.parent / "out")] if arguments[0] in ("report", "metrics") else []
+    return cli.run([*arguments, *out, "--lake", str(lake)])
+
+
+def test_no_verb_takes_a_folder_for_a_table_by_its_name(
+    lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange(lake, outside)
+    strangers = {name: bytes_of(lake / "gold" / name) for name in (*SQL_NAMES, "orders")}
+    with untouched(outside):
+        for verb in (*READING, *WRITING, ("doctor",)):
+            assert run(lake, *verb) in ENDED, verb
+            said = capsys.readouterr()
+            assert said.err.count("left alone, since no table of a lake: ") == 1, verb
+            assert "internal error" not in said.err, verb
+            assert not any(part in said.out for part in ("reflect", "COPY", "DROP TABLE", "orders")), verb
+            assert "\x1b[31m" not in said.err, verb
+    assert {name: bytes_of(lake / "gold" / name) for name in strangers} == strangers
+    assert (lake / "gold" / "violations" / "more").is_symlink()
+    assert not (lake / "gold" / "violations" / "part-killed.parquet").exists(), "maintain has done its work"
+
+
+def test_a_dry_run_says_what_the_run_does(lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strange(lake, outside)
+    before = bytes_of(lake)
+    assert run(lake, "maintain", "--dry-run") == ExitCode.CLEAN
+    planned = capsys.readouterr().out.split()
+    assert (planned[-4:], bytes_of(lake)) == (["no", "1", "8", "B"], before)
+    assert run(lake, "maintain") == ExitCode.CLEAN
+    assert capsys.readouterr().out.split()[-3:] == ["1", "8", "B"]
+    gone = before.keys() - bytes_of(lake).keys()
+    assert gone == {"gold/violations/part-killed.parquet"}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_nothing_is_written_through_a_link(
+    kind: str, lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    LINKS[kind](lake, outside)
+    with untouched(outside):
+        for verb in (("tables",), ("maintain", "--dry-run"), ("report",), *WRITING, *WITH_SPARK):
+            code = run(lake, *verb)
+            said = capsys.readouterr()
+            assert code in ENDED, (verb, said.err)
+            assert "(a link)" in said.err, verb
+            if verb in (*WRITING, *WITH_SPARK):
+                assert (code, "is a link" in said.err) == (ExitCode.USAGE, True), verb
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_no_log_leads_out_of_the_lake(kind: str, lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    LOGS[kind](lake, outside)
+    with untouched(outside):
+        for verb in (*OPENING, *WRITING):
+            assert run(lake, *verb) in ENDED, verb
+            said = capsys.readouterr()
+            assert "secret" not in said.out, verb
+            if verb in (("maintain",), ("sql", "--duckdb-views")):
+                assert "/gold/violations" in said.err, verb
+                assert "gold_violations AS" not in said.out
+
+
+@pytest.mark.parametrize("kind", METADATA)
+def test_what_is_not_declared_is_not_opened_for_writing(
+    kind: str, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With eight small files, for which Spark would be started."""
+    change, told = METADATA[kind]
+    runs = lake / "gold" / "runs"
+    row = ("r", *([datetime(2026, 1, 1, tzinfo=UTC)] * 2), "1", "c", "f", "clean", 1, 1, 1)
+    for number in range(SMALL_FILES_MIN):
+        append(runs, write_rows(runs, RUNS, rows_table(RUNS, [row])), f"{number}")
+    with_metadata(runs, change)
+    killed = lake / "gold" / "violations" / "part-killed.parquet"
+    killed.write_bytes(b"x")
+    os.utime(killed, (0, 0))
+    version = read_log(runs).version
+    assert run(lake, "maintain") == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert f"gold/runs: has what is not declared ({told})" in said.err
+    assert "remove the table" in said.err
+    assert not killed.exists(), "the others are looked after"
+    assert read_log(runs).version == version
+
+
+def test_tables_of_others_are_not_looked_after(outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of them lies where a lake has a table, by the same name."""
+    warehouse = outside / "warehouse"
+    with untouched(outside):
+        for verb in (("maintain", "--dry-run"), *WRITING, *WITH_SPARK, ("expire", "--keep", "1d", "--dry-run")):
+            assert run(warehouse, *verb) == ExitCode.USAGE, verb
+            assert "is no lake of highwater: others made its tables (gold.runs)" in capsys.readouterr().err, verb
+
+
+@pytest.mark.parametrize("name", [LOCK_NAME, JVM_LOCK_NAME])
+@pytest.mark.parametrize("kind", ["text", "hard link", "pipe"])
+def test_a_lock_is_a_lock(name: str, kind: str, lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = lake / name
+    make: dict[str, Callable[[], object]] = {
+        "text": lambda: lock.write_text("notes of somebody", encoding="utf-8"),
+        "hard link": lambda: os.link(outside / "old" / "victim.txt", lock),
+        "pipe": lambda: os.mkfifo(lock),
+    }
+    make[kind]()
+    with untouched(outside):
+        assert run(lake, "parse") == ExitCode.USAGE
+    assert f"{name}: is no lock of a lake" in capsys.readouterr().err
+    if kind == "text":
+        assert lock.read_text(encoding="utf-8") == "notes of somebody"
+
+
+def test_a_report_is_not_written_through_links(lake: Path, outside: Path, tmp_path: Path) -> None:
+    """Links in the folder of reports are replaced, and a folder behind one is not entered."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "index.csv").symlink_to(outside / "old" / "victim.txt")
+    (out / "broker-1").symlink_to(outside / "old")
+    with untouched(outside):
+        store_of(out).replace(out / "index.csv", b"new")
+        assert not (out / "index.csv").is_symlink()
+        for attempt in (
+            lambda: store_of(out).make_folder(out / "broker-1" / "deep"),
+            lambda: store_of(out).replace(out / "broker-1" / "victim.txt", b"new"),
+            lambda: store_of(out).create(out / "broker-1" / "new.txt", b"new"),
+            lambda: store_of(out).remove(out / "broker-1" / "victim.txt"),
+            lambda: store_of(out).move(out / "broker-1" / "victim.txt", out / "here"),
+            lambda: store_of(out).arrow_sink(out / "broker-1" / "new.parquet"),
+        ):
+            with pytest.raises(InputError, match="is reached through a link"):
+                attempt()
+        store_of(out).remove_tree(out / "broker-1")
