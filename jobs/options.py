@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pipelines.errors import ConfigError
 from pipelines.storage.place import Place, place_of
 
 
@@ -58,6 +59,22 @@ def _told(context: click.Context, option: click.Parameter, lake: Place) -> Place
     return lake
 
 
+def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
+    """Say who else may change the configuration; a lake does not bring its own."""
+    from pipelines.config import changeable_by
+    from pipelines.console import RichConsole
+
+    if conf is None:
+        return None
+    lake = context.params.get("lake")
+    if isinstance(lake, Path) and conf.resolve().is_relative_to(lake.resolve()):
+        remedy = "keep it elsewhere: who may write the lake could have any code run"
+        raise ConfigError(conf, "", f"lies in the lake ({lake}), and a configuration is code; {remedy}")
+    if who := changeable_by(conf):
+        RichConsole().warn(f"{conf} is code, and can be changed by {who}; see docs/operations.md, Security")
+    return conf
+
+
 _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
 DAYS = re.compile(r"[1-9][0-9]{0,4}d", re.ASCII)
@@ -69,6 +86,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         default="./highwater-lake",
         show_default=True,
         callback=_told,
+        is_eager=True,
         help="Folder of the Delta tables.",
     ),
     "out": click.option(
@@ -123,6 +141,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--conf",
         envvar="HIGHWATER_CONF",
         type=click.Path(path_type=Path),
+        callback=_trusted,
         help="TOML file that changes the configuration; else that of HIGHWATER_CONF in the environment.",
     ),
 }

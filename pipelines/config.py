@@ -6,7 +6,11 @@ Three layers, later ones win: ``conf/default.toml`` (the only place where a defa
 
 from __future__ import annotations
 
+import grp
 import json
+import os
+import pwd
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -216,6 +220,37 @@ def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = 
         return Config.model_validate(merged)
     except ValidationError as error:
         raise _explain(error.errors()[0], origin, str(path or "default.toml")) from None
+
+
+def changeable_by(path: Path) -> str | None:
+    """Who may change a configuration file beside its owner, in words; None: nobody.
+
+    It is code: Spark's options name classes that its JVM loads.
+    """
+    for place, what in ((path.resolve(), "it"), (path.resolve().parent, "its folder")):
+        try:
+            status = place.stat()
+        except OSError:
+            continue  # `load_config` says so
+        if status.st_uid not in (0, os.getuid()):
+            return f"another user, who owns {what}"
+        # In a folder with this bit, only who owns a file may put another one in its place.
+        if status.st_mode & stat.S_ISVTX:
+            continue
+        if status.st_mode & stat.S_IWOTH:
+            return f"everyone: {what} is writable by all"
+        if status.st_mode & stat.S_IWGRP and not _is_of_one(status.st_gid, status.st_uid):
+            return f"its group, which may write {what}"
+    return None
+
+
+def _is_of_one(group_id: int, user_id: int) -> bool:
+    """Whether a group is the one that many systems make for each user."""
+    try:
+        group, user = grp.getgrgid(group_id), pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and not {*group.gr_mem} - {user}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """The configuration: defaults, layers, and errors that name file, key and allowed values."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from pipelines.config import load_config
+from jobs import cli
+from pipelines.config import changeable_by, load_config
 from pipelines.errors import ConfigError
 
 
@@ -113,3 +115,48 @@ def test_the_hash_follows_what_can_change_a_result() -> None:
     plain = load_config().config_hash
     assert load_config(None, {"session.master": "local[7]"}).config_hash == plain
     assert load_config(None, {"replay.late_ms": 101}).config_hash != plain
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "who"),
+    [
+        (0o600, 0o700, None),
+        (0o644, 0o755, None),
+        (0o666, 0o755, "everyone: it is writable by all"),
+        (0o664, 0o755, "its group, which may write it"),
+        (0o644, 0o777, "everyone: its folder is writable by all"),
+        (0o644, 0o1777, None),
+        (0o644, 0o775, "its group, which may write its folder"),
+    ],
+)
+def test_who_may_change_a_configuration_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file_mode: int, folder_mode: int, who: str | None
+) -> None:
+    path = _file(tmp_path, "[replay]\nlate_ms = 200\n")
+    shared = 12345 if os.getuid() == 0 else os.getgid()
+    for place, mode in ((path, file_mode), (tmp_path, folder_mode)):
+        os.chown(place, -1, shared)
+        place.chmod(mode)
+    if os.getuid() != 0 and who and "group" in who:
+        pytest.skip("only root gives a file to another group than its own")
+    assert changeable_by(path) == who
+    cli.run(["maintain", "--conf", str(path), "--lake", str(tmp_path / "lake")])
+    assert ("is code, and can be changed by" in capsys.readouterr().err) == (who is not None)
+
+
+def test_a_configuration_of_another_user_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _file(tmp_path, "")
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    assert changeable_by(path) == (None if owner == 0 else "another user, who owns it")
+
+
+def test_a_lake_brings_no_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lake").mkdir()
+    inside = _file(tmp_path / "lake", "[session.spark]\n'spark.driver.extraClassPath' = '.'\n")
+    (tmp_path / "link.toml").symlink_to(inside)
+    for conf in (inside, tmp_path / "link.toml"):
+        for arguments in (["--conf", str(conf), "--lake"], ["--lake"]):
+            end = [str(tmp_path / "lake"), *([] if "--conf" in arguments else ["--conf", str(conf)])]
+            assert cli.run(["maintain", *arguments, *end]) == 2
+            assert "lies in the lake" in capsys.readouterr().err

@@ -37,6 +37,7 @@ OF_THIS_MACHINE = {
     "pipelines/report/bundle.py": "scratch files, which a store then takes",
     "pipelines/report/page/render.py": "files of the package",
     "pipelines/rules/explain.py": "files of the package",
+    "jobs/options.py": "the file of --conf",
     "jobs/redaction.py": "the file of a key",
     "jobs/archive_classes.py": "the JVM's archive",
     "jobs/fetch_jars.py": "jars of the installation",
