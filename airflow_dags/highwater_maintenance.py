@@ -1,7 +1,7 @@
-"""Nightly: the end of old days of the lake (`highwater expire`, if `keep` says how many are kept), OPTIMIZE, VACUUM and
-state clean-up (`highwater maintain`), and the end of old reports.
+"""Nightly: the end of old days of the lake (`highwater expire`, if `keep` says how many are kept), few files instead of
+many and the end of those that nobody needs (`highwater maintain`), and the end of old reports.
 
-What is vacuumed is gone for time travel, and for whoever still reads it: hence a day at least. Delta's logs go back 30
+What is removed is gone for time travel, and for whoever still reads it: hence a day at least. Delta's logs go back 30
 days, hence no more.
 """
 

@@ -52,10 +52,9 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     views = views_over(tables)
     catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
     # A view keeps the names that its query names as of where it was made.
-    spark.sql("USE IDENTIFIER(:name)", {"name": name})
+    spark.sql(f"USE {name}")
     try:
-        shown = spark.sql("SHOW TABLES IN IDENTIFIER(:name)", {"name": name})
-        there = {row["tableName"] for row in shown.collect()}
+        there = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {name}").collect()}
         places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
         concurrently(
             [
@@ -64,8 +63,8 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
             ]
         )
         for view in views:
-            statement = f"CREATE OR REPLACE VIEW IDENTIFIER(:name) COMMENT {sql_text(view.comment)} AS {view.sql}"
-            spark.sql(statement, {"name": f"{name}.{view.name}"})
+            comment = sql_text(view.comment)
+            spark.sql(f"CREATE OR REPLACE VIEW {name}.{view.name} COMMENT {comment} AS {view.sql}")
     except AnalysisException as error:
         raise InputError(name, f"the catalog refuses a name ({_first_line(error)})", _REMEDY) from error
     finally:
@@ -76,11 +75,11 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
 
 def _register_table(spark: SparkSession, name: str, path: Place) -> None:
     read_log(path)  # whoever reads it by this name would follow its log wherever it leads
-    spark.catalog.createTable(name, hadoop_path(path), "delta")
+    spark.sql(f"CREATE TABLE {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
 
 
 def _require_place(spark: SparkSession, name: str, path: Place) -> None:
-    stands = spark.sql("DESCRIBE DETAIL IDENTIFIER(:name)", {"name": name}).collect()[0]["location"]
+    stands = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
     if stands is None or _place(stands) != path:
         raise InputError(name, f"is another table already (at {stands})", _REMEDY)
 

@@ -19,7 +19,7 @@ from unittest import mock
 import orjson
 from pyspark.sql import SparkSession
 
-from jobs import cli, sql, steps
+from jobs import cli, maintain, sql, steps
 
 ROOT = Path(__file__).parents[1]
 SLICE = ROOT / "tests" / "data" / "slice"
@@ -69,7 +69,7 @@ def in_session(
 @contextmanager
 def _given(spark: SparkSession) -> Iterator[None]:
     with ExitStack() as stack:
-        for module in (steps, sql):
+        for module in (steps, sql, maintain):
             stack.enter_context(mock.patch.object(module, "build_session", return_value=spark))
         stack.enter_context(mock.patch.object(SparkSession, "stop"))
         yield
