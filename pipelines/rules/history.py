@@ -111,6 +111,13 @@ class PartitionHistory:
         created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
         return topic_lives(roles, self.facts[a.METADATA], created_us)
 
+    @property
+    def has_fetches(self) -> bool:
+        """Whether a leader's answer to a follower told what was committed."""
+        return any(
+            epoch.high_watermark is not None and epoch.high_watermark[1].kind == a.FETCH for _, epoch in self.epochs()
+        )
+
     def incarnation(self, time_us: int) -> int:
         """How often the topic had been created anew by then."""
         return self.topic_lives.at(time_us)

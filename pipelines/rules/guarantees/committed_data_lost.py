@@ -9,13 +9,14 @@ that start did not survive.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
 from pipelines.rules.proofs.replica_marks import Mark, Passed, passed
+from pipelines.rules.proofs.short_logs import ShortLog, short_logs
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -167,6 +168,7 @@ class _Checker(Checker):
     # ------------------------------------------------------------------- cases
 
     def finish(self) -> Iterable[Case]:
+        has_answers = self.checked > 0 or self._history.has_fetches
         self._add_committed()
         self._add_shown()
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
@@ -183,6 +185,24 @@ class _Checker(Checker):
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
+        if not has_answers:
+            yield from self._unknown()
+
+    def _unknown(self) -> Iterable[Case]:
+        """Where no answer tells what was committed, and a leader's log was shorter than another replica's."""
+        told = self._losses | self._open
+        by_epoch: dict[tuple[int, int | None, int | None], list[ShortLog]] = defaultdict(list)
+        for short in short_logs(self._history, self._settings):
+            number = None if short.epoch is None else short.epoch.number
+            within = any(
+                life == short.incarnation and loss.offset_start <= (short.start or 0) < loss.offset_end
+                for (life, _), loss in told.items()
+            )
+            if (short.incarnation, number) not in told and not (number is None and within):
+                by_epoch[short.incarnation, number, short.start].append(short)
+        for shorts in by_epoch.values():
+            self.checked += 1
+            yield _unknown(shorts)
 
     def _are_of_one_life(self, loss: _Loss) -> bool | None:
         if not loss.epochs:
@@ -284,6 +304,22 @@ def _undecided(loss: _Loss) -> Case:
     )
 
 
+def _unknown(shorts: Sequence[ShortLog]) -> Case:
+    first = shorts[0]
+    facts = [fact for short in shorts for fact in short.facts]
+    return Case(
+        RULE_ID,
+        OPEN,
+        " ".join(dict.fromkeys(short.what for short in shorts)),
+        tuple(Ref.of(fact) for fact in facts),
+        leader_epoch=None if first.epoch is None else first.epoch.number,
+        offset_start=first.start,
+        offset_end=max((short.end for short in shorts if short.end is not None), default=None),
+        time_us=min(fact.time_us for fact in facts),
+        brokers=tuple({fact.broker_id for fact in facts if fact.broker_id is not None}),
+    )
+
+
 def _produces(count: int) -> str:
     return f"{count} acks=all produce{'s' if count > 1 else ''}"
 
@@ -313,5 +349,6 @@ RULE = Rule(
     shows=(
         (VIOLATION, "a range of committed offsets that a later leader epoch does not have, with its cause"),
         (OPEN, "the same, where missing lines leave the epoch of the answers open"),
+        (OPEN, "a leader whose log was shorter than another replica's, where nothing tells what was committed"),
     ),
 )

@@ -179,7 +179,8 @@ class _Replica:
                 yield _high_watermark(fact)
             if fact.offset is not None and role.leader_epoch is not None:
                 alone = self._alone(role)
-                if alone:
+                # Its log ended there after it had led: a line of its own tells that.
+                if alone and (self._number_before(fact, role) or 0) >= (alone[0].leader_epoch or 0):
                     how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
                     yield Mark(fact.offset, fact, how, alone)
 
@@ -245,16 +246,24 @@ class _Replica:
         return (role, certain) if follows else (None, False)
 
     def _number_before(self, mark: Fact, role: Fact) -> int | None:
-        """The last epoch that the broker is known to have been in before a mark, and before a role."""
+        """The last epoch that the broker is known to have been in before it had a mark; None without a line of it."""
+        life = self._history.incarnation(role.time_us)
         numbers = [
             line.leader_epoch
             for line in self._roles
             if line.leader_epoch is not None
             and written_before(line, mark)
-            and written_before(line, role)
-            and self._history.incarnation(line.time_us) == self._history.incarnation(role.time_us)
+            and self._history.incarnation(line.time_us) == life
+            and (line.leader_epoch != role.leader_epoch or self._is_of_an_earlier_start(line, mark))
         ]
-        return max((number for number in numbers if number < (role.leader_epoch or 0)), default=None)
+        return max(numbers, default=None)
+
+    def _is_of_an_earlier_start(self, line: Fact, mark: Fact) -> bool:
+        """A broker had an epoch before it had a mark: what it is told comes before it loads a replica's high watermark,
+        but after it loaded its logs."""
+        loads = (fact for fact in self._history.facts[a.LOADED] if fact.broker_id == self._broker_id)
+        started = any(fact.offset and written_before(line, fact) and written_before(fact, mark) for fact in loads)
+        return started or line.name != "request"
 
     def _lost_by(
         self, mark: Mark, number: int | None, role: Fact, cut: Fact | None

@@ -30,11 +30,12 @@ def in_order(facts: list[Fact]) -> list[Fact]:
 
 @dataclass
 class Replica:
-    """A broker's replica."""
+    """A broker's replica; `log_epoch` is the last one whose leader it took its log from."""
 
     end: int = 0
     high_watermark: int = 0
     epoch: int = -1
+    log_epoch: int = -1
     connection: str = ""
     correlation_id: int = 0
     told: int | None = None
@@ -109,7 +110,7 @@ class Partition:
             if broker == leader:
                 told = {"offset": log.end, "high_watermark": log.high_watermark}
                 self._say(a.LEADERSHIP, broker, name="leader_start", **shown, **told)
-                log.epoch = self.epoch
+                log.epoch = log.log_epoch = self.epoch
             elif self.random.random() < 0.7:
                 self._follow(broker)
         self._advance()
@@ -117,9 +118,13 @@ class Partition:
     def _follow(self, broker: int) -> None:
         """A follower learns of the epoch: it cuts its log to where the leader's epoch starts."""
         log = self.replicas[broker]
-        log.epoch, log.end, log.told = self.epoch, min(log.end, self.start), None
-        topic_id = self._topic_id
-        self._say(a.LEADERSHIP, broker, name="follower_start", leader_epoch=self.epoch, topic_id=topic_id)
+        shown: dict[str, object] = {"leader_epoch": self.epoch, "previous": log.epoch, "topic_id": self._topic_id}
+        shown |= {"offset": log.end, "high_watermark": log.high_watermark}
+        self._say(a.LEADERSHIP, broker, name="follower_start", **shown)
+        if log.end > self.start and log.log_epoch != self.epoch:
+            self._say(a.TRUNCATION, broker, name="log", offset=self.start)
+            log.end = self.start
+        log.epoch, log.log_epoch, log.told = self.epoch, self.epoch, None
         log.high_watermark = min(log.high_watermark, log.end)
         self._connect(log)
 
@@ -191,6 +196,7 @@ class Partition:
         end = self.replicas[self.leader].end
         behind = [r for r in self.isr if r != self.leader and self.seen.get(r, -1) < end]
         if behind and self.random.random() < 0.3:
+            self._say(a.ISR_CHANGE, self.leader, name="shrink", high_watermark=self.high_watermark, offset=end)
             self._commit(self.isr - {self.random.choice(behind)})
 
     def _rejoin(self) -> None:
@@ -219,6 +225,11 @@ class Partition:
         # What is lost was never needed: it is out of the ISR now.
         log.end = self.random.randint(0, log.end)
         log.high_watermark = min(log.high_watermark, log.end)
+        if self.random.random() < 0.5:
+            # It is told what it was before, in the epoch that goes on or in a later one.
+            self._say(a.LOADED, broker, offset=log.end)
+            self._say(a.LOADED, broker, high_watermark=log.high_watermark)
+            log.epoch = -1
         self._connect(log)
 
     def _read(self) -> None:
