@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines import premises as p
-from pipelines.arrow_rows import arrow_schema, is_in, micros, shaped
+from pipelines.arrow_rows import arrow_schema, both, is_in, micros, shaped
+from pipelines.bronze.strays import END_US, FIRST_US
 from pipelines.replay.coordinators import remote_hosts
 
 #: Columns of all kinds but for configuration.
@@ -69,8 +70,14 @@ def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.Rec
 
 def files(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of `bronze.log_files`."""
-    times = {f"{name}_us": micros(rows.column(f"{name}_time")) for name in ("first", "last")}
+    times = {f"{name}_us": _possible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
     return of_kind(rows, p.FILE, file_kind=rows.column("kind"), **times)
+
+
+def _possible(times_us: pa.Array) -> pa.Array:
+    """Instants, but for those that an older version of highwater took from a line of a dead clock."""
+    is_possible = both(pc.greater_equal(times_us, FIRST_US), pc.less(times_us, END_US))
+    return pc.if_else(is_possible, times_us, pa.scalar(None, pa.int64()))
 
 
 def distinct(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:

@@ -35,6 +35,25 @@ class Interval(NamedTuple):
     from_start: bool
 
 
+#: A log that says nothing for longer does not show that its broker ran on: the intervals after that are left out.
+SILENCE_MAX_US = 7 * 86_400_000_000
+
+
+def logged_spans(spans: Iterable[Span], instants_us: Iterable[int]) -> Iterator[Span]:
+    """Spans without what lies further than `SILENCE_MAX_US` behind the last instant of which a log tells."""
+    ordered = sorted(instants_us)
+    for span in sorted(spans):
+        within = ordered[bisect_left(ordered, span.start_us) : bisect_left(ordered, span.end_us)]
+        start_us = before_us = span.start_us
+        for instant_us in (*within, span.end_us):
+            if instant_us - before_us > SILENCE_MAX_US:
+                yield span._replace(start_us=start_us, end_us=before_us + SILENCE_MAX_US)
+                start_us = instant_us
+            before_us = instant_us
+        if start_us < span.end_us:
+            yield span._replace(start_us=start_us)
+
+
 def intervals_of(spans: Iterable[Span], length_us: int, since_us: int = 0) -> list[Interval]:
     """Intervals in which a broker ran at all, in order.
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.batches import batches_of, small_rows
-from pipelines.blobs import BLOBS, pack
+from pipelines.blobs import BLOBS, pack, shape
 from pipelines.lake import Lake
 from pipelines.metrics import requests as of_requests
 from pipelines.metrics.requests import RequestCounts
 from pipelines.metrics.rows import Node, Row, lag_row, purgatory_rows
 from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, few_rows
+from pipelines.readings import Reading, RowsOf, by_batch, few_rows
 from pipelines.releases import release_of
 from pipelines.report.cubes.fold import Fold
 from schemas import gold, silver
@@ -29,6 +29,8 @@ _ALL_REQUESTS: Final = ("DEBUG", "TRACE")
 _LONGEST_WAIT_US: Final = 3_600_000_000
 #: The driver holds cells of so many intervals at a time.
 _RANGE_INTERVALS: Final = 360
+#: Of so many ranges each is read, whether it has requests or not.
+_RANGES_MAX: Final = 100
 _PURGATORIES: Final = {"produce": "Produce", "fetch": "Fetch"}
 _OF_OPERATIONS = ("cluster_id", "broker_id", "operation", "arrival_time", "handled_time", "completed_time", "wait_ms")
 _OF_FETCHES = (
@@ -53,7 +55,7 @@ def request_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
     logged = _request_loggers(lake)
     releases = {node: release_of(text) for node, text in premises.contexts.versions.items()}
     versions = {node: release.likely for node, release in releases.items() if release is not None}
-    for times in _ranges(premises, length_us, since_us):
+    for times in _ranges(lake, premises, length_us, since_us):
         with_requests: dict[Node, set[int]] = defaultdict(set)
         for row in _requests(lake, premises, length_us, times).rows(versions):
             node = (row["cluster_id"], row["broker_id"])
@@ -76,17 +78,39 @@ class TimeRange(NamedTuple):
         return begun if self.until_us is None else begun & (pc.field(time) < _instant(self.until_us))
 
 
-def _ranges(premises: Premises, length_us: int, since_us: int) -> Iterator[TimeRange]:
-    """Ranges of some intervals each: the driver holds what there is to say of one."""
+def _ranges(lake: Lake, premises: Premises, length_us: int, since_us: int) -> Iterator[TimeRange]:
+    """Ranges of some intervals each: the driver holds what there is to say of one.
+
+    Of a time that is long those only in which there are requests: else a few lines would make ranges of years.
+    """
     times_us = [time_us for file in premises.files for time_us in (file.first_us, file.last_us) if time_us is not None]
     step_us = _RANGE_INTERVALS * length_us
     begin_us, last_us = since_us, max(times_us, default=0)
     first_us = max(since_us, min(times_us, default=0) // length_us * length_us)
     # The first and the last have what lies beyond: a log's first line may not be its earliest.
-    for until_us in range(first_us + step_us, last_us, step_us):
+    ends_us = range(first_us + step_us, last_us, step_us)
+    for until_us in ends_us if len(ends_us) <= _RANGES_MAX else _ends_with_requests(lake, ends_us):
         yield TimeRange(begin_us, until_us)
         begin_us = until_us
     yield TimeRange(begin_us, None)
+
+
+def _ends_with_requests(lake: Lake, ends_us: range) -> list[int]:
+    """Those of the ends before which, and behind the one before, any request was logged."""
+    step_us = ends_us.step
+    where = pc.field("time") >= _instant(ends_us.start - step_us)
+    numbers: set[int] = set()
+    for spec, _, _ in _REQUESTS:
+        rows_of = by_batch(_steps, ends_us.start - step_us, step_us)
+        rows = few_rows(lake, Reading(spec, ("time",), rows_of, where), shape({"step": "long"}))
+        numbers.update(rows["step"].to_pylist())
+    return [ends_us[number] for number in sorted(numbers) if number < len(ends_us)]
+
+
+def _steps(rows: pa.RecordBatch, first_us: int, step_us: int) -> pa.RecordBatch:
+    """Which steps of time rows lie in, each once."""
+    step = pc.divide(pc.subtract(rows.column("time").cast(pa.int64()), first_us), step_us)
+    return pa.record_batch([pc.unique(step)], names=["step"])
 
 
 def _request_loggers(lake: Lake) -> set[Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pipelines.controllers.plan import plan_from
 from pipelines.groups import Columns, groups
 from pipelines.incidents.broker_runs import runs
 from pipelines.lake import Lake
-from pipelines.metrics.intervals import Interval, Steps, intervals_of
+from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
 from pipelines.metrics.partitions import PartitionCounts
 from pipelines.metrics.request_stage import request_rows
 from pipelines.metrics.rows import Broker, Node, Row, rows_of, spans_of
@@ -98,8 +98,8 @@ def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
 
 
 def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, Broker]:
-    intervals = _intervals(lake, premises, length_us, since_us)
     counts = _counts(lake, premises)
+    intervals = _intervals(lake, premises, counts, length_us, since_us)
     shrinks, expands = _isr_changes(lake, premises)
     controllers = _controllers(lake, premises)
     actives, offline = _actives(lake), _offline(lake)
@@ -120,8 +120,10 @@ def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> d
     }
 
 
-def _intervals(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, list[Interval]]:
-    """Of brokers whose server.log was read: the intervals in which they ran."""
+def _intervals(
+    lake: Lake, premises: Premises, counts: Mapping[Node, Mapping[str, Steps]], length_us: int, since_us: int
+) -> dict[Node, list[Interval]]:
+    """Of brokers whose server.log was read: the intervals in which they ran, as far as files and events tell."""
     ends: dict[Node, list[int]] = defaultdict(list)
     with_server_log: set[Node] = set()
     for file in premises.files:
@@ -132,11 +134,17 @@ def _intervals(lake: Lake, premises: Premises, length_us: int, since_us: int) ->
     files = [{"cluster_id": node[0], "broker_id": node[1], "first_time": min(times)} for node, times in ends.items()]
     lives = small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
     of_nodes = runs(lives, small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS), files)
-    return {
-        node: intervals_of(spans_of(those, min(ends[node]), max(ends[node])), length_us, since_us)
-        for node, those in of_nodes.items()
-        if node in with_server_log
-    }
+    events: dict[Node, list[int]] = defaultdict(list)
+    for row in lives:
+        if row["broker_id"] is not None:
+            events[row["cluster_id"], row["broker_id"]].append(row["time"])
+    intervals = {}
+    for node in with_server_log & of_nodes.keys():
+        spans = spans_of(of_nodes[node], min(ends[node]), max(ends[node]))
+        steps = (steps.times_us for steps in counts.get(node, {}).values())
+        told_us = {*ends[node], *events[node], *chain.from_iterable(steps)}
+        intervals[node] = intervals_of(logged_spans(spans, told_us), length_us, since_us)
+    return intervals
 
 
 def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:

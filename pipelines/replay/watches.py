@@ -21,6 +21,8 @@ _FINDING_US: Final = 5_000_000
 _HOUR_US: Final = 3_600_000_000
 #: In place of an hour, for what matters at any time.
 _ANY_HOUR: Final = -1
+#: A connection that was there for more hours is in none of them.
+_HOURS_MAX: Final = 1_000
 
 
 class Watch(NamedTuple):
@@ -75,12 +77,18 @@ class Watches:
         self._answering = answering
         #: Of thousands of connections that came and went few were there in any hour.
         self._by_hour: dict[int, list[Watch]] = defaultdict(list)
+        #: Few were there for long.
+        self._long: list[Watch] = []
 
     def add(self, watch: Watch) -> None:
         """Add a connection."""
         # A segment that began long before is still the one in which the end lies.
         self._by_hour[_ANY_HOUR].append(watch)
-        for hour in range((watch.from_us - _FINDING_US) // _HOUR_US, watch.until_us // _HOUR_US + 1):
+        hours = range((watch.from_us - _FINDING_US) // _HOUR_US, watch.until_us // _HOUR_US + 1)
+        if len(hours) > _HOURS_MAX:
+            self._long.append(watch)
+            return
+        for hour in hours:
             self._by_hour[hour].append(watch)
 
     def woken_by(self, wake: Wake) -> Iterator[SessionWake]:
@@ -108,7 +116,8 @@ class Watches:
             return
         is_roll = wake.kind == ROLL
         margin_us = _FINDING_US if wake.kind == LEADER_START else _MARGIN_US
-        for watch in self._by_hour.get(_ANY_HOUR if is_roll else earliest_us // _HOUR_US, ()):
+        hour = _ANY_HOUR if is_roll else earliest_us // _HOUR_US
+        for watch in (*self._by_hour.get(hour, ()), *(() if is_roll else self._long)):
             begun_us = 0 if is_roll else watch.from_us - margin_us
             if watch.follower == follower and begun_us <= earliest_us <= watch.until_us:
                 yield watch

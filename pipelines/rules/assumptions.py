@@ -146,14 +146,16 @@ def _silent_hours(matches: Iterable[tuple[File, re.Match[str]]], neighbours: Ite
     if not hours:
         return []
     series = {file.path for file, _ in matches}
-    spans = [
-        (file.first_us // HOUR_US, file.last_us // HOUR_US)
-        for file in neighbours
-        if file.path not in series and file.first_us is not None and file.last_us is not None
-    ]
-    missing = [hour for hour in range(min(hours), max(hours)) if hour not in hours]
     # A log that was not rotated at all says nothing of a single hour.
-    return [_hour(hour) for hour in missing if any(first == hour == last for first, last in spans)]
+    told = {
+        file.first_us // HOUR_US
+        for file in neighbours
+        if file.path not in series
+        and file.first_us is not None
+        and file.last_us is not None
+        and file.first_us // HOUR_US == file.last_us // HOUR_US
+    }
+    return [_hour(hour) for hour in sorted(told - hours.keys()) if min(hours) < hour < max(hours)]
 
 
 def _hour(hour: int) -> str:

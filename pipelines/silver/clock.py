@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from pipelines.blobs import pack, unpack
 from pipelines.bronze.raw_record import DOUBTFUL
+from pipelines.bronze.strays import END_US
 from schemas.silver import BROKER_LIFECYCLE
 
 #: Columns of ``bronze.log_lines`` that are looked at; the last one tells whether a line is.
@@ -83,7 +84,7 @@ def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, of_group in groupby(each, key=lambda blob: blob.column("table")[0].as_py()):
         lines = pa.Table.from_batches(unpack(of_group))
         file = pc.dictionary_encode(lines["file_id"].combine_chunks()).indices
-        lines = lines.append_column("file", file).filter(pc.is_valid(lines["time"]))
+        lines = lines.append_column("file", file).filter(pc.less(lines["time"].cast(pa.int64()), END_US))
         lines = lines.sort_by([("file", "ascending"), ("byte_offset", "ascending")]).select(CLOCK_COLUMNS[:-1])
         rows = []
         for _, start, size in _runs(lines["file_id"].combine_chunks()):

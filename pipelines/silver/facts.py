@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from pipelines.blobs import BLOB_ROWS_MAX, pack
 from pipelines.bronze.raw_record import DOUBTFUL
+from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
 from pipelines.silver.record import UNPARSED, Parsed, Record
 from pipelines.silver.request_log import parse_request
 from pipelines.silver.text_log import mask, parse_text
@@ -103,7 +104,7 @@ def _parsed(batch: pa.RecordBatch) -> list[_Line]:
         source: Row = {
             "cluster_id": cluster_id,
             "broker_id": broker_id,
-            "time": at if at is not None else 0,
+            "time": at if at is not None and is_possible(at) else 0,
             "file_id": file_id,
             "byte_offset": byte_offset,
             "line_no": line_no,
@@ -215,6 +216,8 @@ def parse_record(
     text = message or ""
     if problem == DOUBTFUL:
         return Parsed(mask(text), UNPARSED, reason=problem)
+    if time_us is not None and not is_possible(time_us):  # stored by a version that took any time for one
+        return Parsed(mask(text), UNPARSED, reason=TIME_OUT_OF_RANGE)
     if time_us is None or level is None or logger is None:
         return Parsed(mask(text), UNPARSED, reason=problem or "layout")
     record = Record(kind, time_us, level, logger, text)

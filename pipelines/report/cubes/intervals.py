@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, count
 
 #: Lengths that people count in, seconds.
 _LENGTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
@@ -33,8 +34,9 @@ def intervals_of(first_us: int, last_us: int, brokers: int) -> Intervals:
     most = min(INTERVALS_MAX, max(INTERVALS_FEW, CELLS_MAX // pairs))
     first_s, last_s = first_us // 1_000_000, max(first_us, last_us) // 1_000_000
     longest = _LENGTHS_S[-1]
-    lengths = (*_LENGTHS_S, *range(2 * longest, (last_s - first_s) + 3 * longest, longest))
-    for length in lengths:
+    # Fewer days would be too many intervals, however they lie.
+    days = max(2, (last_s - first_s) // (most * longest))
+    for length in chain(_LENGTHS_S, count(days * longest, longest)):
         start = first_s // length * length
         number = (last_s - start) // length + 1
         if number <= most:

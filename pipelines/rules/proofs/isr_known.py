@@ -97,8 +97,8 @@ class IsrKnown:
             return None
         views = (line for line in lines[before + 1 : after + 1] if line.fact.name in _VIEWS)
         covering = [lines[before], *views]
-        versions = sorted({line.partition_epoch for line in covering})
-        if versions != list(range(versions[0], versions[-1] + 1)):
+        versions = {line.partition_epoch for line in covering}
+        if max(versions) - min(versions) != len(versions) - 1:
             return None
         return tuple(line.fact for line in covering)
 

@@ -15,6 +15,7 @@ from jobs.exit_codes import ExitCode
 from pipelines.controllers.rows import Ref
 from pipelines.lake import Lake
 from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
+from pipelines.metrics.request_stage import _ranges
 from pipelines.metrics.stage import collect_rows
 from pipelines.premises import STARTING, Life, LogFile, Premises
 from schemas import silver
@@ -132,6 +133,18 @@ def test_a_long_log_is_told_range_by_range(lake: Lake, premises: Premises, monke
     }
     monkeypatch.setattr("pipelines.metrics.request_stage._RANGE_INTERVALS", 1)
     assert _rows(lake, premises) == whole
+    monkeypatch.setattr("pipelines.metrics.request_stage._RANGES_MAX", 0)
+    assert _rows(lake, premises) == whole
+
+
+def test_ranges_do_not_grow_with_the_distance_between_two_requests(lake: Lake) -> None:
+    ends = [BEGIN_US, BEGIN_US + 100 * 365 * 24 * 60 * MINUTE_US]
+    files = tuple(LogFile("f", "r.log", "kafka-request", "c", 1, at, at + 1, True) for at in ends)
+    _put(lake, silver.PRODUCE_REQUESTS, [_produce((at - BEGIN_US) / 1_000_000) for at in ends])
+    ranges = list(_ranges(lake, Premises(files=files), MINUTE_US, 0))
+    assert len(ranges) <= 3
+    assert [part.until_us for part in ranges[:-1]] == [part.since_us for part in ranges[1:]]
+    assert (ranges[0].since_us, ranges[-1].until_us) == (0, None)
 
 
 def _rows(lake: Lake, premises: Premises) -> list[dict[str, Any]]:

@@ -117,3 +117,14 @@ def test_it_is_as_if_each_wake_looked_at_every_connection(
     watches: list[Watch], wake: Wake, answering: list[tuple[int, int]]
 ):
     assert sorted(map(str, woken(watches, wake, answering))) == sorted(map(str, slowly(watches, wake, answering)))
+
+
+def test_a_connection_of_many_years_is_noted_once():
+    readers = Watches(PARTITION)
+    old = watch("old", 0.5, 600_000)
+    readers.add(old)
+    readers.add(watch("young", 599_999, 600_000))
+    assert sum(map(len, readers._by_hour.values())) < 10
+    for at_h, names in ((300_000.5, ["old"]), (599_999.5, ["young", "old"])):
+        wake = Wake(BATCH, appended_lowest_us=None, committed_lowest_us=int(at_h * HOUR_US))
+        assert [session_wake.connection for session_wake in readers.woken_by(wake)] == names

@@ -255,3 +255,11 @@ def test_rows_of_many_keys_are_added_up_a_few_times_each(monkeypatch: pytest.Mon
     found = fold.result()
     assert found is not None
     assert found.num_rows == 4000
+
+
+def test_a_length_is_chosen_at_once_however_long_the_span_is() -> None:
+    for years in (1, 100, 8_000):
+        for brokers in (1, 100):
+            found = intervals_of(0, years * 365 * 86_400 * 1_000_000, brokers)
+            assert found.number <= INTERVALS_MAX
+            assert found.number >= INTERVALS_FEW - 2

@@ -82,3 +82,11 @@ def test_what_one_cluster_lacks_says_nothing_of_another() -> None:
     ]
     # What nothing places is of the only cluster there is.
     assert doubts({"c"}, [unplaced], {}, {}, []) == {"c": ("rotated files are missing: /else/server.log.1",)}
+
+
+def test_files_of_other_centuries_are_no_hours_without_a_file() -> None:
+    hours = 200 * 365 * 24
+    rotated = [file("server.log.2026-11-20-12"), file("server.log.2226-11-20-12", hours)]
+    assert told([*rotated, file("controller.log", 0, hours)]) == []
+    (reason,) = told([*rotated, file("controller.log.1", 7)])
+    assert "rotated files are missing" in reason
