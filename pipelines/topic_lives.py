@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 
 class Line(Protocol):
@@ -24,6 +24,9 @@ class Line(Protocol):
     def leader_epoch(self) -> int | None: ...
     @property
     def partition_epoch(self) -> int | None: ...
+
+
+AnyLine = TypeVar("AnyLine", bound=Line)
 
 
 class TopicLives(NamedTuple):
@@ -67,13 +70,14 @@ def topic_lives(
         if line.topic_id is not None:
             first_us[line.topic_id] = min(line.time_us, first_us.get(line.topic_id, line.time_us))
     if not first_us:
-        return TopicLives(tuple(sorted({*sorted(set(created_us))[1:], *_begun_again_us(lines)})))
+        again_us = (line.time_us for line in begun_again(lines))
+        return TopicLives(tuple(sorted({*sorted(set(created_us))[1:], *again_us})))
     ids = sorted(first_us, key=lambda topic_id: (first_us[topic_id], topic_id))
     return TopicLives(tuple(first_us[topic_id] for topic_id in ids[1:]), {name: life for life, name in enumerate(ids)})
 
 
-def _begun_again_us(lines: Iterable[tuple[str | None, Line]]) -> Iterator[int]:
-    """Where a broker's own role falls back to an earlier epoch."""
+def begun_again(lines: Iterable[tuple[str | None, AnyLine]]) -> Iterator[AnyLine]:
+    """Lines in which a broker's own role falls back to an earlier epoch."""
     highest: dict[int, int] = {}
     for role, line in sorted(lines, key=lambda named: named[1].time_us):
         if line.broker_id is None or line.leader_epoch is None:
@@ -83,5 +87,5 @@ def _begun_again_us(lines: Iterable[tuple[str | None, Line]]) -> Iterator[int]:
         if role not in ("leader_start", "follower_start") and not is_first:
             continue
         if line.leader_epoch < highest.get(line.broker_id, -1):
-            yield line.time_us
+            yield line
         highest[line.broker_id] = line.leader_epoch

@@ -7,13 +7,16 @@ in the order of their ranks, so answers of the first run were judged before fetc
 what one run gives, as nothing that was judged is changed by what comes: a checker says if something is
 (`pipelines.rules.rule.Checker.stands`), and then the partition is judged anew, over all of it (`CannotGoOn`). So it is
 if a fact comes that belongs before one that was judged, and where there are facts of files or of TRACE lines.
+
+**Twice.** Where one broker alone says that the topic was deleted or created anew, the partition is also judged as if it
+had not said so. What breaks a guarantee only then is open (`pipelines.rules.proofs.deletions`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pipelines.replay.freeze import Freezer
@@ -21,8 +24,9 @@ from pipelines.replay.versions import rule_of
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
 from pipelines.rules.guarantees.isr_join_behind_hw import Join
 from pipelines.rules.history import PLACE, PartitionHistory
+from pipelines.rules.proofs.deletions import Deletions, lone_deletions
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
-from pipelines.rules.rule import Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
 from schemas.audit_facts import HISTORY_RANK, RANK, Fact
@@ -68,12 +72,15 @@ class PartitionAudit:
 
     Args:
         frozen: of an earlier audit of the partition, by the same rules: facts that come now are later ones.
+        twice: judge it a second time, if one broker alone says that the topic was deleted.
 
     Raises:
         ValueError: `frozen` is not what `freeze` gives.
     """
 
-    def __init__(self, settings: Settings, rules: Sequence[Rule], frozen: bytes | None = None) -> None:
+    def __init__(
+        self, settings: Settings, rules: Sequence[Rule], frozen: bytes | None = None, twice: bool = True
+    ) -> None:
         self.history = PartitionHistory(settings.version, settings.skew_max_us)
         self._settings = settings
         self._rules = rules
@@ -87,6 +94,9 @@ class PartitionAudit:
         self.odd: str | None = None
         self._earlier = None if frozen is None else FREEZER.thaw(frozen, ())
         self._lines: list[Fact] = []
+        self._deletions = Deletions()
+        self._second: PartitionAudit | None = None
+        self._twice = twice
 
     def add(self, fact: Fact) -> None:
         """Take the next fact.
@@ -110,6 +120,8 @@ class PartitionAudit:
                 self._lines.append(fact)
             return
         self._begin()
+        if self._second is not None and fact.topic_id not in self._deletions.topic_ids:
+            self._second.add(fact)
         if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
         self._last = fact
@@ -136,6 +148,8 @@ class PartitionAudit:
             self._outcomes[rule_id].checked = checker.checked
         if self._earlier is not None:
             self._refuse(self.unsettled)
+        if self._second is not None:
+            self._add_open(self._second.finish())
         return list(self._outcomes.values())
 
     @property
@@ -199,6 +213,8 @@ class PartitionAudit:
         self._checkers = {}
         if self._earlier is not None:
             self._add_lines(self._earlier["lines"])
+        if self._twice:
+            self._judge_twice(lone_deletions(self.history))
         self.history.close()
         if self._earlier is not None:
             self.history.go_on(self._earlier["history"])
@@ -212,6 +228,36 @@ class PartitionAudit:
                 self._of_kind[kind].append(rule.rule_id)
         if self._earlier is not None:
             self._go_on(self._earlier)
+
+    def _judge_twice(self, deletions: Deletions) -> None:
+        if not deletions.lines:
+            return
+        self.odd = "deletion that one broker alone tells"
+        if self._earlier is not None:
+            raise CannotGoOn(f"it has a {self.odd}")
+        self._deletions = deletions
+        self._second = PartitionAudit(self._settings, self._rules, twice=False)
+        left_out = set(deletions.lines)
+        for facts in self.history.facts.values():
+            for fact in facts:
+                if fact not in left_out:
+                    self._second.add(fact)
+
+    def _add_open(self, outcomes: Iterable[RuleOutcome]) -> None:
+        """What breaks a guarantee unless one broker alone is right."""
+        line = self._deletions.lines[0]
+        for outcome in outcomes:
+            known = self._outcomes[outcome.rule_id]
+            known.error = known.error or outcome.error
+            told = {case.message for case in known.cases if case.severity == VIOLATION}
+            for case in outcome.cases:
+                if case.severity == VIOLATION and case.message not in told:
+                    message = (
+                        f"{case.message} Open, as broker {line.broker_id} says, and nobody else, that the topic was "
+                        "deleted or created anew."
+                    )
+                    evidence = (Ref.of(line), *case.evidence)
+                    known.cases.append(replace(case, severity=OPEN, message=message, evidence=evidence).settled())
 
     def _add_lines(self, known: Sequence[Fact]) -> None:
         for fact in sorted([*known, *self._lines], key=place):

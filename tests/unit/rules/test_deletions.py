@@ -1,0 +1,94 @@
+"""What one broker alone says of a deletion hides nothing and proves nothing; what two say counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.rules.guarantees.committed_data_lost import RULE
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
+from pipelines.rules.proofs.deletions import lone_deletions
+from pipelines.rules.rule import OPEN, VIOLATION
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+from tests.unit.rules.facts import acked, cases, fact, follows, leads, settings
+from tests.unit.rules.test_committed_data_lost import UNCLEAN
+
+
+def deleted(second: float, broker_id: int) -> Fact:
+    return fact(a.LEADERSHIP, second, broker_id, name="stopped")
+
+
+def severities(*facts: Fact) -> list[str]:
+    return [case.severity for case in cases(RULE, list(facts))]
+
+
+def lone(*facts: Fact) -> list[Fact]:
+    history = PartitionHistory()
+    for one in sorted(facts, key=lambda each: each.time_us):
+        history.add(one)
+    return list(lone_deletions(history).lines)
+
+
+def test_one_line_of_a_deletion_leaves_a_loss_open() -> None:
+    (case,) = cases(RULE, [*UNCLEAN, deleted(20.5, 1)])
+    assert (case.severity, case.offset_start, case.offset_end) == (OPEN, 100, 120)
+    assert case.message.endswith("as broker 1 says, and nobody else, that the topic was deleted or created anew.")
+    assert (1, 20_500_000) in {(ref.broker_id, ref.time_us) for ref in case.evidence}
+
+
+def test_a_deletion_that_another_broker_tells_counts() -> None:
+    assert severities(*UNCLEAN, deleted(20.5, 1), deleted(20.6, 2)) == []
+    # An hour later it is another one.
+    assert severities(*UNCLEAN, deleted(20.5, 1), deleted(4000, 2)) == [OPEN]
+
+
+def test_a_deletion_of_a_replica_that_was_moved_away_counts() -> None:
+    away = fact(a.LEADERSHIP, 20, 9, name="controller", leader=2, leader_epoch=0, replicas=(2, 3))
+    assert severities(*UNCLEAN, deleted(20.5, 1), away) == []
+
+
+def test_one_brokers_log_alone_is_taken_as_it_is() -> None:
+    alone = [one for one in UNCLEAN if one.broker_id == 1]
+    assert severities(*alone, deleted(20.5, 1)) == []
+
+
+IDS = [
+    leads(1, 1, 0, 0, topic_id="t"),
+    acked(30, 1, 150),
+    leads(40, 2, 1, 100, topic_id="t"),
+    follows(60, 1, 1, topic_id="t"),
+]
+
+
+def test_a_topic_id_that_one_broker_names_once_begins_no_life_for_sure() -> None:
+    assert severities(*IDS) == [VIOLATION]
+    assert severities(*IDS, follows(35, 3, 0, topic_id="forged")) == [OPEN]
+    named = [follows(35, 3, 0, topic_id="new"), leads(35, 2, 0, 0, topic_id="new")]
+    assert severities(*IDS, *named) == []
+
+
+def test_a_fall_to_an_earlier_epoch_that_one_broker_tells_begins_no_life_for_sure() -> None:
+    later = [
+        one._replace(leader_epoch=one.leader_epoch + 1) if one.leader_epoch is not None else one for one in UNCLEAN
+    ]
+    known = [follows(1.5, 2, 1), *later]
+    assert severities(*known) == [VIOLATION]
+    forged = leads(22.5, 1, 0, 0)
+    assert OPEN in severities(*known, forged)
+    assert VIOLATION not in severities(*known, forged)
+    assert lone(*known, forged) == [forged]
+    assert lone(*known, forged, deleted(22.4, 2)) == []
+
+
+def test_the_metadata_log_is_no_text() -> None:
+    record = fact(a.METADATA, 35, 3, topic_id="new", leader_epoch=0, partition_epoch=0, leader=3, isr=(3,))
+    assert severities(*IDS, follows(35, 3, 0, topic_id="new"), record) == []
+
+
+def test_such_a_partition_is_judged_whole() -> None:
+    audit = PartitionAudit(settings(), [RULE])
+    for one in sorted([*UNCLEAN, deleted(20.5, 1)], key=lambda each: (a.RANK[each.kind], each.time_us)):
+        audit.add(one)
+    with pytest.raises(CannotGoOn, match="deletion"):
+        audit.freeze()
