@@ -49,8 +49,8 @@ def highwater() -> None:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@options("logs", "lake", "out", "from", "until", "format", "redact", "redact key", "cluster name", "master", "catalog")
-@options("conf")
+@options("logs", "lake", "out", "from", "until", "format", "verbose", "redact", "redact key", "cluster name", "master")
+@options("catalog", "conf")
 def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -86,7 +86,7 @@ def replay(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@options("lake", "out", "cluster", "from", "until", "format", "redact", "redact key", "master", "conf")
+@options("lake", "out", "cluster", "from", "until", "format", "verbose", "redact", "redact key", "master", "conf")
 def report(**given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from jobs import steps
@@ -278,6 +278,7 @@ def _run(
     time_from: datetime | None = None,
     time_until: datetime | None = None,
     form: str = "text",
+    is_verbose: bool = False,
     redact: bool = False,
     redact_key_file: Path | None = None,
     catalog: str | None = None,
@@ -288,6 +289,7 @@ def _run(
 
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
+    form = "details" if is_verbose and form == "text" else form
     key = redaction_key(redact_key_file) if redact else None
     config = load_config(conf, {"session.master": master, "ingest.cluster": cluster_name})
     return Run(config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog, cluster_id)

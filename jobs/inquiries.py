@@ -13,6 +13,7 @@ from pipelines.errors import InputError
 from pipelines.inquiry import (
     compare,
     finding,
+    incidents,
     partition,
     read_clusters,
     read_compare,
@@ -31,8 +32,11 @@ from pipelines.inquiry.read_write import write_rows
 from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.lake_reader import LakeReader
 from pipelines.lake_runs import versions_of_run
+from pipelines.report import small_tables
+from pipelines.report.assemble import incident_of
 from pipelines.report.values import iso_utc
 from pipelines.storage.place import Place
+from schemas.incidents import INCIDENTS
 
 #: Partitions without a leader that are told of at once.
 PARTITIONS_MAX = 20
@@ -206,6 +210,24 @@ def trace_finding(question: Question, finding_id: str) -> ExitCode:
         table = Table(title="findings", rows=rows)
         return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,), tables=(table,)))
     return tell(question, finding.answer(finding_rows(reader, fitting[0])))
+
+
+def tell_incidents(question: Question, broker_id: int | None, topic: str | None, is_whole: bool) -> ExitCode:
+    """Tell what happened in a window, at a broker or of a topic."""
+    reader = question.reader
+    if not reader.has(INCIDENTS.full_name):
+        raise InputError(question.lake, "was made before incidents were told", "run `highwater audit` on it once")
+    where = "" if question.cluster_id is None else "WHERE cluster_id = $cluster_id"
+    parameters = {} if question.cluster_id is None else {"cluster_id": question.cluster_id}
+    rows = reader.rows(f"SELECT * FROM gold_incidents {where}", **parameters)
+    under_way = small_tables.incidents(rows, small_tables.bounds(question.since, question.until))
+    chosen = incidents.selected([incident_of(row) for row in under_way], broker_id, topic)
+    if question.form == "json":
+        question.console.result(incidents.as_json(chosen))
+    else:
+        has_requests = bool(reader.rows("SELECT 1 FROM gold_delayed_operations LIMIT 1"))
+        question.console.result(incidents.as_text(chosen, has_requests, is_whole))
+    return ExitCode.CLEAN
 
 
 def tell_survivors(question: Question, place: str | None, at: datetime | None) -> ExitCode:

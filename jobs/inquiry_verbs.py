@@ -103,7 +103,19 @@ def whatif(**given: Any) -> ExitCode:
     return inquiries.tell_whatif(_question(**given))
 
 
-VERBS = (trace, survivors, compare, whatif)
+@click.command(epilog=EXIT_CODES_HELP)
+@click.option("--broker", "broker_id", type=int, help="Only chains that are about this broker.")
+@click.option("--topic", help="Only chains that are about this topic, or this partition.")
+@click.option("--full", "is_whole", is_flag=True, help="Print lines of logs whole.")
+@options("lake", "cluster", "from", "until", "answer format")
+def incidents(broker_id: int | None, topic: str | None, is_whole: bool, **given: Any) -> ExitCode:
+    """What happened, the most harmful first, each with its cause, its lines and the command that asks further."""
+    from jobs import inquiries
+
+    return inquiries.tell_incidents(_question(**given), broker_id, topic, is_whole)
+
+
+VERBS = (incidents, trace, survivors, compare, whatif)
 
 
 def _question(

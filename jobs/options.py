@@ -99,10 +99,13 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "format": click.option(
         "--format",
         "form",
-        type=click.Choice(["text", "json", "markdown", "sarif", "pager"]),
+        type=click.Choice(["text", "details", "json", "markdown", "sarif", "pager"]),
         default="text",
         show_default=True,
         help="What is printed; the files are written all the same.",
+    ),
+    "verbose": click.option(
+        "--verbose", "is_verbose", is_flag=True, help="Print figures and tables too; the same as --format details."
     ),
     "answer format": click.option(
         "--format",

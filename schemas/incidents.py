@@ -27,7 +27,7 @@ INCIDENTS = TableSpec(
         column("end_time", TIMESTAMP, "Last instant; null: it lasts to the end of the logs"),
         required("broker_ids", INTS, "Brokers that it is about, ascending"),
         required("partitions", INT, "Partitions that it is about"),
-        required("topic_partitions", STRINGS, "Their names, such as orders-4: the first 20"),
+        required("topic_partitions", STRINGS, "Their names, topic and number with a hyphen: the first 20"),
         required("sentence", STRING, "What happened, in words"),
         required("advice", STRING, "What to do; empty where there is nothing to do"),
         column("caused_by", STRING, "incident_id of the incident that brought it about"),

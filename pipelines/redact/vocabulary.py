@@ -11,7 +11,10 @@ from pipelines.syntax import parsed
 
 _ROOT = Path(__file__).parents[2]
 #: Where the words of log lines, columns and messages stand.
-_FOLDERS = ("schemas", *(f"pipelines/{name}" for name in ("controllers", "data_dir", "latency", "quality", "replay")))
+_FOLDERS = (
+    "schemas",
+    *(f"pipelines/{name}" for name in ("controllers", "data_dir", "incidents", "latency", "quality", "replay")),
+)
 _FOLDERS += ("pipelines/report", "pipelines/rules", "pipelines/silver")
 _WORD = re.compile("[A-Za-z]+")
 #: Values and names of files that no grammar spells out.

@@ -29,6 +29,9 @@ from pipelines.report.model import (
     Broker,
     ClusterVerdict,
     Coverage,
+    Evidence,
+    Incident,
+    IncidentBug,
     InputFile,
     NotCheckable,
     Provenance,
@@ -82,6 +85,7 @@ def assemble(
         brokers=judged.brokers,
         coverage=coverage,
         rules=of_rules.rules,
+        incidents=tuple(map(incident_of, rows.incidents)),
         violations=of_rules.violations,
         observations=of_rules.observations,
         open_cases=of_rules.open_cases,
@@ -160,6 +164,28 @@ def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
     """The run without problems of other clusters' files; one of a file that could not be read may be of any."""
     others = {row["path"] for row in rows.files if row["cluster_id"] != cluster_id}
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in others))
+
+
+def incident_of(row: Mapping[str, Any]) -> Incident:
+    """A row of `pipelines.report.small_tables.incidents` as the report has it."""
+    bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
+    return Incident(
+        **{name: row[name] for name in ("incident_id", "kind", "severity", "sentence", "advice", "caused_by")},
+        **{name: row[name] for name in ("cluster_id", "partitions")},
+        start_time=iso_utc(row["start_time"]),
+        end_time=_instant(row["end_time"]),
+        broker_ids=tuple(row["broker_ids"]),
+        topic_partitions=tuple(row["topic_partitions"]),
+        known_bug=bug,
+        figures={figure["name"]: figure["value"] for figure in row["figures"]},
+        evidence=tuple(
+            Evidence(
+                **{name: line[name] for name in ("file", "line_no", "byte_offset", "text", "broker_id")},
+                time=_instant(line["time"]),
+            )
+            for line in row["evidence"]
+        ),
+    )
 
 
 def _instant(time_us: int | None) -> str | None:

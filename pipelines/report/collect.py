@@ -27,6 +27,7 @@ from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.clocks import CLOCK_BOUNDS
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
+from schemas.incidents import INCIDENTS
 from schemas.isr import ISR_TIMELINE
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
 from schemas.table import TableSpec
@@ -146,6 +147,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake, cluster_id),
         "topics": _topics(lake, cluster_id),
+        "incidents": small.incidents(rows(INCIDENTS, *INCIDENTS.column_names), bounds),
     }
 
 

@@ -73,6 +73,7 @@ class Collected:
         rule_results: a row per rule; empty where no rule was run.
         before: what the run before came to; None: there is none.
         topics: cluster and name, in order.
+        incidents: rows of gold.incidents that were under way in the window, the most harmful first.
     """
 
     groups: Rows
@@ -95,6 +96,7 @@ class Collected:
     rule_results: Rows = field(default_factory=list)
     before: RunBefore | None = None
     topics: Rows = field(default_factory=list)
+    incidents: Rows = field(default_factory=list)
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

@@ -228,6 +228,57 @@ class Finding(Part):
     cluster_id: Text | None = None
 
 
+class IncidentBug(Part):
+    """A known bug whose signature an incident has.
+
+    Attributes:
+        id: its JIRA, such as KAFKA-13091.
+        fixed_in: the releases that first have its fix; null where none is known.
+    """
+
+    id: Text
+    fixed_in: Text | None
+
+
+class Incident(Part):
+    """One episode that logs tell of.
+
+    Attributes:
+        incident_id: the same from run to run; its key in ``gold.incidents``.
+        kind: kind of episode.
+        severity: critical: records are lost, or clients could not write or read; major: the cluster was one fault away
+            from that, or clients waited; minor: it went back by itself; info: someone did it on purpose.
+        start_time: first instant that logs show.
+        end_time: last one; null: it lasts to the end of the logs.
+        broker_ids: brokers that it is about.
+        partitions: how many partitions it is about.
+        topic_partitions: their names, such as ``orders-4``: the first 20.
+        sentence: what happened, in words.
+        advice: what to do; empty where there is nothing to do.
+        caused_by: the incident that brought it about; null where no line shows one.
+        known_bug: a bug of the running version with this signature.
+        figures: what was counted or measured; units last in the names.
+        evidence: lines that show it, in order of time.
+        cluster_id: *(extra)* its cluster.
+    """
+
+    incident_id: Text
+    kind: Text
+    severity: Literal["critical", "major", "minor", "info"]
+    start_time: Instant
+    end_time: Instant | None
+    broker_ids: tuple[int, ...]
+    partitions: Count
+    topic_partitions: tuple[Text, ...]
+    sentence: Text
+    advice: Text
+    caused_by: Text | None
+    known_bug: IncidentBug | None
+    figures: dict[Text, float]
+    evidence: tuple[Evidence, ...]
+    cluster_id: Text
+
+
 class Topic(Part):
     """A topic that the logs tell of.
 
@@ -296,6 +347,7 @@ class Report(Part):
         brokers: all of them.
         coverage: how much of the logs was understood.
         rules: what became of each rule; of several clusters the worst, counts added up.
+        incidents: what happened, the most harmful first; in a window those that were under way in it.
         violations: roots only; what follows from them stands in ``implied``.
         observations: legal, but good to know.
         operations: how they were answered, against Kafka's rules.
@@ -328,6 +380,7 @@ class Report(Part):
     brokers: tuple[Broker, ...]
     coverage: Coverage
     rules: tuple[RuleResult, ...] = ()
+    incidents: tuple[Incident, ...] = ()
     violations: tuple[Finding, ...] = ()
     observations: tuple[Finding, ...] = ()
     open_cases: tuple[Finding, ...] = ()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from pipelines.report.correctness import place_of
-from pipelines.report.model import CLEAN, Finding, Report
+from pipelines.report.happened import bug, story, window
+from pipelines.report.model import CLEAN, Finding, Incident, Report
 from pipelines.report.page.first_screen import first_screen
 from pipelines.report.plain import count, plain
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
-from pipelines.report.summary import summary_text
+from pipelines.report.summary import details_text, summary_text
 from pipelines.report.write import render_json
 
 #: Characters of a line for a pager: two short messages.
@@ -18,7 +19,7 @@ PAGER_WIDTH = 300
 
 
 def pager_text(report: Report) -> str:
-    """At most four lines: the verdict, the worst finding with its partition, since when, what to run next."""
+    """At most four lines: the verdict, the worst that happened, since when, what to do next."""
     return "\n".join(plain(line, PAGER_WIDTH) for line in _pager_lines(report))
 
 
@@ -26,15 +27,27 @@ def _pager_lines(report: Report) -> Iterator[str]:
     clusters = sorted({broker.cluster_id for broker in report.brokers})
     yield f"highwater: {report.verdict}{f', cluster {clusters[0]}' if len(clusters) == 1 else ''}{_counts(report)}"
     worst = next(iter((*report.violations, *report.open_cases)), None)
+    incident = _worst_incident(report)
     if worst is not None:
-        bug = f", {worst.known_bug}" if worst.known_bug else ""
-        yield f"worst: {worst.rule_id} {place_of(worst)}{bug}"
+        known_bug = f", {worst.known_bug}" if worst.known_bug else ""
+        yield f"worst: {worst.rule_id} {place_of(worst)}{known_bug}"
         yield f"since: {_since(report)}"
+    elif incident is not None:
+        yield f"worst: {incident.severity}: {incident.sentence} {bug(incident)}".rstrip()
+        yield f"since: {window(incident)}"
+        if report.verdict == CLEAN and incident.advice:
+            yield f"next: {incident.advice}"
     elif report.verdict != CLEAN and report.inconclusive:
         yield f"why: {report.inconclusive[0]}"
     if report.verdict != CLEAN:
         command = next((item.text for item in first_screen(report).next if item.text), "see report.html")
         yield f"next: {command}"
+
+
+def _worst_incident(report: Report) -> Incident | None:
+    """The first cause of the most harmful chain, unless it was done on purpose."""
+    first = next(iter(story(report).told), None)
+    return None if first is None or first.severity == "info" else first.cause
 
 
 def _counts(report: Report) -> str:
@@ -60,6 +73,7 @@ def _since(report: Report) -> str:
 #: By name; ``text`` is what is printed unless another one is asked for.
 PRINTED: Mapping[str, Callable[[Report], str]] = {
     "text": summary_text,
+    "details": details_text,
     "json": lambda report: render_json(report).decode(),
     "markdown": render_markdown,
     "sarif": lambda report: render_sarif(report).decode(),

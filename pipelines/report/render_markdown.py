@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pipelines.report import plain
 from pipelines.report.correctness import place_of
 from pipelines.report.figures import PHASES, SPLIT
+from pipelines.report.happened import bug, headline, story, verdict_sentence, window
 from pipelines.report.model import Report
 from pipelines.report.values import UNKNOWN_BROKER
 
@@ -21,6 +22,9 @@ from pipelines.report.values import UNKNOWN_BROKER
 INPUTS_MAX = 100
 #: Findings listed of each severity; report.json has more.
 FINDINGS_MAX = 100
+
+#: Characters of a sentence that tells what happened.
+SENTENCE_MAX = 1200
 
 HEADER_LABELS = {
     "request_queue": "Request queue",
@@ -79,6 +83,11 @@ def render_markdown(report: Report) -> str:
             ("Cases left open", "What these logs do not decide: each may be a violation.", report.open_cases),
             ("Observations", "Legal, but good to know.", report.observations),
         ),
+        verdict=verdict_sentence(report),
+        headline=", ".join(headline(report)),
+        story=story(report),
+        window=window,
+        bug=bug,
         inputs_max=INPUTS_MAX,
         findings_max=FINDINGS_MAX,
     )
@@ -102,6 +111,7 @@ def _environment() -> Environment:
     }
     environment.filters["dash"] = _dash
     environment.filters["place"] = place_of
+    environment.filters["long"] = lambda text: _Formatted(plain.markdown(text, SENTENCE_MAX))
     for name, form in formats.items():
         environment.filters[name] = _formatted(form)
     return environment

@@ -135,6 +135,17 @@ def findings(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
     return [row for those in ranked.values() for _, row in sorted(those, key=lambda item: item[0])[:at_most]]
 
 
+def incidents(rows: Rows, bounds: Bounds) -> Rows:
+    """Incidents that were under way in the window, the most harmful first; of several clusters in their order."""
+    under_way = [
+        row | {"evidence": [line | {"time": _micros(line["time"])} for line in row["evidence"]]}
+        for row in rows
+        if row["end_time"] is None or bounds.overlap(row["start_time"], row["end_time"] + 1)
+        if bounds.until_us is None or row["start_time"] < bounds.until_us
+    ]
+    return sorted(under_way, key=lambda row: (row["harm"], row["cluster_id"]))
+
+
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Those of their own first, then by place; what has none of it first."""
     parts = ((row[name] is not None, row[name] or 0) for name in ("partition", "offset_start", "time"))

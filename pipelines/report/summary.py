@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from pipelines.report.correctness import place_of
+from pipelines.report.happened import bug, headline, story, verdict_sentence, window
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Broker, Coverage, Finding, Report
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Broker, Coverage, Finding, Incident, Report
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import TEXT_MAX, count, ms, plain, share
 from pipelines.report.tiers import DELAYED_OPERATIONS
@@ -24,18 +25,108 @@ OBSERVATIONS_SHOWN_MAX = 2
 
 
 def summary_text(report: Report) -> str:
-    """What one wants to know first: verdict, brokers, coverage, findings, operations, blame of produces."""
+    """What one wants to know first: the verdict, what happened, and a line each for findings, accuracy and coverage."""
     return "\n".join(_lines(report))
 
 
+def details_text(report: Report) -> str:
+    """What `summary_text` says in a line each, in full: brokers, findings, how operations were answered, blame."""
+    return "\n".join((*_verdict(report), *_details(report)))
+
+
 def _lines(report: Report) -> Iterator[str]:
+    yield from _verdict(report)
+    yield from _wrapped(f"  {plain(', '.join(headline(report)), 2 * TEXT_MAX)}")
+    yield ""
+    yield from _story(report)
+    yield ""
+    yield from _in_short(report)
+
+
+def _verdict(report: Report) -> Iterator[str]:
     yield f"verdict: {report.verdict}   evidence: {report.tier}"
+    yield from _wrapped(f"  {verdict_sentence(report)}")
     if _has_several(report):
         for part in report.clusters:
             yield plain(f"  cluster {part.cluster_id}: {part.verdict}   evidence: {part.tier}", WIDTH)
         for name in sorted(silent_clusters(report)):
             yield plain(f"  cluster {name}: no logs of that time", WIDTH)
     yield from _list("", report.inconclusive)
+
+
+# ------------------------------------------------------------------ what happened
+
+
+def _story(report: Report) -> Iterator[str]:
+    told = story(report)
+    if not told.told:
+        yield "what happened: nothing that these logs show."
+    else:
+        number = _number(len(report.incidents) - len(told.also_logged), "incident")
+        yield f"what happened: {number}, the most harmful first (UTC)"
+    for place, chain in enumerate(told.told, 1):
+        yield ""
+        yield from _incident(f"{place}. ", chain.cause, chain.severity)
+        for effect in chain.effects:
+            text = plain(f"{effect.start_time[11:19]}  {effect.sentence} {bug(effect)}".rstrip(), 2 * TEXT_MAX)
+            yield from _indented(text, "   - ", " " * 15)
+    if told.left_out:
+        yield ""
+        yield f"and {_number(told.left_out, 'incident')} more: highwater incidents"
+    if told.also_logged:
+        yield ""
+        yield "also logged at WARN or above:"
+        for incident in told.also_logged:
+            yield from _indented(plain(incident.sentence, 2 * WIDTH), "  ", "    ")
+
+
+def _incident(mark: str, incident: Incident, severity: str) -> Iterator[str]:
+    yield plain(f"{mark}{severity}, {window(incident)}", WIDTH)
+    indent = " " * len(mark)
+    yield from _indented(plain(f"{incident.sentence} {bug(incident)}".rstrip(), 3 * TEXT_MAX), indent, indent)
+    if incident.advice:
+        yield from _indented(plain(incident.advice, 2 * TEXT_MAX), f"{indent}> ", f"{indent}  ")
+
+
+def _indented(text: str, first: str, rest: str) -> Iterator[str]:
+    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _in_short(report: Report) -> Iterator[str]:
+    """Findings, accuracy and coverage, a line each, and where the rest is."""
+    found = [
+        f"{_number(len(findings), noun)}"
+        for findings, noun in (
+            (report.violations, "violation"),
+            (report.open_cases, "open case"),
+            (report.observations, "observation"),
+        )
+        if findings
+    ]
+    if report.rules:
+        yield from _wrapped(f"findings: {', '.join(found) or 'none'}. {_sentence(_rules(report))}.")
+    produce, parked = report.operations.produce, report.operations.fetch.parked
+    near = []
+    if produce.succeeded and produce.within_ms.get("5") is not None:
+        near.append(f"{share(produce.within_ms['5'])} of {count(produce.succeeded)} acks=all produces")
+    if parked.observed:
+        near.append(f"{share(parked.within_ms['5'])} of {count(parked.observed)} waiting fetches")
+    if near:
+        yield from _wrapped(f"accuracy: {' and '.join(near)} were answered within 5 ms of when Kafka's rules say.")
+    coverage = report.coverage
+    yield f"coverage: {count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
+    yield from _list("input: ", report.problems)
+    yield "more: highwater report --verbose, highwater incidents, and report.html beside report.json"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# ------------------------------------------------------------------ in full
+
+
+def _details(report: Report) -> Iterator[str]:
     yield ""
     yield from _table(
         ("broker", "kafka", "mode", "tier", "files", "lines", "from", "to"),

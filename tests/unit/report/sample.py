@@ -27,6 +27,8 @@ from pipelines.report.model import (
     Coverage,
     Evidence,
     Finding,
+    Incident,
+    IncidentBug,
     InputFile,
     NotCheckable,
     Provenance,
@@ -195,6 +197,29 @@ def finding(rule_id: str = "committed-data-lost", **changes: Any) -> Finding:
     return Finding(**values | changes)
 
 
+def incident(kind: str = "broker_died", **changes: Any) -> Incident:
+    values: dict[str, Any] = {
+        "incident_id": f"id-{kind}",
+        "kind": kind,
+        "severity": "major",
+        "start_time": TIME,
+        "end_time": "2026-11-20T14:05:16.300Z",
+        "broker_ids": (3,),
+        "partitions": 0,
+        "topic_partitions": (),
+        "sentence": "Broker 3 died without shutting down.",
+        "advice": "Look at the kernel's log.",
+        "caused_by": None,
+        "known_bug": None,
+        "figures": {"away_s": 16.3},
+        "evidence": (
+            Evidence(file="3/server.log", line_no=7, byte_offset=99, text="starting", time=TIME, broker_id=3),
+        ),
+        "cluster_id": "c",
+    }
+    return Incident(**values | changes)
+
+
 def audited(**changes: Any) -> Report:
     """A report with findings of every severity."""
     follows = finding("hw-regression", finding_id="f2", message="The high watermark fell.")
@@ -205,6 +230,18 @@ def audited(**changes: Any) -> Report:
             rule("late-completion", observations=3),
             rule("two-leaders-one-epoch", verdict="inconclusive", open_cases=1, reason="1 case cannot be decided"),
             rule("hw-above-isr", verdict="inconclusive", reason="needs evidence T2"),
+        ),
+        "incidents": (
+            incident(),
+            incident(
+                "partitions_under_min_isr",
+                severity="critical",
+                sentence="Partition orders-3 had fewer in-sync replicas than min.insync.replicas.",
+                caused_by="id-broker_died",
+                topic_partitions=("orders-3",),
+                partitions=1,
+            ),
+            incident("also_logged", severity="info", sentence="Broker 1 also logged at WARN twice: x", advice=""),
         ),
         "violations": (finding(cause="unclean_election", known_bug="KAFKA-1", records=3, implied=(follows,)),),
         "observations": tuple(
@@ -286,7 +323,11 @@ def hostile(text: str) -> Report:
     evidence = (Evidence(file=text, line_no=1, byte_offset=0, text=text),)
     found = finding(text, cluster_id=text, topic=text, message=text, cause=text, known_bug=text, evidence=evidence)
     found = found.model_copy(update={"implied": (found,)})
+    bug = IncidentBug(id=text, fixed_in=text)
+    names: dict[str, Any] = {"kind": text, "sentence": text, "advice": text, "topic_partitions": (text,)}
+    names |= {"cluster_id": text, "known_bug": bug, "evidence": evidence, "figures": {text: 1}}
     return report(
+        incidents=(incident(incident_id=text, **names), incident(incident_id="other", **names | {"caused_by": text})),
         clusters=(ClusterVerdict(cluster_id=text, verdict="clean", tier="T1", inconclusive=(text,)),) * 2,
         rules=(rule(text, reason=text),),
         violations=(found,),

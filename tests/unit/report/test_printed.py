@@ -44,6 +44,17 @@ def test_a_pager_is_told_why_where_there_is_no_finding() -> None:
     assert pager_text(sample.report(verdict="clean")) == "highwater: clean, cluster c"
 
 
+def test_a_pager_is_told_what_happened_where_no_guarantee_broke() -> None:
+    assert pager_text(sample.report(verdict="clean", incidents=(sample.incident(),))).split("\n") == [
+        "highwater: clean, cluster c",
+        "worst: major: Broker 3 died without shutting down.",
+        "since: 2026-11-20 14:05:00 to 14:05:16",
+        "next: Look at the kernel's log.",
+    ]
+    on_purpose = sample.incident("broker_stopped", severity="info")
+    assert pager_text(sample.report(verdict="clean", incidents=(on_purpose,))) == "highwater: clean, cluster c"
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_pager_gets_four_printable_lines_whatever_the_logs_hold(text: str) -> None:
     lines = pager_text(sample.hostile(text)).split("\n")

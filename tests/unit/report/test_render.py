@@ -13,7 +13,7 @@ from pipelines.errors import InputError
 from pipelines.report.model import NotCheckable, Window
 from pipelines.report.plain import count, markdown, ms, plain, share
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
-from pipelines.report.summary import WIDTH, summary_text
+from pipelines.report.summary import WIDTH, details_text, summary_text
 from pipelines.report.write import render_json, write_report
 from tests.unit.report import sample
 
@@ -35,8 +35,8 @@ def test_json_has_the_contracts_names_in_order() -> None:
     document = orjson.loads(render_json(sample.report()))
     assert keys(document) == [
         *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
-        *("rules", "violations", "observations", "open_cases", "topics", "operations", "latency", "slow_ms", "blame"),
-        *("blame_coordinator", "timeline", "provenance", "notes", "problems", "clusters"),
+        *("rules", "incidents", "violations", "observations", "open_cases", "topics", "operations", "latency"),
+        *("slow_ms", "blame", "blame_coordinator", "timeline", "provenance", "notes", "problems", "clusters"),
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
     assert keys(document["brokers"][0]) == [
@@ -169,7 +169,7 @@ def test_markdown_of_findings() -> None:
     ]
     places = [text.index(part) for part in (*parts, "## Coverage")]
     assert places == sorted(places)
-    assert "1 violation of what Kafka guarantees." in text
+    assert "1 guarantee of Kafka was broken: see below." in text
     assert "### hw-regression" not in text
     assert not re.search(r"[^|\n]\n\|", text), "a table needs an empty line before it"
     assert not re.search(r"[^\n]\n#", text)
@@ -193,11 +193,11 @@ def test_parts_without_anything_are_left_out() -> None:
     text = render_markdown(empty)
     assert "Fetches were replayed" not in text
     assert "coordinators" not in text
-    assert "fetches" not in summary_text(empty)
-    assert "coordinators" not in summary_text(empty)
+    assert "fetches" not in details_text(empty)
+    assert "coordinators" not in details_text(empty)
     assert "## Worst operations" not in text
     assert not any(f"## {part}" in text for part in ("Violations", "Cases left open", "Observations", "Rules"))
-    assert not any(part in summary_text(empty) for part in ("violations:", "left open:", "observations:", "rules:"))
+    assert not any(part in details_text(empty) for part in ("violations:", "left open:", "observations:", "rules:"))
     assert not re.search(r"[^\n]\n## ", text)
     assert "Configuration that brokers logged" not in text
     assert "Signature of a known bug" not in text
@@ -261,7 +261,8 @@ def test_escaped_text_is_one_line_without_markup(text: str) -> None:
 
 @given(st.text())
 def test_hostile_text_fits_the_terminal(text: str) -> None:
-    lines = summary_text(sample.hostile(text)).split("\n")
+    hostile = sample.hostile(text)
+    lines = f"{summary_text(hostile)}\n{details_text(hostile)}".split("\n")
     assert all(len(line) <= WIDTH and line.isprintable() for line in lines)
 
 
@@ -286,7 +287,7 @@ def test_numbers() -> None:
 
 
 def test_summary() -> None:
-    text = summary_text(sample.report(problems=tuple(f"file {number}: cut" for number in range(7))))
+    text = details_text(sample.report(problems=tuple(f"file {number}: cut" for number in range(7))))
     assert "verdict: clean   evidence: T1" in text
     assert "coverage: 990 of 1,000 log records (99.00%)" in text
     assert "input: and 2 more, see the report" in text
@@ -298,8 +299,41 @@ def test_summary() -> None:
     assert re.search(r"^ +\? +700", text, re.MULTILINE)
 
 
+def test_the_summary_leads_with_what_happened() -> None:
+    assert summary_text(sample.audited()).split("\n") == [
+        "verdict: violated   evidence: T1",
+        "  1 guarantee of Kafka was broken: see below.",
+        "  cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to 14:06:00 UTC",
+        "",
+        "what happened: 2 incidents, the most harmful first (UTC)",
+        "",
+        "1. critical, 2026-11-20 14:05:00 to 14:05:16",
+        "   Broker 3 died without shutting down.",
+        "   > Look at the kernel's log.",
+        "   - 14:05:00  Partition orders-3 had fewer in-sync replicas than min.insync.replicas.",
+        "",
+        "also logged at WARN or above:",
+        "  Broker 1 also logged at WARN twice: x",
+        "",
+        "findings: 1 violation, 1 open case, 3 observations. Rules: 3 checked, 1 clean, 1 violated, 1",
+        "  inconclusive; 1 not checkable.",
+        "accuracy: 98.00% of 999 acks=all produces and 98.00% of 1,000 waiting fetches were answered within 5",
+        "  ms of when Kafka's rules say.",
+        "coverage: 990 of 1,000 log records (99.00%)",
+        "more: highwater report --verbose, highwater incidents, and report.html beside report.json",
+    ]
+
+
+def test_at_most_ten_sentences_are_told() -> None:
+    many = tuple(sample.incident(f"kind-{number}") for number in range(14))
+    text = summary_text(sample.report(incidents=many))
+    assert "10. major" in text
+    assert "11. " not in text
+    assert "and 4 incidents more: highwater incidents" in text
+
+
 def test_summary_of_findings() -> None:
-    text = summary_text(sample.audited())
+    text = details_text(sample.audited())
     parts = [
         "coverage:",
         "  cannot be shown: hw-above-isr: cmd",
@@ -319,7 +353,7 @@ def test_summary_of_findings() -> None:
 def test_summary_of_many_findings() -> None:
     names = [f"rule-{number}" for number in range(9)]
     gaps = tuple(NotCheckable(rule_id=name, reason=name, needs="the command") for name in names)
-    text = summary_text(
+    text = details_text(
         sample.audited(
             violations=(sample.finding(message="x" * 900),) * 8,
             observations=tuple(sample.finding(name) for name in names),

@@ -1,0 +1,99 @@
+"""``highwater incidents``: what happened, with the command that asks further. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from shlex import quote
+
+import orjson
+
+from pipelines.report.happened import Chain, bug, chains, window
+from pipelines.report.model import Incident
+from pipelines.report.plain import plain
+
+WIDTH = 100
+TEXT_MAX = 1200
+#: Kinds in which acks=all produces waited: what `whatif` and `compare` answer.
+_OF_WAITS = ("slow_replica", "broker_stalled", "broker_died", "isr_shrunk", "log_directory_failed")
+#: Kinds of partitions that nobody leads.
+_WITHOUT_LEADER = ("partitions_without_leader",)
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+#: A window to compare with is at least so long.
+_COMPARED = timedelta(seconds=10)
+
+
+def commands(incident: Incident, has_requests: bool) -> list[str]:
+    """What to ask next, each with window and subject filled in.
+
+    Args:
+        has_requests: request logs were read, so that waits are known.
+    """
+    start = datetime.fromisoformat(incident.start_time).replace(microsecond=0)
+    end = None if incident.end_time is None else datetime.fromisoformat(incident.end_time) + timedelta(seconds=1)
+    until = "" if end is None else f" --until {end:{_TIME}}"
+    asked = []
+    if incident.kind in _OF_WAITS and has_requests and end is not None:
+        length = max(end - start, _COMPARED)
+        asked.append(f"highwater compare {start - length:{_TIME}}..{start:{_TIME}} {start:{_TIME}}..{end:{_TIME}}")
+        asked.append(f"highwater whatif --from {start:{_TIME}}{until}")
+    names = [quote(name) for name in incident.topic_partitions]
+    if incident.kind in _WITHOUT_LEADER and names:
+        asked.append(f"highwater survivors {names[0]} --at {start:{_TIME}}")
+    if names:
+        asked.append(f"highwater trace partition {names[0]} --from {start - timedelta(seconds=5):{_TIME}}{until}")
+    return asked
+
+
+def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:
+    """Chains of which any part is about a broker, or a partition of a topic; all if neither is asked for."""
+
+    def is_about(incident: Incident) -> bool:
+        of_broker = broker_id is None or broker_id in incident.broker_ids
+        names = incident.topic_partitions
+        return of_broker and (topic is None or any(topic in (name, name.rpartition("-")[0]) for name in names))
+
+    return [chain for chain in chains(incidents) if any(map(is_about, (chain.cause, *chain.effects)))]
+
+
+def as_json(selection: Sequence[Chain]) -> str:
+    """The incidents as report.json has them, in the order of harm."""
+    rows = [incident.model_dump(mode="json") for chain in selection for incident in (chain.cause, *chain.effects)]
+    return orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode()
+
+
+def as_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> str:
+    """Every incident, each chain with the lines of its cause and the commands that ask further.
+
+    Args:
+        is_whole: lines of evidence are not cut.
+    """
+    if not selection:
+        return "No incident: nothing that these logs show happened there and then."
+    return "\n".join(line for chain in selection for line in _chain(chain, has_requests, is_whole)).rstrip()
+
+
+def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
+    cause = chain.cause
+    yield plain(f"{chain.severity}, {window(cause)} UTC   {cause.kind} {cause.incident_id}", WIDTH)
+    yield from _wrapped(f"{cause.sentence} {bug(cause)}".rstrip(), "  ", "  ")
+    if cause.advice:
+        yield from _wrapped(cause.advice, "  > ", "    ")
+    for effect in chain.effects:
+        yield from _wrapped(f"{effect.start_time[11:19]}  {effect.sentence} {bug(effect)}".rstrip(), "  - ", " " * 14)
+    for line in cause.evidence:
+        yield plain(f"    {line.file}:{line.line_no}", WIDTH)
+        text = plain(line.text, TEXT_MAX)
+        if is_whole:
+            yield from textwrap.wrap(text, WIDTH, initial_indent="    | ", subsequent_indent="    | ")
+        else:
+            yield plain(f"    | {text}", WIDTH)
+    for command in commands(cause, has_requests):
+        yield f"    $ {command}"
+    yield ""
+
+
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    shown = plain(text, TEXT_MAX)
+    return textwrap.wrap(shown, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

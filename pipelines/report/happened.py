@@ -1,0 +1,135 @@
+"""What happened, as every format tells it: chains of incidents, each with its cause first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pipelines.report.model import INCONCLUSIVE, VIOLATED, Incident, Report
+from pipelines.report.plain import count
+
+#: Sentences of the first screen.
+SENTENCES_MAX = 10
+#: Of a chain, so many effects are told with it.
+EFFECTS_MAX = 3
+#: The kind that only names texts of lines.
+ALSO_LOGGED = "also_logged"
+_WEIGHT = ("critical", "major", "minor", "info")
+
+
+class Chain(NamedTuple):
+    """An incident that no other one caused, and what it brought about.
+
+    Attributes:
+        effects: directly or by others, the most harmful first.
+    """
+
+    cause: Incident
+    effects: tuple[Incident, ...]
+
+    @property
+    def severity(self) -> str:
+        """That of its worst part."""
+        return min((self.cause.severity, *(effect.severity for effect in self.effects)), key=_WEIGHT.index)
+
+
+def chains(incidents: Sequence[Incident]) -> list[Chain]:
+    """Incidents by the first cause of each, in their order; one whose cause is not among them stands by itself."""
+    by_id = {incident.incident_id: incident for incident in incidents}
+
+    def root(incident: Incident) -> Incident:
+        seen = {incident.incident_id}
+        while incident.caused_by in by_id and incident.caused_by not in seen:
+            seen.add(incident.caused_by)
+            incident = by_id[incident.caused_by]
+        return incident
+
+    effects: dict[str, list[Incident]] = {}
+    for incident in incidents:
+        cause = root(incident)
+        of_cause = effects.setdefault(cause.incident_id, [])
+        if cause is not incident:
+            of_cause.append(incident)
+    return [Chain(by_id[incident_id], tuple(those)) for incident_id, those in effects.items()]
+
+
+class Story(NamedTuple):
+    """What the first screen tells.
+
+    Attributes:
+        told: chains, the most harmful first, each with as many effects as fit.
+        left_out: incidents that are not among them.
+        also_logged: texts at WARN or above that no other incident has.
+    """
+
+    told: tuple[Chain, ...]
+    left_out: int
+    also_logged: tuple[Incident, ...]
+
+
+def story(report: Report) -> Story:
+    """At most `SENTENCES_MAX` sentences, the most harmful first."""
+    of_kinds = [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
+    told: list[Chain] = []
+    sentences = 0
+    for chain in chains(of_kinds):
+        if sentences >= SENTENCES_MAX:
+            break
+        effects = chain.effects[: min(EFFECTS_MAX, SENTENCES_MAX - sentences - 1)]
+        told.append(Chain(chain.cause, effects))
+        sentences += 1 + len(effects)
+    also = tuple(incident for incident in report.incidents if incident.kind == ALSO_LOGGED)
+    return Story(tuple(told), len(of_kinds) - sentences, also)
+
+
+def window(incident: Incident) -> str:
+    """``2026-11-20 15:27:39 to 15:27:53``, ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
+    start, end = _spoken(incident.start_time), incident.end_time
+    if end is None:
+        return f"{start} to the end of the logs"
+    if _spoken(end) == start:
+        return start
+    return f"{start} to {_spoken(end)[11:] if end[:10] == start[:10] else _spoken(end)}"
+
+
+def bug(incident: Incident) -> str:
+    """``Known bug KAFKA-3410, fixed in 2.0.1 and 2.1.0.``; empty where it has no known bug's signature."""
+    if incident.known_bug is None:
+        return ""
+    fixed = f", fixed in {incident.known_bug.fixed_in}" if incident.known_bug.fixed_in else ""
+    return f"Known bug {incident.known_bug.id}{fixed}."
+
+
+def verdict_sentence(report: Report) -> str:
+    """What the verdict says, and what it does not."""
+    if report.verdict == VIOLATED:
+        number = len(report.violations)
+        if number:
+            return (
+                f"{count(number)} guarantee{' of Kafka was' if number == 1 else 's of Kafka were'} broken: see below."
+            )
+        return "A guarantee of Kafka was broken: see below."
+    if report.verdict == INCONCLUSIVE:
+        return "These logs do not show whether every guarantee was kept: what is missing stands below."
+    return "Every guarantee that these logs can show was kept. That does not mean that nothing happened: see below."
+
+
+def headline(report: Report) -> Iterator[str]:
+    """Cluster, releases, period: what the report is about, in one line."""
+    clusters = sorted({broker.cluster_id for broker in report.brokers})
+    versions = sorted({broker.kafka_version for broker in report.brokers if broker.kafka_version})
+    first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)
+    last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
+    if len(clusters) == 1:
+        yield f"cluster {clusters[0]}"
+    elif clusters:
+        yield f"{count(len(clusters))} clusters"
+    if versions:
+        yield f"Kafka {', '.join(versions[:3])}{' and more' if len(versions) > 3 else ''}"
+    yield f"{count(len(report.brokers))} broker{'' if len(report.brokers) == 1 else 's'}"
+    if first and last:
+        yield f"{_spoken(first)} to {_spoken(last)[11:] if first[:10] == last[:10] else _spoken(last)} UTC"
+
+
+def _spoken(time: str) -> str:
+    return time[:19].replace("T", " ")
