@@ -15,7 +15,7 @@ from datetime import UTC
 from itertools import islice
 from pathlib import Path
 
-from pipelines.bronze.layout import BY_NAME
+from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
 from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Record
@@ -33,7 +33,7 @@ def kind_of(path: Path) -> str:
 
 def read_records(path: Path) -> Iterator[Record]:
     """Records of one file in the default layout; what comes before the first one is dropped."""
-    kind, layout = kind_of(path), BY_NAME["kafka"]
+    kind, layout = kind_of(path), pattern_layout(KAFKA)
     parse = layout.parser(UTC)
     with path.open("rb") as file:
         for raw in records(Source(file).blocks(), layout, _RECORD_BYTES_MAX):

@@ -25,7 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipelines.bronze.discover import discover
-from pipelines.bronze.layout import probe
+from pipelines.bronze.layouts.infer import infer
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SAMPLE_BYTES = 1 << 20
@@ -176,7 +176,7 @@ def _read_log(corpus: Path, path: Path, *_of_the_file: int) -> Log | None:
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)
     lines = content[:SAMPLE_BYTES].replace(b"\r\n", b"\n").split(b"\n")
-    layout = probe(lines[:-1] if len(lines) > 2 else lines)
+    layout = infer(lines[:-1] if len(lines) > 2 else lines).layout
     if layout is None:
         return None
     parse = layout.parser(UTC)

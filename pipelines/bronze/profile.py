@@ -19,7 +19,7 @@ from pipelines.bronze.resolution import ResolutionWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.strays import StrayWatch, is_possible
 from pipelines.bronze.wrapped import log_records
-from pipelines.bronze.wrappers import recognise
+from pipelines.bronze.wrappers.recognise import recognise
 from pipelines.storage.store import open_file
 
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
@@ -154,7 +154,7 @@ def profile_stream(
             break
     lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     # The sample's last line is cut, unless it is the file's last.
-    layout = recognise(lines[:-1] if len(lines) > 2 else lines)
+    layout, missing = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
     counted = _Counted(Hints(), layout, ZoneInfo(zone))
     cutter = None
@@ -187,7 +187,7 @@ def profile_stream(
         record_count=counted.records,
         first_us=counted.first_us,
         last_us=counted.last_us,
-        problem=_problem(source, why, layout, kafka_records, lines),
+        problem=_problem(source, why, layout, kafka_records, lines, missing),
         hints=counted.hints,
         grown_from=source.grown_from[1] if source.grown_from and grown else None,
         start_offset=offset,
@@ -205,7 +205,12 @@ def profile_stream(
 
 
 def _problem(
-    source: Source, why: str | None, layout: Layout | None, kafka_records: int, lines: Sequence[bytes]
+    source: Source,
+    why: str | None,
+    layout: Layout | None,
+    kafka_records: int,
+    lines: Sequence[bytes],
+    missing: str | None,
 ) -> str | None:
     if source.content_bytes == 0:
         return source.problem or "empty file"
@@ -214,7 +219,7 @@ def _problem(
     if layout is not None and kafka_records:
         return None
     what = "no known log layout" if layout is None else f"nothing of it is Kafka's (layout {layout.name})"
-    return f"{what}: it begins with {_shown(lines)}; {EXPECTED_LINES}"
+    return f"{what}: it begins with {_shown(lines)}; {missing or EXPECTED_LINES}"
 
 
 def _shown(lines: Sequence[bytes]) -> str:

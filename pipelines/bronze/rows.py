@@ -15,7 +15,7 @@ from pipelines.bronze.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
 from pipelines.bronze.wrapped import log_records
-from pipelines.bronze.wrappers import layout_named
+from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.storage.store import open_file
 from schemas.bronze import LOG_LINES
 

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.bronze.reader import records
-from pipelines.bronze.source import BOM
+from pipelines.bronze.wrappers.pieces import Piece, split
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
 STREAMS_MAX = 64
@@ -55,22 +54,12 @@ def log_records(
     return reader.read(blocks, byte_offset, line_no)
 
 
-class _Line(NamedTuple):
-    """One line of the file, cut if it is longer than all that a record may be."""
-
-    offset: int
-    size: int
-    line_no: int
-    text: bytes
-    ended: bool
-
-
 class _Piece:
     """A logged line, or a record of several, as far as it was read."""
 
     __slots__ = ("cut", "length", "line_no", "lines", "offset", "size", "starts", "texts")
 
-    def __init__(self, line: _Line) -> None:
+    def __init__(self, line: Piece) -> None:
         self.offset = line.offset
         self.line_no = line.line_no
         self.size = 0
@@ -100,6 +89,7 @@ class _Stream:
 class _Wrapped:
     def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int, cutter: RangeCutter | None) -> None:
         self._start = layout.start
+        self._pieces = layout.pieces
         self._tail = layout.tail
         self._unwrap = unwrap
         self._max = record_bytes_max
@@ -111,7 +101,7 @@ class _Wrapped:
 
     def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[RawRecord]:
         line_bytes_max = self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
-        for line in _lines(blocks, byte_offset, line_no, line_bytes_max):
+        for line in split(blocks, self._pieces, line_bytes_max, byte_offset, line_no):
             unwrapped = self._unwrap(line.text)
             if unwrapped is None:
                 yield self._foreign(line)
@@ -133,7 +123,7 @@ class _Wrapped:
             if piece is None:
                 piece = stream.line = _Piece(line)
             piece.size += line.size
-            piece.lines += 1
+            piece.lines += line.lines
             if piece.length <= self._max:  # what is beyond the limit is only counted
                 piece.texts.append(text)
             piece.length += len(text)
@@ -142,7 +132,7 @@ class _Wrapped:
             elif not goes_on:
                 yield from self._line(stream)
                 if self._cutter is not None and self._open is None:
-                    self._propose(self._cutter, line.offset + line.size, line.line_no + 1)
+                    self._propose(self._cutter, line.offset + line.size, line.line_no + line.lines)
         for stream in sorted(self._streams.values(), key=_place):
             yield from self._close(stream)
 
@@ -217,38 +207,13 @@ class _Wrapped:
             if goes_on or not self._open:
                 self._settle(begins=not goes_on)
 
-    def _foreign(self, line: _Line) -> RawRecord:
+    def _foreign(self, line: Piece) -> RawRecord:
         problem = OVERSIZED if line.size > len(line.text) + 1 else NO_LAYOUT if line.ended else HALF_LINE
-        return RawRecord(line.offset, line.size, line.line_no, 1, line.text[: self._max].removesuffix(b"\r"), problem)
+        return RawRecord(
+            line.offset, line.size, line.line_no, line.lines, line.text[: self._max].removesuffix(b"\r"), problem
+        )
 
 
 def _place(stream: _Stream) -> int:
     first = stream.record or stream.line
     return first.offset if first else 0
-
-
-def _lines(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[_Line]:
-    """Lines without their line ends; of a longer one the first ``bytes_max`` bytes."""
-    held = b""
-    dropped = 0  # bytes of the line that is under way, beyond those that are held
-    for block in blocks:
-        lines = block.split(b"\n")
-        lines[0] = held + lines[0]
-        for text in lines[:-1]:
-            size = len(text) + dropped + 1
-            yield _Line(offset, size, line_no, _beginning(text, offset, bytes_max), True)
-            offset += size
-            line_no += 1
-            dropped = 0
-        held = lines[-1]
-        if len(held) > bytes_max:
-            dropped += len(held) - bytes_max
-            held = held[:bytes_max]
-    if held:
-        yield _Line(offset, len(held) + dropped, line_no, _beginning(held, offset, bytes_max), False)
-
-
-def _beginning(text: bytes, offset: int, bytes_max: int) -> bytes:
-    if len(text) > bytes_max:
-        text = text[:bytes_max]
-    return text.removeprefix(BOM) if offset == 0 else text

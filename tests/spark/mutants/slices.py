@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.bronze.layout import BY_NAME, Parser
+from pipelines.bronze.layout import Parser
+from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.silver.facts import parse_record
 from pipelines.silver.record import Parsed
 
@@ -111,7 +112,7 @@ def _read(part: Slice) -> Records:
     for path in sorted((CORPORA / part.corpus).glob("broker-*/logs/*.log*.gz")):
         kind = next(kind for kind in KINDS if path.name.startswith(kind))
         broker_id = int(path.parts[-3].removeprefix("broker-"))
-        parse = BY_NAME["kafka"].parser(UTC)
+        parse = pattern_layout(KAFKA).parser(UTC)
         file = f"broker-{broker_id}/{path.name.removesuffix('.gz')}"
         found += _records(part, path, file, broker_id, kind, parse)
     return tuple(found)

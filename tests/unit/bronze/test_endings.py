@@ -11,17 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze import endings
-from pipelines.bronze.layout import BY_NAME
+from pipelines.bronze.layouts import patterns
+from pipelines.bronze.layouts.patterns import pattern_layout
 from pipelines.bronze.ranges import StartCutter
 from pipelines.bronze.raw_record import BINARY, DOUBTFUL, RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import log_records
+from pipelines.bronze.wrappers.recognise import layout_named
 from tests.examples import examples
 from tests.unit.bronze.test_wrapped import wrapper_of
 from tests.unit.bronze.wrapping import WRAPPINGS, wrapped
 from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
 
-KAFKA = BY_NAME["kafka"]
+KAFKA = pattern_layout(patterns.KAFKA)
 MIB = 1 << 20
 LINE = TIME + "INFO Cluster ID = WCK8FkK8RbKFhwge5X0aNA (kafka.server.KafkaServer)\n"
 TRACE = TIME + "ERROR Disk error (kafka.log.LogManager)\njava.io.IOException: x\n\tat a.b(C.java:1)\n"
@@ -138,15 +140,15 @@ def test_the_records_of_ranges_are_those_of_the_file(content: bytes, size: int, 
 @given(odd, st.sampled_from(sorted(WRAPPINGS)))
 def test_in_a_wrapper_the_same_holds(content: bytes, name: str) -> None:
     content = content.replace(b"\r", b"").replace(b"\0", b"")
-    layout = wrapper_of(name).around(KAFKA)
+    layout = layout_named(f"{wrapper_of(name)}/{patterns.KAFKA}")
     plain = list(records([content], KAFKA, MIB))
     found = list(log_records([wrapped(content, name)] if content else [], layout, MIB))
     assert [(record.text, record.problem) for record in found] == [(record.text, record.problem) for record in plain]
 
 
-@pytest.mark.parametrize("layout", ["kafka-thread", "kafka", "bare-time"])
+@pytest.mark.parametrize("layout", ["[%d] %p [%t] %m (%c)", patterns.KAFKA, "%d %p %m (%c) [%t]"])
 def test_all_layouts_with_the_logger_at_the_end_are_watched(layout: str) -> None:
-    assert BY_NAME[layout].tail is not None
+    assert pattern_layout(layout).tail is not None
 
 
 def test_long_attacks_take_time_in_proportion() -> None:

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pipelines.bronze.identity import Hints, decide, kind_of, kind_of_name
-from pipelines.bronze.layout import BY_NAME
+from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.neighbours import Evidence, evidence, resolve
 
-PARSE = BY_NAME["kafka"].parser(ZoneInfo("UTC"))
+PARSE = pattern_layout(KAFKA).parser(ZoneInfo("UTC"))
 CLUSTER_A, CLUSTER_B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
 
 

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import BY_NAME, EPOCH, LAYOUTS, MICROSECOND, Clock, Names, probe, split_tail
+from pipelines.bronze.layout import EPOCH, MICROSECOND, Clock, Layout
+from pipelines.bronze.layouts.infer import infer
+from pipelines.bronze.layouts.loggers import Loggers
+from pipelines.bronze.layouts.names import layout_of_name
+from pipelines.bronze.layouts.patterns import KAFKA, Names, split_tail
 
 SHRINK = (
     b"[2026-11-20 15:29:54,629] INFO [Partition orders-4 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark:"
@@ -35,11 +39,15 @@ AT = int(datetime(2026, 11, 20, 15, 29, 54, 629000, UTC).timestamp() * 1e6)
 
 
 def parse(name: str, text: bytes, zone: str = "UTC"):
-    return BY_NAME[name].parser(ZoneInfo(zone))(text)
+    return layout_of_name(name).parser(ZoneInfo(zone))(text)
+
+
+def probe(lines: list[bytes]) -> Layout | None:
+    return infer(lines).layout
 
 
 def test_default_layout_one_line() -> None:
-    head = parse("kafka", SHRINK)
+    head = parse(KAFKA, SHRINK)
     assert head.time_us == AT
     assert (head.level, head.logger) == ("INFO", "kafka.cluster.Partition")
     assert head.message.startswith(b"[Partition orders-4 broker=1] Shrinking")
@@ -47,20 +55,20 @@ def test_default_layout_one_line() -> None:
 
 
 def test_logger_stands_before_a_stack_trace() -> None:
-    head = parse("kafka", FETCH_ERROR)
+    head = parse(KAFKA, FETCH_ERROR)
     assert head.logger == "kafka.server.ReplicaFetcherThread"
     assert b"FetchRequest@8eb85ff\njava.io.IOException: Connection to 3" in head.message
 
 
 def test_logger_stands_before_an_exception_without_frames() -> None:
-    head = parse("kafka", NO_FRAMES)
+    head = parse(KAFKA, NO_FRAMES)
     assert head.logger == "kafka.server.ReplicaManager"
     assert head.message.endswith(b"for partition t-0")
     assert b"partition t-0\norg.apache.kafka.common.errors" in head.message
 
 
 def test_logger_stands_on_the_last_line_of_a_configuration_dump() -> None:
-    head = parse("kafka", CONFIG)
+    head = parse(KAFKA, CONFIG)
     assert head.logger == "kafka.server.KafkaConfig"
     assert head.message.endswith(b"\tzookeeper.ssl.truststore.type = null\n")
 
@@ -71,98 +79,97 @@ def test_a_value_that_looks_like_a_logger_does_not_end_the_message() -> None:
 
 
 def test_a_padded_level_is_no_part_of_the_message() -> None:
-    assert parse("kafka", SHRINK.replace(b"INFO ", b"INFO  ")).message == parse("kafka", SHRINK).message
+    assert parse(KAFKA, SHRINK.replace(b"INFO ", b"INFO  ")).message == parse(KAFKA, SHRINK).message
 
 
 def test_a_cut_record_has_no_logger() -> None:
-    head = parse("kafka", SHRINK[:80])
+    head = parse(KAFKA, SHRINK[:80])
     assert head.logger is None
     assert head.message == SHRINK[31:80]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "level", "logger", "message"),
-    [
-        (
-            "kafka-thread",
-            b"[2026-11-20 15:29:54,629] INFO [main] starting (kafka.server.KafkaServer)",
-            "INFO",
-            "kafka.server.KafkaServer",
-            b"starting",
-        ),
-        (
-            "level-thread-logger",
-            b"2026-11-20 15:29:54,629 INFO  [main] kafka.server.KafkaServer - starting",
-            "INFO",
-            "kafka.server.KafkaServer",
-            b"starting",
-        ),
-        (
-            "level-thread-logger",
-            b"2026-11-20T15:29:54.629Z WARN  [main] KafkaServer:66 - a - b (c.D)",
-            "WARN",
-            "KafkaServer",
-            b"a - b (c.D)",
-        ),
-        (
-            "thread-level-logger",
-            b"2026-11-20 15:29:54,629 [main] INFO  kafka.server.KafkaServer - starting",
-            "INFO",
-            "kafka.server.KafkaServer",
-            b"starting",
-        ),
-        ("level-logger", b"2026-11-20 15:29:54,629 INFO KafkaServer: starting", "INFO", "KafkaServer", b"starting"),
-        (
-            "bare-time",
-            b"2026-11-20 15:29:54,629 INFO [Broker id=1] x (state.change.logger) [main]",
-            "INFO",
-            "state.change.logger",
-            b"[Broker id=1] x",
-        ),
-        (
-            "bare-time",
-            b"2026-11-20 15:29:54.629 INFO [Broker id=1] x (state.change.logger)",
-            "INFO",
-            "state.change.logger",
-            b"[Broker id=1] x",
-        ),
-        (
-            "json",
-            b'{"@timestamp":"2026-11-20T15:29:54.629Z","log.level":"INFO","log.logger":"a.B","message":"x"}',
-            "INFO",
-            "a.B",
-            b"x",
-        ),
-        (
-            "json",
-            b'{"instant":{"epochSecond":1795188594,"nanoOfSecond":629000000},"level":"WARN","loggerName":"a.B",'
-            b'"message":"x","thrown":{"extendedStackTrace":"E: y\\n\\tat z"}}',
-            "WARN",
-            "a.B",
-            b"x\nE: y\n\tat z",
-        ),
-        ("json", b'{"timeMillis":1795188594629,"level":"ERROR","logger":"a.B","msg":"x"}', "ERROR", "a.B", b"x"),
-        (
-            "json",
-            b'{"@timestamp":"2026-11-20T16:29:54.629+01:00","level":"INFO","logger_name":"a.B","message":"x"}',
-            "INFO",
-            "a.B",
-            b"x",
-        ),
-    ],
-)
-def test_other_layouts(name: str, text: bytes, level: str, logger: str, message: bytes) -> None:
+ZONED = "yyyy-MM-dd'T'HH:mm:ss.SSS" + "X" * 3
+#: Names of layouts, and a line of each; what it says is the same.
+LINES = {
+    "[%d] %p [%t] %m (%c)": "[2026-11-20 15:29:54,629] INFO [main] {m} ({c})",
+    "%d %-5p [%t] %c - %m": "2026-11-20 15:29:54,629 INFO  [main] {c} - {m}",
+    f"%d{{{ZONED}}} %-5p [%t] %c{{1}}:%L - %m": "2026-11-20T15:29:54.629Z INFO  [main] KafkaServer:66 - {m}",
+    "%d [%t] %-5p %c - %m": "2026-11-20 15:29:54,629 [main] INFO  {c} - {m}",
+    "%d %p %c{1}: %m": "2026-11-20 15:29:54,629 INFO KafkaServer: {m}",
+    "%d %p %m (%c) [%t]": "2026-11-20 15:29:54,629 INFO {m} ({c}) [main]",
+    "%d{yyyy-MM-dd HH:mm:ss.SSS} %p %m (%c)": "2026-11-20 15:29:54.629 INFO {m} ({c})",
+    f'{{"@timestamp":"%d{{{ZONED}}}","log.level":"%p","log.logger":"%c","message":"%m"}}': '{"@timestamp":'
+    '"2026-11-20T15:29:54.629Z","log.level":"INFO","log.logger":"kafka.server.KafkaServer","message":"{m}"}',
+    '{"timeMillis":"%d","level":"%p","logger":"%c","msg":"%m"}': '{"timeMillis":1795188594629,"level":"INFO",'
+    '"logger":"kafka.server.KafkaServer","msg":"{m}"}',
+    "%d{UNIX_MILLIS} %c{1} %p %m": "1795188594629 KafkaServer INFO {m}",
+    "%d{dd MMM yyyy HH:mm:ss,SSS} [%t] %p %c - %m": "20 Nov 2026 15:29:54,629 [main] INFO {c} - {m}",
+    "%d{dd.MM.yyyy HH:mm:ss,SSS} [%t] %p %c - %m": "20.11.2026 15:29:54,629 [main] INFO {c} - {m}",
+    "%d{MM/dd/yyyy hh:mm:ss.SSS a} [%t] %p %c - %m": "11/20/2026 3:29:54.629 PM [main] INFO {c} - {m}",
+    "[%p] %d{yyyy/MM/dd HH:mm:ss.SSS} (%t) %c{1} - %m": "[INFO] 2026/11/20 15:29:54.629 (main) k.s.KafkaServer - {m}",
+    "%d|%p|%t|%c{1}|%m": "2026-11-20 15:29:54,629|INFO|main|server.KafkaServer|{m}",
+    "%d %p - [%c{1}] %t - %m": "2026-11-20 15:29:54,629 info - [KafkaServer] kafka shutdown hook - {m}",
+    "csv %d,%p,-,%c,%m": '"2026-11-20 15:29:54,629",INFO,main,{c},"{m}"',
+}
+STARTED = "[KafkaServer id=1] started"
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_layout_is_inferred_and_read(name: str) -> None:
+    text = LINES[name].replace("{m}", STARTED).replace("{c}", "kafka.server.KafkaServer").encode()
     layout = probe([b"\tat a.b(C.java:1)", text, b"", text])
     assert layout is not None
     assert layout.name == name
     assert layout.start.match(text)
-    assert parse(name, text) == (AT, level, logger, message)
+    assert parse(name, text) == (AT, "INFO", "kafka.server.KafkaServer", STARTED.encode())
+
+
+def test_a_trace_follows_the_message_of_an_object() -> None:
+    text = (
+        b'{"instant":{"epochSecond":1795188594,"nanoOfSecond":629000000},"level":"WARN","loggerName":"kafka.log.Log",'
+        b'"message":"x","thrown":{"extendedStackTrace":"a.E: y\\n\\tat z"}}'
+    )
+    layout = probe([text])
+    assert layout is not None
+    assert layout.parser(UTC)(text) == (AT, "WARN", "kafka.log.Log", b"x\na.E: y\n\tat z")
+
+
+@pytest.mark.parametrize(
+    ("time", "missing"),
+    [("03/04/2026 15:29:54,629", "day and month"), ("15:29:54,629", "no date"), ("Nov 20 15:29:54", "no year")],
+)
+def test_a_time_that_does_not_say_its_day_is_refused(time: str, missing: str) -> None:
+    found = infer([f"{time} INFO [main] kafka.server.KafkaServer - {STARTED}".encode()] * 3)
+    assert found.layout is None
+    assert missing in (found.missing or "")
+
+
+def test_other_lines_tell_a_day_from_a_month() -> None:
+    lines = [f"{day}/11/2026 15:29:54 INFO kafka.server.KafkaServer - {STARTED}".encode() for day in ("03", "14")]
+    assert infer(lines).layout.name == "%d{dd/MM/yyyy HH:mm:ss} %p %c - %m"
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "logger"),
+    [
+        ("UnifiedLog", b"x", "kafka.log.UnifiedLog"),
+        ("o.a.k.s.i.log.UnifiedLog", b"x", "org.apache.kafka.storage.internals.log.UnifiedLog"),
+        ("logger", b"[Broker id=1] Transitioning 1 partition(s) to local leaders.", "state.change.logger"),
+        ("logger", b"Completed request:{}", None),
+        ("SnapshotGenerator", b"nothing that it prints", None),
+        ("Nobodys", b"x", "Nobodys"),
+        ("Logging", b"[KafkaServer id=1] started", "kafka.server.KafkaServer"),
+        ("Logging", b"nothing that Kafka prints", None),
+    ],
+)
+def test_a_name_without_its_package_is_resolved_or_stays_open(name: str, message: bytes, logger: str | None) -> None:
+    assert Loggers().resolve(name.encode(), message) == logger
 
 
 def test_probe_prefers_the_default_layout_for_its_own_lines() -> None:
     lines = [SHRINK, b"[2026-11-20 15:39:28,375] INFO [kafka-log-cleaner-thread-0], Starting  (kafka.log.LogCleaner)"]
-    assert probe(lines).name == "kafka"
-    assert probe(CONFIG.split(b"\n") + FETCH_ERROR.split(b"\n")).name == "kafka"
+    assert probe(lines).name == KAFKA
+    assert probe(CONFIG.split(b"\n") + FETCH_ERROR.split(b"\n")).name == KAFKA
 
 
 def test_probe_knows_what_it_does_not_know() -> None:
@@ -174,12 +181,12 @@ def test_probe_knows_what_it_does_not_know() -> None:
 def test_zone_and_the_hour_that_comes_twice() -> None:
     text = SHRINK.replace(b"2026-11-20 15", b"2026-10-25 02")
     utc = datetime(2026, 10, 25, 0, 29, 54, 629000, UTC)  # the earlier one, still in summer time
-    assert parse("kafka", text, "Europe/Berlin").time_us == (utc - EPOCH) // MICROSECOND
+    assert parse(KAFKA, text, "Europe/Berlin").time_us == (utc - EPOCH) // MICROSECOND
 
 
 @pytest.mark.parametrize("stamp", [b"2026-13-20 15:29:54,629", b"2026-11-20 15:29:60,000", b"2026-11-20 15:29:5x,629"])
 def test_impossible_times_do_not_parse(stamp: bytes) -> None:
-    assert parse("kafka", SHRINK.replace(b"2026-11-20 15:29:54,629", stamp)) is None
+    assert parse(KAFKA, SHRINK.replace(b"2026-11-20 15:29:54,629", stamp)) is None
 
 
 @given(st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1)), st.sampled_from([3, 6, 9, 0]))
@@ -193,7 +200,7 @@ def test_clock_reads_what_was_written(moment: datetime, digits: int) -> None:
 
 @given(st.binary(max_size=300))
 def test_no_parser_raises(text: bytes) -> None:
-    for layout in LAYOUTS:
+    for layout in map(layout_of_name, [KAFKA, *LINES]):
         parser = layout.parser(UTC)
         for candidate in (text, SHRINK[:31] + text, b"[2026-11-20 " + text, b'{"message":' + text):
             parser(candidate)
@@ -202,6 +209,7 @@ def test_no_parser_raises(text: bytes) -> None:
 
 def test_a_json_record_may_hold_half_a_surrogate() -> None:
     line = rb'{"timestamp":"2026-11-20T15:33:21.101Z","level":"INFO","loggerName":"a.B","message":"group \ud800"}'
-    head = BY_NAME["json"].parser(UTC)(line)
+    layout = layout_of_name('{"timestamp":"%d{' + ZONED + '}","level":"%p","loggerName":"%c","message":"%m"}')
+    head = layout.parser(UTC)(line)
     assert head is not None
     assert head.message == rb"group \ud800"

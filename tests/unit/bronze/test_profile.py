@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.ingest import balance
+from pipelines.bronze.layouts.patterns import KAFKA
 from pipelines.bronze.profile import EXPECTED_LINES, Profile, profile
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from schemas.bronze import LOG_LINES
@@ -51,7 +52,7 @@ def read(found: Profile) -> list[dict]:
 
 def test_profile_and_rows_of_a_server_log(tmp_path: Path) -> None:
     found = made(tmp_path / "server.log", SERVER)
-    assert (found.kind, found.layout, found.line_count, found.record_count) == ("server", "kafka", 7, 5)
+    assert (found.kind, found.layout, found.line_count, found.record_count) == ("server", KAFKA, 7, 5)
     assert (found.first_us, found.last_us) == (1795188801101000, 1795188807000000)
     assert (set(found.hints.brokers), set(found.hints.clusters), found.hints.versions) == ({1}, {CLUSTER}, ["3.9.1"])
     assert (found.problem, found.readable) == (None, True)
@@ -164,7 +165,7 @@ def test_kafkas_share_of_a_file_is_told(tmp_path: Path) -> None:
     app = made(tmp_path / "app.log", foreign)
     assert app.kafka_records == 0
     assert app.problem == (
-        "nothing of it is Kafka's (layout kafka): it begins with \"[2026-11-20 15:33:21,101] INFO started "
+        "nothing of it is Kafka's (layout [%d] %p %m (%c)): it begins with \"[2026-11-20 15:33:21,101] INFO started "
         f'(com.example.Main)"; {EXPECTED_LINES}'
     )
     shown = (made(tmp_path / "y.log", b"\n" + b"\xff" + b"y" * 300).problem or "").split("; ")[0]

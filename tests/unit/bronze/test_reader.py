@@ -8,13 +8,16 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import BY_NAME, START_BYTES_MAX, Layout
+from pipelines.bronze.layout import START_BYTES_MAX, Layout
+from pipelines.bronze.layouts import patterns
+from pipelines.bronze.layouts.names import layout_of_name
 from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
 from tests.examples import examples
 
-KAFKA = BY_NAME["kafka"]
+KAFKA = layout_of_name(patterns.KAFKA)
+JSON = layout_of_name('{"time":"%d","level":"%p","logger":"%c","message":"%m"}')
 LINE = b"[2026-11-20 15:39:28,132] INFO Cluster ID = WCK8FkK8RbKFhwge5X0aNA (kafka.server.KafkaServer)\n"
 TRACE = b"java.io.IOException: x\n\tat a.b(C.java:1)\n"
 MIB = 1 << 20
@@ -29,7 +32,7 @@ pieces = st.lists(
     max_size=12,
 )
 contents = pieces.map(b"".join)
-layouts = st.sampled_from([KAFKA, BY_NAME["json"], BY_NAME["bare-time"], None])
+layouts = st.sampled_from([KAFKA, JSON, layout_of_name("%d %p %m (%c) [%t]"), None])
 limits = st.sampled_from([START_BYTES_MAX, 200, 300, MIB])
 
 

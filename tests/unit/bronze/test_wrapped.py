@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import BY_NAME, Head, probe
+from pipelines.bronze.layout import Head, Layout
+from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import STREAMS_MAX, log_records
-from pipelines.bronze.wrappers import WRAPPERS, Wrapper, layout_named, recognise
+from pipelines.bronze.wrappers.lines import WRAPPERS
+from pipelines.bronze.wrappers.recognise import layout_named
+from pipelines.bronze.wrappers.recognise import recognise as recognised
 from tests.examples import examples
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS, wrapped
 
@@ -27,7 +30,7 @@ MIB = 1 << 20
 LINE = b"[2026-11-20 15:39:28,132] INFO Cluster ID = WCK8FkK8RbKFhwge5X0aNA (kafka.server.KafkaServer)\n"
 TRACE = b"java.io.IOException: x\n\tat a.b(C.java:1)\n\n\tat a.b(D.java:1)\n"
 
-BY_WRAPPER = {wrapper.name: wrapper for wrapper in WRAPPERS}
+BY_WRAPPER = {wrapper.name for wrapper in WRAPPERS}
 names = st.sampled_from(sorted(WRAPPINGS))
 
 
@@ -58,7 +61,7 @@ def windows(draw: st.DrawFn) -> bytes:
 
 
 def plain(content: bytes) -> list[tuple[Head | None, bytes, str | None]]:
-    layout = probe(content.split(b"\n")[:-1])
+    layout = recognise(content.split(b"\n")[:-1])
     assert layout is not None
     return read(list(records([content], layout, MIB)), layout.name)
 
@@ -68,10 +71,17 @@ def read(found: list[RawRecord], layout: str) -> list[tuple[Head | None, bytes, 
     return [(parse(record.text), record.text, record.problem) for record in found]
 
 
-def wrapper_of(name: str) -> Wrapper:
-    """The wrapper that a wrapping of `WRAPPINGS` has to be recognised as."""
-    family = name.rsplit("-bare", 1)[0] if "5424" in name else "syslog" if name not in BY_WRAPPER else name
-    return BY_WRAPPER[family]
+def recognise(lines: list[bytes]) -> Layout | None:
+    return recognised(lines).layout
+
+
+def wrapper_of(name: str) -> str:
+    """The wrappers that a wrapping of `WRAPPINGS` has to be recognised as."""
+    if name.endswith("-timestamps"):
+        return f"{name.removesuffix('-timestamps')}/timestamps"
+    if name.startswith("json-"):
+        return f"json({name.removeprefix('json-')})"
+    return name.rsplit("-bare", 1)[0] if "5424" in name else "syslog" if name not in BY_WRAPPER else name
 
 
 def cut(content: bytes, size: int) -> list[bytes]:
@@ -90,7 +100,7 @@ def test_a_wrapped_log_gives_the_records_of_the_log(content: bytes, name: str, d
     file = wrapped(content, name, cuts if name in IN_PIECES else lambda line: [line])
     layout = recognise(file.split(b"\n")[:-1])
     assert layout is not None
-    assert layout.name == f"{wrapper_of(name).name}/kafka"
+    assert layout.name == f"{wrapper_of(name)}/{KAFKA}"
     found = list(log_records(cut(file, data.draw(st.integers(1, 5000))), layout, MIB))
     assert read(found, layout.name) == before
     # Places are those of the file: the records lie one behind the other, and each begins with its first line.
@@ -117,7 +127,7 @@ def test_streams_may_be_interleaved(one: bytes, other: bytes, name: str, random)
     file = []
     while any(queues):
         file.append(random.choice([queue for queue in queues if queue]).pop(0))
-    layout = layout_named(f"{name}/kafka")
+    layout = layout_named(f"{name}/{KAFKA}")
     found = list(log_records([b"".join(file)], layout, MIB))
     key = repr
     assert sorted(read(found, layout.name), key=key) == sorted(plain(one) + plain(other), key=key)
@@ -142,34 +152,34 @@ contents = st.lists(
 @examples(300)
 @given(contents, names, st.sampled_from([128, 200, 300, MIB]), st.integers(1, 700))
 def test_damage_is_marked_as_in_a_plain_file(content: bytes, name: str, limit: int, block: int) -> None:
-    before = [(record.text, record.problem) for record in records([content], BY_NAME["kafka"], limit)]
+    before = [(record.text, record.problem) for record in records([content], pattern_layout(KAFKA), limit)]
     file = wrapped(content, name)
-    wrapper = wrapper_of(name)
-    found = log_records(cut(file, block), wrapper.around(BY_NAME["kafka"]), limit)
+    found = log_records(cut(file, block), layout_named(f"{wrapper_of(name)}/{KAFKA}"), limit)
     assert [(record.text, record.problem) for record in found] == before
 
 
-@pytest.mark.parametrize("layout", ["thread-level-logger", "level-logger", "json", "bare-time"])
+_MESSAGE = "[KafkaServer id=1] started"
+_ZONED = "yyyy-MM-dd'T'HH:mm:ss.SSS" + "X" * 3
+_LAYOUTS = {
+    "%d [%t] %p %c - %m": f"2026-11-20 15:33:21,101 [main] INFO kafka.server.KafkaServer - {_MESSAGE}",
+    f"%d{{{_ZONED}}} %p %c: %m": f"2026-11-20T15:33:21.101Z INFO kafka.server.KafkaServer: {_MESSAGE}",
+    "%d{yyyy-MM-dd HH:mm:ss} %p %m (%c) [%t]": f"2026-11-20 15:33:21 INFO {_MESSAGE} (kafka.server.KafkaServer) [main]",
+    f'{{"@timestamp":"%d{{{_ZONED}}}","level":"%p","logger_name":"%c","message":"%m"}}': json.dumps(
+        {"@timestamp": "2026-11-20T15:33:21.101Z", "level": "INFO", "logger_name": "kafka.server.KafkaServer"}
+        | {"message": _MESSAGE}
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", _LAYOUTS)
 @pytest.mark.parametrize("name", sorted(WRAPPINGS))
 def test_any_layout_may_stand_in_any_wrapper(layout: str, name: str) -> None:
-    line = {
-        "thread-level-logger": b"2026-11-20 15:33:21,101 [main] "
-        b"INFO kafka.server.KafkaServer - [KafkaServer id=1] started",
-        "level-logger": b"2026-11-20T15:33:21.101Z INFO kafka.server.KafkaServer: [KafkaServer id=1] started",
-        "bare-time": b"2026-11-20 15:33:21 INFO [KafkaServer id=1] started (kafka.server.KafkaServer) [main]",
-        "json": json.dumps(
-            {"@timestamp": "2026-11-20T15:33:21.101Z", "level": "INFO", "logger_name": "kafka.server.KafkaServer"}
-            | {"message": "[KafkaServer id=1] started"}
-        ).encode(),
-    }[layout]
-    file = wrapped(line + b"\n", name) * 3
+    file = wrapped(_LAYOUTS[layout].encode() + b"\n", name) * 3
     found = recognise(file.split(b"\n")[:-1])
     assert found is not None
-    assert found.name == f"{wrapper_of(name).name}/{layout}"
+    assert found.name == f"{wrapper_of(name)}/{layout}"
     heads = [head for head, _, _ in read(list(log_records([file], found, MIB)), found.name)]
-    assert {(head.logger, head.message) for head in heads if head} == {
-        ("kafka.server.KafkaServer", b"[KafkaServer id=1] started")
-    }
+    assert {(head.logger, head.message) for head in heads if head} == {("kafka.server.KafkaServer", _MESSAGE.encode())}
     assert len(heads) == 3
 
 
@@ -177,14 +187,14 @@ def test_a_plain_log_is_not_taken_for_a_wrapped_one() -> None:
     for lines in logs():
         layout = recognise(lines[:500])
         assert layout is not None
-        assert layout.name == "kafka"
+        assert layout.name == KAFKA
 
 
 def test_lines_of_a_tool_between_those_of_the_log_are_records_of_their_own() -> None:
     file = b"-- Boot 7d --\n" + wrapped((LINE + TRACE) * 5, "journal-short") + b"-- No entries --\n"
     layout = recognise(file.split(b"\n")[:-1])
     assert layout is not None
-    assert layout.name == "syslog/kafka"
+    assert layout.name == f"syslog/{KAFKA}"
     found = list(log_records([file], layout, MIB))
     assert sorted((record.byte_offset, record.problem) for record in found if record.problem) == [
         (0, "layout"),
@@ -209,7 +219,7 @@ def test_lines_of_other_processes_are_not_mixed_in() -> None:
 def test_a_line_of_50_mb_is_cut_but_counted(name: str) -> None:
     long = wrapped(b"x" * 50_000_000 + b"\n", name, lambda line: cut(line, 16_384))
     one = wrapped(LINE, name)
-    found = list(log_records(cut(one + long + one, MIB), layout_named(f"{name}/kafka"), MIB))
+    found = list(log_records(cut(one + long + one, MIB), layout_named(f"{name}/{KAFKA}"), MIB))
     assert [record.problem for record in found] == ["oversized", "oversized", None]
     assert [len(record.text) for record in found] == [len(LINE) - 1, MIB, len(LINE) - 1]
     assert found[2].byte_offset == len(one + long)
@@ -218,14 +228,9 @@ def test_a_line_of_50_mb_is_cut_but_counted(name: str) -> None:
 def test_a_line_that_was_cut_while_it_was_written() -> None:
     for name, size in (("cri", 20), ("docker", 20), ("cri", 120)):
         file = wrapped(LINE * 2, name)
-        layout = layout_named(f"{name}/kafka")
+        layout = layout_named(f"{name}/{KAFKA}")
         found = sorted(log_records([file[: len(file) // 2 + size]], layout, MIB))
         assert [record.problem for record in found] == [None, "half_line"]
     pieces = wrapped(LINE, "cri", lambda line: [line[:30], line[30:]]).splitlines(True)
-    (half,) = log_records([pieces[0]], layout_named("cri/kafka"), MIB)
+    (half,) = log_records([pieces[0]], layout_named(f"cri/{KAFKA}"), MIB)
     assert (half.problem, half.text) == ("half_line", LINE[:30])
-
-
-def test_the_document_of_inputs_names_every_layout_and_wrapper() -> None:
-    document = (ROOT / "docs" / "inputs.md").read_text(encoding="utf-8")
-    assert [name for name in (*BY_NAME, *BY_WRAPPER) if f"`{name}`" not in document] == []

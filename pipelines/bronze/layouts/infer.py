@@ -1,0 +1,360 @@
+"""The layout that the lines of a file were written by: inferred from them, and proven by what they say.
+
+Lines are taken apart side by side: what all of them have in one place (a level, something in brackets, a name, a sign)
+is a field of the layout, in whatever order. Where that leaves a choice, each is tried. A layout counts as much as its
+lines are Kafka's: those that a template of the line's logger matches most, those of a full logger name of Kafka's less;
+that a line fits a pattern is no proof of anything. Only Kafka's own layout, which is nearly always it, is taken as soon
+as lines end with full names of loggers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from itertools import islice
+from typing import NamedTuple
+
+from pipelines.bronze.identity import OTHER, kind_of_logger
+from pipelines.bronze.layout import Head, Layout
+from pipelines.bronze.layouts import structured
+from pipelines.bronze.layouts.loggers import is_kafka, own_template
+from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
+from pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
+from pipelines.silver.grammar import context_of
+
+#: At least this share of the sampled lines that start as records do has to parse.
+FIT_SHARE = 0.9
+#: Lines that a candidate is tried on.
+TRIED = 40
+#: Candidates that are tried of a group of lines, and what settles it: nearly all of its lines are read by templates.
+_CANDIDATES_MAX = 40
+_SETTLED = 1.5
+#: Bytes of a line in which its time stands.
+_TIME_WITHIN = 120
+_FIELDS_MAX = 7
+#: What a line counts: a template of its logger's own reads it; the full name of its logger is Kafka's; a simple name is
+#: that of a class of Kafka's, as any word of a text may be; its logger is a class with a package.
+_TEMPLATE, _LOGGER, _WORD, _CLASS = 2.0, 1.0, 0.5, 0.01
+
+_QUALIFIED = re.compile(r"(?:[a-z_][\w-]*\.)+[A-Z]\w*\$?")
+_LEVEL_AT = re.compile(rb" {0,6}(?i:" + LEVEL + rb")(?=[ \t\])>|:,;-]|$)")
+_NAME_AT = re.compile(rb"([A-Za-z_][\w.$/]*)(:\d{1,6})?(?=[ \t\])>|:,;-]|$)")
+_BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*(?:\([^()\n]*\))?[^()\n]*)\)", b"<": rb"<([^>\n]*)>"}
+_BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()} | {b"{": re.compile(rb"\{([^}\n]*)\}")}
+#: Threads, and up to 1.0 what lines begin with, which has a comma behind it then.
+_FETCHER = re.compile(rb"(?:ReplicaFetcherThread-\d+|delete-topics-thread)-\d+")
+_WORD_AT = re.compile(rb"[^\s|]*")
+_SIGNS = b"-|:;,/>~*=#])}"
+#: What may stand behind a message: what has the logger's name is the group.
+_TAILS = (
+    (" (%c)", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\)$")),
+    (" (%c:%L)", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\)$")),
+    (" (%c) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\) \[[^\]]*\]$")),
+    (" (%c:%L) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\) \[[^\]]*\]$")),
+    (" [%t] (%c)", re.compile(rb" \[[^\]]*\] \(([A-Za-z_][\w.$/-]*)\)$")),
+    (" [%c]", re.compile(rb" \[([A-Za-z_][\w.$/-]*)\]$")),
+    (" [%c:%L]", re.compile(rb" \[([A-Za-z_][\w.$/-]*):\d+\]$")),
+    (" - %c", re.compile(rb" - ([A-Za-z_][\w.$/-]*)$")),
+    (" <%c>", re.compile(rb" <([A-Za-z_][\w.$/-]*)>$")),
+    (" {%c}", re.compile(rb" \{([A-Za-z_][\w.$/-]*)\}$")),
+)
+_PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\s\[\]]+)|(?P<open>[\[\]])")
+
+
+class Inferred(NamedTuple):
+    """A layout, and how much speaks for it.
+
+    Attributes:
+        score: what its lines count, as far as those that were tried stand for all.
+        proven: of those that were tried, the lines that cannot be anybody else's.
+        missing: without a layout, what the lines lack, if that is known.
+    """
+
+    layout: Layout | None
+    score: float = 0.0
+    proven: int = 0
+    missing: str | None = None
+
+
+def infer(lines: Sequence[bytes]) -> Inferred:
+    """The layout of lines without line ends and wrappers."""
+    if is_plain_kafka(lines):
+        return Inferred(pattern_layout(KAFKA), _TEMPLATE * len(lines), len(lines))
+    structures = list(structured.layouts(lines))
+    best = max((_scored(layout, _starts(layout, lines)) for layout in structures), default=Inferred(None), key=_score)
+    if best.proven:
+        return best
+    groups = _groups(lines)
+    for is_named in (True, False):
+        for group in groups:
+            found = _of_group(group, is_named)
+            best = max(best, found, key=_score)
+        if best.proven:
+            break
+    if not best.proven and _kafka_share(lines) >= FIT_SHARE:
+        return Inferred(pattern_layout(KAFKA), _WORD * len(_starts(pattern_layout(KAFKA), lines)), 1)
+    missing = next((group.missing for group in groups if group.missing), None)
+    return best if best.layout is not None else best._replace(missing=missing)
+
+
+def _score(found: Inferred) -> float:
+    return found.score
+
+
+def _starts(layout: Layout, lines: Iterable[bytes]) -> list[bytes]:
+    return [line for line in lines if layout.start.match(line)]
+
+
+def _of_group(group: _Group, is_named: bool) -> Inferred:
+    """The best layout of a group of lines; one whose lines name their loggers, or none that does."""
+    best = Inferred(None)
+    patterns = (pattern for pattern in group.patterns() if ("%c" in pattern or "%C" in pattern) == is_named)
+    for pattern in islice(dict.fromkeys(patterns), _CANDIDATES_MAX):
+        found = tried(pattern, group.lines)
+        best = max(best, found, key=_score)
+        if found.score >= _SETTLED * len(group.lines):
+            break
+    return best
+
+
+def is_plain_kafka(lines: Sequence[bytes]) -> bool:
+    """Whether lines are in the layout that Kafka ships; asked of each file, so it is quick."""
+    if _kafka_share(lines) < FIT_SHARE:
+        return False
+    layout = pattern_layout(KAFKA)
+    parse = layout.parser(UTC)
+    heads = [head for line in _starts(layout, lines) if (head := parse(line)) is not None]
+    # A record of several lines has its logger on its last one.
+    named = [head.logger for head in heads if head.logger is not None]
+    if 2 * len(named) < len(heads) or not any("." in name for name in named):
+        return False
+    return not all(_is_thread(head.message) for head in heads)
+
+
+def _kafka_share(lines: Sequence[bytes]) -> float:
+    """Of the lines that start as in the layout that Kafka ships, the share that parses in it."""
+    layout = pattern_layout(KAFKA)
+    starts = _starts(layout, lines)
+    parse = layout.parser(UTC)
+    return sum(parse(line) is not None for line in starts) / len(starts) if starts else 0.0
+
+
+def _is_thread(message: bytes) -> bool:
+    """Whether a message begins with the name of a thread, and not with what Kafka's own messages begin with."""
+    found = _BRACKET_AT[b"["].match(message)
+    return found is not None and message[found.end() : found.end() + 1] == b" " and not _is_context(found[1])
+
+
+def _is_context(text: bytes) -> bool:
+    """Whether the text of a bracket is what Kafka's messages begin with: it names a component's broker or partition."""
+    if b"=" in text:
+        return True
+    if _FETCHER.fullmatch(text):
+        return False
+    context = context_of(text.decode(errors="replace"))
+    return any(part is not None for part in context[:6])
+
+
+class _Group:
+    """Lines whose time stands in the same place and is spelled in the same way."""
+
+    def __init__(self, lines: list[bytes], times: list[Spelled], prefix: str) -> None:
+        self.lines = lines
+        self._times = times
+        self._prefix = prefix
+        self.form, self.missing = form_of(times) if times[0].shape else (None, times[0].missing)
+
+    def patterns(self) -> Iterator[str]:
+        """Conversion patterns that the lines may be of, the ones with most fields first."""
+        if self.form is None:
+            return
+        lines = _spread(list(zip(self.lines, self._times, strict=True)))
+        time = "%d" if self.form == DEFAULT_FORM else f"%d{{{self.form}}}"
+        rests = [line[time.end :] for line, time in lines]
+        before = [line[: time.start] for line, time in lines]
+        for prefix in _prefixes(before):
+            yield from _walk(prefix + time, rests, "%p" in prefix, "%c" in prefix, _FIELDS_MAX)
+
+
+def _groups(lines: Iterable[bytes]) -> list[_Group]:
+    """Up to three groups of lines that may start records, the largest first."""
+    found: dict[tuple[str, str], tuple[list[bytes], list[Spelled]]] = defaultdict(lambda: ([], []))
+    for line in lines:
+        time = spelled(line, _TIME_WITHIN)
+        if time is None:
+            continue
+        signature = _signature(line[: time.start])
+        if signature is not None:
+            those = found[re.sub("S+", "S", time.shape) or time.missing or "", signature]
+            those[0].append(line)
+            those[1].append(time)
+    largest = sorted(found.items(), key=lambda item: -len(item[1][0]))[:3]
+    return [_Group(*those, prefix=key[1]) for key, those in largest]
+
+
+def _signature(before: bytes) -> str | None:
+    """The kinds of what stands before a time; None if that is more than fields of a layout."""
+    signs = []
+    for piece in _PREFIX.finditer(before):
+        kind = piece.lastgroup or ""
+        if kind == "word" and _LEVEL_AT.fullmatch(piece[0]):
+            kind = "level"
+        signs.append(piece[0].decode() if kind == "open" else kind)
+    return " ".join(signs) if len(signs) <= 6 else None
+
+
+def _prefixes(before: Sequence[bytes]) -> Iterator[str]:
+    """Patterns of what stands before the time, which has the same kinds of pieces in all lines."""
+    columns = zip(*(_PREFIX.findall(text) for text in before), strict=True)
+    pattern = ""
+    for column in columns:
+        texts = ["".join(piece.decode(errors="replace") for piece in pieces) for pieces in column]
+        raw = [text.encode() for text in texts]
+        if all(text.isspace() for text in texts):
+            pattern += " "
+        elif all(_LEVEL_AT.fullmatch(text) for text in raw):
+            pattern += "%p"
+        elif all(text.startswith("[") and len(text) > 1 for text in texts):
+            inner = [text[1:-1] for text in texts]
+            if all(_LEVEL_AT.fullmatch(text.encode()) for text in inner):
+                pattern += "[%p]"
+            else:
+                pattern += f"[{_named(inner) or '%t'}]"
+        elif len(set(texts)) == 1 and not any(sign.isalnum() for sign in texts[0]):
+            pattern += texts[0].replace("%", "%%")
+        else:
+            pattern += _named(texts) or "%X"
+    yield pattern
+
+
+def _named(names: Sequence[str]) -> str | None:
+    """The field of loggers' names; None if these are none of Kafka's."""
+    bare = [re.sub(r":\d+$", "", name.strip()) for name in names]
+    if 2 * sum(map(is_kafka, bare)) < len(bare):
+        return None
+    line = ":%L" if all(re.search(r":\d+$", name.strip()) for name in names) else ""
+    is_full = all(kind_of_logger(name) != OTHER for name in bare if is_kafka(name))
+    return ("%c" if is_full else "%c{1}") + line
+
+
+def _walk(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
+    """Patterns that go on with what stands in one place of all lines."""
+    if left and not all(not rest for rest in rests):
+        yield from _fields(pattern, rests, has_level, has_logger, left)
+    if has_logger:
+        yield pattern + "%m"
+        return
+    for tail, ending in _TAILS:
+        names = [found[1].decode(errors="replace") for rest in rests if (found := ending.search(rest))]
+        # A record of several lines ends on another one.
+        if names and 3 * len(names) >= len(rests) and (field := _named(names)) is not None:
+            yield pattern + "%m" + tail.replace("%c", field)
+    yield pattern + "%m"
+
+
+def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
+    first = {rest[:1] for rest in rests}
+    if first <= {b" ", b"\t"}:
+        yield from _walk(pattern + " ", [rest.lstrip(b" \t") for rest in rests], has_level, has_logger, left)
+        return
+    if len(first) == 1 and (sign := next(iter(first))) in [_SIGNS[at : at + 1] for at in range(len(_SIGNS))]:
+        yield from _walk(pattern + sign.decode(), [rest[1:] for rest in rests], has_level, has_logger, left)
+        return
+    if not has_level and (found := _all(_LEVEL_AT, rests)):
+        rest = [text[one.end() :].lstrip(b" ") for text, one in zip(rests, found, strict=True)]
+        is_padded = any(text[one.end() :].startswith(b"  ") for text, one in zip(rests, found, strict=True))
+        spaced = all(text[one.end() : one.end() + 1] == b" " for text, one in zip(rests, found, strict=True))
+        level = "%-5p" if is_padded else "%p"
+        yield from _walk(pattern + level + (" " if spaced else ""), rest, True, has_logger, left - 1)
+        return
+    if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (found := _all(_BRACKET_AT[sign], rests)):
+        yield from _bracket(pattern, sign.decode(), rests, found, has_level, has_logger, left)
+        return
+    if not has_logger and (found := _all(_NAME_AT, rests)):
+        field = _named([(one[1] + (one[2] or b"")).decode() for one in found])
+        if field is None and all(one[2] for one in found):
+            field = "%C:%L"
+        if field is not None:
+            after = [text[one.end() :] for text, one in zip(rests, found, strict=True)]
+            yield from _walk(pattern + field, after, has_level, True, left - 1)
+    words = [rest[: _WORD_AT.match(rest).end()] for rest in rests]  # type: ignore[union-attr]
+    after = [rest[len(word) :] for rest, word in zip(rests, words, strict=True)]
+    if any(time is not None and not time.start for time in (spelled(rest, 40) for rest in rests)):
+        return
+    if all(word.isdigit() for word in words):
+        yield from _walk(pattern + "%X", after, has_level, has_logger, left - 1)
+    elif "%X" not in pattern and not (has_level and has_logger):
+        yield from _walk(pattern + ("%t" if has_level else "%X"), after, has_level, has_logger, left - 1)
+    for sign in (b" - ", b" | "):
+        if "%t" not in pattern and all(sign in rest[:80] for rest in rests):
+            after = [rest[rest.index(sign) :] for rest in rests]
+            yield from _walk(pattern + "%t", after, has_level, has_logger, min(left - 1, 3))
+
+
+def _bracket(
+    pattern: str,
+    sign: str,
+    rests: list[bytes],
+    found: list[re.Match[bytes]],
+    has_level: bool,
+    has_logger: bool,
+    left: int,
+) -> Iterator[str]:
+    close = {"[": "]", "(": ")", "<": ">", "{": "}"}[sign]
+    texts = [one[1] for one in found]
+    after = [rest[one.end() :] for rest, one in zip(rests, found, strict=True)]
+    if not has_level and all(_LEVEL_AT.fullmatch(text.rstrip(b" ")) for text in texts):
+        is_padded = any(b" " in text for text in texts)
+        level = "%-5p" if is_padded else "%p"
+        yield from _walk(f"{pattern}{sign}{level}{close}", after, True, has_logger, left - 1)
+        return
+    field = None if has_logger else _named([text.decode(errors="replace") for text in texts])
+    if field is not None:
+        yield from _walk(f"{pattern}{sign}{field}{close}", after, has_level, True, left - 1)
+    if not any(_is_context(text) or spelled(text, 40) for text in texts if sign == "["):
+        yield from _walk(f"{pattern}{sign}%t{close}", after, has_level, has_logger, left - 1)
+
+
+def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:
+    """The matches at the beginnings of texts; none at all if one has none."""
+    found = [pattern.match(rest) for rest in rests]
+    return [] if None in found else [one for one in found if one is not None]
+
+
+def _spread(items: list[tuple[bytes, Spelled]]) -> list[tuple[bytes, Spelled]]:
+    """At most `TRIED` of them, from everywhere."""
+    step = max(1, len(items) // TRIED)
+    return items[::step][:TRIED]
+
+
+def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
+    """What speaks for a pattern."""
+    try:
+        layout = pattern_layout(pattern)
+    except ValueError:
+        return Inferred(None)
+    return _scored(layout, lines)
+
+
+def _scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
+    some = lines[:: max(1, len(lines) // TRIED)][:TRIED]
+    parse = layout.parser(UTC)
+    fitting = [head for line in some if (head := parse(line)) is not None]
+    if not fitting or len(fitting) < FIT_SHARE * len(some):
+        return Inferred(None)
+    is_word = "%c{1}" in layout.name or "%c" not in layout.name
+    counts = [_count(head, is_word) for head in fitting]
+    score = sum(counts) * len(lines) / len(some)
+    return Inferred(layout if score > 0 else None, score, sum(count >= _LOGGER for count in counts))
+
+
+def _count(head: Head, is_word: bool) -> float:
+    if head.logger is None:
+        return 0.0
+    if own_template(head.logger, head.message) is not None:
+        return _TEMPLATE
+    if kind_of_logger(head.logger) != OTHER:
+        return _WORD if is_word else _LOGGER
+    return _CLASS if _QUALIFIED.fullmatch(head.logger) else 0.0

@@ -1,0 +1,168 @@
+"""Whose a line is, where the full name of its logger does not stand in it.
+
+A simple or abbreviated name stands for the classes of `PACKAGES` that it fits. Where several fit, and it matters which,
+the line's own text decides: a template of Kafka's matches it, or it stays without a logger and is not understood. So it
+is with the three loggers that are no classes and have ``logger`` for a simple name, and where no name stands at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pipelines.bronze.identity import OTHER, kind_of_logger
+from pipelines.bronze.layout import CACHE_MAX
+from pipelines.bronze.layouts.kafka_classes import PACKAGES
+from pipelines.silver.facts import REQUEST_LOGGER
+from pipelines.silver.grammar import bare_context, literal_prefix
+from pipelines.silver.grammars.known import SHARED, known_logger
+from pipelines.silver.record import UNPARSED, Parsed, Record
+from pipelines.silver.request_log import parse_request
+from pipelines.silver.text_log import TEMPLATES, parse_text
+
+STATE_CHANGE = "state.change.logger"
+#: ``%c{1}`` of these is ``logger``.
+_NO_CLASSES = (STATE_CHANGE, REQUEST_LOGGER, "kafka.authorizer.logger")
+#: A thread's own lines, whatever its class: of no logger that could be told, and of no interest.
+_THREAD = "org.apache.kafka.server.util.ShutdownableThread"
+#: Callers that location patterns (``%C``, ``%F``) give for all lines of Scala's classes: they tell nobody.
+_TRAITS = frozenset(("Logging", "Logging$class", "LoggerAdapter", "ContextualLogging"))
+_KEY = 6
+#: What of a template's pattern is no constant text, and the words of what is.
+_OPEN = re.compile(r"\\.|\[[^\]]*\]|\([^()]*\)|\(|\)")
+_WORDS = re.compile(r"[A-Za-z]{3,}")
+
+_by_simple: dict[str, list[str]] = defaultdict(list)
+for _package, _classes in PACKAGES.items():
+    for _class in _classes.split():
+        _by_simple[_class].append(_package)
+
+
+def candidates(name: str) -> list[str]:
+    """Full names that a name may stand for: a full one, its last parts, or one with shortened packages."""
+    name = name.removesuffix(".scala").removesuffix(".java")
+    before, _, simple = name.rpartition(".")
+    parts = before.split(".") if before else []
+    if simple == "logger":
+        return [full for full in _NO_CLASSES if _fits(parts, full.split(".")[:-1])]
+    packages = _by_simple.get(simple.partition("$")[0], [])
+    return [f"{package}.{simple}" for package in packages if _fits(parts, package.split("."))]
+
+
+def _fits(parts: list[str], package: list[str]) -> bool:
+    if not parts or package[-len(parts) :] == parts:
+        return True
+    return len(parts) == len(package) and all(
+        long.startswith(short) for short, long in zip(parts, package, strict=True)
+    )
+
+
+def is_kafka(name: str) -> bool:
+    """Whether a name, of whichever form, is one of Kafka's loggers."""
+    return bool(candidates(name)) or kind_of_logger(name) != OTHER
+
+
+def own_template(logger: str, message: bytes) -> Parsed | None:
+    """What one of the logger's own templates reads of a message; None if none of them matches it."""
+    record = Record("server", 0, "", logger, message.decode(errors="replace"))
+    parsed = parse_request(record) if logger == REQUEST_LOGGER else parse_text(record)
+    return None if parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
+
+
+class Loggers:
+    """Resolves the names of one file; remembers those that need no look at the message."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str | None] = {}
+        self._open: dict[bytes, list[str]] = {}
+
+    def resolve(self, name: bytes, message: bytes) -> str | None:
+        """The full name of a logger; None if the line does not tell it.
+
+        Args:
+            name: as it stands in the line; empty: none does.
+        """
+        try:
+            return self._names[name]
+        except KeyError:
+            pass
+        possible = self._open.get(name)
+        if possible is None:
+            possible = self._look_up(name)
+            if possible is None:
+                return self._names[name]
+        return self._by_message(possible, message)
+
+    def _look_up(self, name: bytes) -> list[str] | None:
+        """Candidates among which the message decides; None if the name has its answer."""
+        if len(self._names) + len(self._open) >= CACHE_MAX:
+            self._names.clear()
+            self._open.clear()
+        text = name.decode(errors="replace")
+        if not text or text.rpartition(".")[2] in _TRAITS or text.partition(".")[0] in _TRAITS:
+            self._open[name] = []
+            return []
+        possible = candidates(text)
+        if len({(kind_of_logger(full), known_logger(full)) for full in possible}) > 1:
+            self._open[name] = possible
+            return possible
+        self._names[name] = possible[0] if possible else text
+        return None
+
+    def _by_message(self, possible: list[str], message: bytes) -> str | None:
+        if not possible:
+            return by_template(message)
+        if "." not in possible[0] or possible[0] in _NO_CLASSES:
+            matching = [full for full in possible if own_template(full, message) is not None]
+            if matching or message.startswith(b"Principal = "):
+                return matching[0] if len(matching) == 1 else "kafka.authorizer.logger"
+            return STATE_CHANGE if message.startswith((b"[Broker id=", b"[Controller id=")) else None
+        return possible[0] if own_template(possible[0], message) is not None else None
+
+
+@lru_cache(maxsize=1)
+def _telling() -> frozenset[str]:
+    """Templates with so much constant text that a line which matches one is of its logger."""
+    return frozenset(template.id for template in TEMPLATES if len(_WORDS.findall(_OPEN.sub(" ", template.pattern))) > 1)
+
+
+@lru_cache(maxsize=1)
+def _loggers_by_key() -> dict[str, tuple[str, ...]]:
+    """Loggers that a text may be of, by its first characters; under the empty one those with texts of any beginning."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for template in TEMPLATES:
+        prefix = literal_prefix(template.pattern)
+        for simple in template.loggers:
+            found[prefix[:_KEY] if len(prefix) >= _KEY else ""].update(_full_names(simple))
+    return {key: tuple(sorted(names)) for key, names in found.items()}
+
+
+def _full_names(simple: str) -> Iterable[str]:
+    return candidates(simple)[:1] if simple[:1].isupper() else [simple]
+
+
+def by_template(message: bytes) -> str | None:
+    """The logger whose template alone reads a message; None if none does, or several read it differently."""
+    text = message[:400].partition(b"\n")[0].decode(errors="replace")
+    if text.startswith(("Completed request:", "Handling request:", "Processing a request ")):
+        return REQUEST_LOGGER
+    starts = {0, bare_context(text)[1]}
+    if text.startswith("[") and (close := text.find("]")) > 0:
+        start = close + 1 + (text[close + 1 : close + 2] in (":", ","))
+        starts = {start + (text[start : start + 1] == " ")}
+    keys = {text[start : start + _KEY] for start in starts} | {""}
+    index = _loggers_by_key()
+    read: dict[str, str] = {}
+    for logger in sorted({logger for key in keys for logger in index.get(key, ())}):
+        parsed = own_template(logger, message)
+        if parsed is not None and (parsed.template in _telling() or logger == REQUEST_LOGGER):
+            read.setdefault(repr((parsed.template, parsed.facts)), logger)
+    if len(read) == 1:
+        return next(iter(read.values()))
+    rest = [text[start:].rstrip() for start in starts]
+    return _THREAD if not read and any(one in _THREAD_TEXTS for one in rest) else None
+
+
+_THREAD_TEXTS = frozenset(template.pattern.replace("\\", "") for template in SHARED if ".*" not in template.pattern)

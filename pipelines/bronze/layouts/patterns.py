@@ -1,0 +1,260 @@
+"""Conversion patterns of log4j as layouts: the pattern is the layout's name, and all that is known of it.
+
+What is read of one: ``%d`` with a form of time, ``%p``, ``%c`` (a full name, or with ``{1}`` one that `Loggers` has to
+resolve, as the caller's class or file, ``%C`` and ``%F``), ``%L``, ``%t`` and ``%X`` (passed over), ``%m`` once, and
+literal text; a space stands for several, and levels may be padded. What stands behind ``%m`` ends the message's own
+last line, so that a stack trace follows behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from pipelines.bronze.layout import CACHE_MAX, START_BYTES_MAX, Clock, Head, Layout, Parser
+from pipelines.bronze.layouts.loggers import Loggers
+from pipelines.bronze.layouts.times import DEFAULT_FORM, reader, time_regex
+
+#: The layout that Kafka ships, and without its brackets.
+KAFKA = "[%d] %p %m (%c)"
+
+LEVELS = {name.encode(): name for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
+#: java.util.logging's, syslog's and Python's names, and the letters of ``%.-1p``.
+_ALIASES = {
+    "TRACE": "T FINEST FINER",
+    "DEBUG": "D FINE",
+    "INFO": "I CONFIG NOTICE",
+    "WARN": "W WARNING",
+    "ERROR": "E SEVERE ERR",
+    "FATAL": "F CRITICAL CRIT EMERG ALERT",
+}
+LEVEL_ALIASES = {**LEVELS, **{alias.encode(): name for name, those in _ALIASES.items() for alias in those.split()}}
+
+#: Longer names first, of which others are the beginning.
+LEVEL = b"(?:" + b"|".join(sorted(LEVEL_ALIASES, reverse=True)) + b")"
+LOGGER = rb"[A-Za-z_][\w.$/-]*"
+_FIELD = re.compile(r"%(-?\d+)?([dpctXmCFL])(?:\{((?:[^}'])*(?:'[^']*'[^}']*)*)\})?|( +)|(%%|[^% ])")
+_CLOSING = {"[": "]", "(": ")", "<": ">", "{": "}"}
+
+#: Where records in Kafka's own layout start.
+_KAFKA_START = rb"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]\n]{0,16}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+
+
+class Names:
+    """Logger names as str, decoded once each."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str | None] = {}
+
+    def get(self, name: bytes) -> str | None:
+        """The name, or None if this is not a logger's name. ``(name:42)`` loses its line number."""
+        try:
+            return self._names[name]
+        except KeyError:
+            pass
+        found = _LOGGER_NAME.fullmatch(name)
+        if len(self._names) >= CACHE_MAX:
+            self._names.clear()
+        known = self._names[name] = found.group(1).decode() if found else None
+        return known
+
+
+_LOGGER_NAME = re.compile(rb"(" + LOGGER + rb")(?::\d+)?")
+_TAIL = re.compile(rb" \((" + LOGGER + rb"(?::\d+)?)\)(?: \[[^\]\n]{0,200}\])?(?=\n|\Z)")
+_THROWABLE = re.compile(rb"\n(?:Caused by: )?(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |\n|\Z)")
+_FRAME = re.compile(rb"\n\s+at |\n\s*\.\.\. \d+ ")
+
+
+def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
+    """Splits ``%m (%c)%n%throwable``: the logger stands at the end of the message's own last line.
+
+    That is the end of the record, unless a stack trace follows; then it is the last line before the throwable.
+    """
+    if body.endswith(b")") and b"\n" not in body:
+        cut = body.rfind(b" (")
+        logger = names.get(body[cut + 2 : -1]) if cut >= 0 else None
+        return (logger, body[:cut]) if logger is not None else (None, body)
+    name, message = _at_the_end(body, _TAIL)
+    return (names.get(name) if name else None), message
+
+
+def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
+    """The name in a tail and the message without the tail; an empty name if there is none."""
+    frame = _FRAME.search(body)
+    ends = list(tail.finditer(body, 0, frame.start() if frame else len(body)))
+    if not ends:
+        return b"", body
+    # An exception without frames (Kafka's ApiException) follows its line directly: prefer what it follows.
+    chosen = next((end for end in ends if _THROWABLE.match(body, end.end())), ends[-1])
+    return chosen.group(1), body[: chosen.start()] + body[chosen.end() :]
+
+
+def _kafka(clock: Clock) -> Parser:
+    """``[%d] %p %m (%c)``, the layout that Kafka ships; the hot path, hence no regular expression."""
+    names = Names()
+    read, levels, split = clock.read, LEVELS, split_tail
+
+    def parse(text: bytes) -> Head | None:
+        end = text.find(b"] ")
+        space = text.find(b" ", end + 2)
+        level = levels.get(text[end + 2 : space])
+        if level is None or end < 20:
+            return None
+        try:
+            time_us = read(text[1:end])
+        except ValueError:
+            return None
+        padded = text[space + 1 : space + 2] == b" " and len(level) == 4  # %-5p
+        logger, message = split(text[space + 1 + padded :], names)
+        return Head(time_us, level, logger, message)
+
+    return parse
+
+
+class _Token(NamedTuple):
+    """A piece of a pattern.
+
+    Attributes:
+        name: of a field; empty for literal text, one blank for spaces.
+        text: option of the field, or the literal text.
+    """
+
+    name: str
+    text: str
+
+
+def _tokens(pattern: str) -> Iterator[_Token]:
+    position = 0
+    while position < len(pattern):
+        found = _FIELD.match(pattern, position)
+        if found is None:
+            raise ValueError(f"no layout: {pattern}")
+        _, name, option, spaces, literal = found.groups()
+        if name:
+            yield _Token("c", "1") if name in "CF" else _Token(name, option or "")
+        else:
+            yield _Token(" " if spaces else "", spaces or literal.replace("%%", "%"))
+        position = found.end()
+
+
+def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
+    """What a token matches, and how many bytes at most.
+
+    Args:
+        bound: of texts of any length: ``*``, or ``{0,n}``.
+    """
+    name, text = tokens[number]
+    after = next((one for one in tokens[number + 1 :]), _Token("", ""))
+    if name == " ":
+        return rb"[ \t]{1,20}", 20
+    if name == "d":
+        return time_regex(text or DEFAULT_FORM), 40
+    if name == "L":
+        return rb"\d{1,6}", 6
+    if name == "p":
+        return rb" {0,6}(?:(?i:" + LEVEL + rb")) {0,6}", 20
+    if name == "c":
+        return (rb"[A-Za-z_][\w.$/-]" + bound.encode() + rb"(?::\d{1,6})?"), 80
+    if name in ("t", "X"):
+        if after.name == "" and after.text and after.text not in "-":
+            return rb"[^" + re.escape(after.text.encode()) + rb"\n]" + bound.encode(), 60
+        return (rb"[^\n]" + bound.encode() + b"?" if after.name == " " else rb"\S" + bound.encode()), 60
+    return re.escape(text.encode()), len(text.encode())
+
+
+def _compiled(tokens: list[_Token]) -> bytes:
+    pieces = []
+    for number, token in enumerate(tokens):
+        piece, _ = _regex(tokens, number, "*")
+        group = {"d": b"time", "c": b"logger"}.get(token.name)
+        if token.name == "p":
+            piece = rb" {0,6}(?P<level>(?i:" + LEVEL + rb")) {0,6}"
+        pieces.append(b"(?P<" + group + b">" + piece + b")" if group else piece)
+    return b"".join(pieces)
+
+
+def _start(tokens: list[_Token]) -> re.Pattern[bytes]:
+    """Matches up to the time, and to a level that follows it: what tells records from the lines that go on."""
+    pieces, length, is_timed = [], 0, False
+    for number, token in enumerate(tokens):
+        if is_timed and token.name in ("t", "X", "c"):
+            break
+        piece, most = _regex(tokens, number, "{0,50}")
+        if length + most > START_BYTES_MAX:
+            break
+        pieces.append(piece)
+        length += most
+        is_timed = is_timed or token.name == "d"
+        if is_timed and token.name == "p":
+            break
+    if not is_timed:
+        raise ValueError("too much stands before the time")
+    return re.compile(b"".join(pieces))
+
+
+@lru_cache(maxsize=256)
+def pattern_layout(pattern: str) -> Layout:
+    """The layout of a conversion pattern.
+
+    Raises:
+        ValueError: it is none that is read.
+    """
+    if pattern == KAFKA:
+        return Layout(pattern, re.compile(_KAFKA_START), _kafka, tail=_TAIL)
+    tokens = list(_tokens(pattern))
+    at = next((number for number, token in enumerate(tokens) if token.name == "m"), None)
+    form = next((token.text or DEFAULT_FORM for token in tokens[:at] if token.name == "d"), None)
+    if at is None or form is None:
+        raise ValueError(f"no layout: {pattern}")
+    is_short = any(token == _Token("c", "1") for token in tokens)
+    tail = None
+    if tokens[at + 1 :]:
+        tail = re.compile(re.sub(rb"\?P<logger>", b"", _compiled(tokens[at + 1 :])) + rb"(?=\n|\Z)")
+    head = re.compile(_compiled(tokens[:at]))
+
+    def make(clock: Clock) -> Parser:
+        return _parser(head, tail, form, is_short, clock)
+
+    # What a client's text may look like (`pipelines.bronze.endings`) is told by loggers in round brackets.
+    return Layout(pattern, _start(tokens[:at]), make, tail=tail if "(%c" in pattern.partition("%m")[2] else None)
+
+
+def _parser(head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, is_short: bool, clock: Clock) -> Parser:
+    read = reader(form, clock)
+    match, groups = head.match, head.groupindex
+    name_of, level_of = _name_of(is_short or ("logger" not in groups and tail is None)), LEVEL_ALIASES
+    has_logger, has_level = "logger" in groups, "level" in groups
+
+    def parse(text: bytes) -> Head | None:
+        found = match(text)
+        if found is None:
+            return None
+        try:
+            time_us = read(found["time"])
+        except ValueError:
+            return None
+        message = text[found.end() :]
+        name = found["logger"] if has_logger else b""
+        if tail is not None:
+            name, message = _at_the_end(message, tail)
+            if not name:
+                return Head(time_us, level_of[found["level"].upper()] if has_level else None, None, message)
+        return Head(time_us, level_of[found["level"].upper()] if has_level else None, name_of(name, message), message)
+
+    return parse
+
+
+def _name_of(is_short: bool) -> Callable[[bytes, bytes], str | None]:
+    """The logger of a name and a message."""
+    if not is_short:
+        names = Names()
+        return lambda name, _: names.get(name)
+    loggers = Loggers()
+
+    def resolve(name: bytes, message: bytes) -> str | None:
+        class_name, _, line = name.rpartition(b":")
+        return loggers.resolve(class_name if line.isdigit() else name, message)
+
+    return resolve

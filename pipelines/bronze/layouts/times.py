@@ -1,0 +1,245 @@
+"""How times are spelled: a pattern of Java's SimpleDateFormat is inferred from lines, and read back from its name.
+
+``yyyy-MM-dd HH:mm:ss`` and its like, with any fraction and offset, is read by `pipelines.bronze.layout.Clock`;
+everything else by a regular expression, once a second. A time without a date or a year, and one whose day and month
+cannot be told apart, is no time: what is missing is said, nothing is made up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pipelines.bronze.layout import ISO_TIME, Clock
+
+#: Short and long names of months, lower case, without a dot at the end, as Java (CLDR) and the C library write them.
+_MONTHS = (
+    "jan january januar janv janvier ene enero gen gennaio janeiro janua",
+    "feb february februar févr fév février febrero febbraio fev fevereiro februari",
+    "mar march mär märz mrz mars marzo março mrt maart",
+    "apr april avr avril abr abril aprile",
+    "may mai mayo mag maggio maio mei maj",
+    "jun june juni juin junio giu giugno junho",
+    "jul july juli juil juillet julio lug luglio julho",
+    "aug august août aoû agosto ago augustus augusti",
+    "sep sept september septembre septiembre set settembre setembro",
+    "oct october okt oktober octobre octubre ott ottobre out outubro",
+    "nov november novembre noviembre novembro",
+    "dec december dez dezember déc décembre dic diciembre dicembre dezembro",
+)
+MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+
+#: Of ``%d``.
+DEFAULT_FORM = "yyyy-MM-dd HH:mm:ss,SSS"
+
+_WORD = rb"[A-Za-z\x80-\xff]{3,12}\.?"
+_CLOCK = (
+    rb"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?P<fraction>[.,:]\d{1,9})?(?P<half> ?[AaPp][Mm]\b)?"
+    rb"(?P<zone> ?(?:Z\b|[+-]\d\d:?\d\d\b|UTC\b|GMT\b))?(?P<year> \d{4}\b)?"
+)
+_DATE = (
+    rb"(?:(?P<a>\d{4}|\d{1,2})(?P<sign>[-/.])(?P<b>\d{1,2})(?P=sign)(?P<c>\d{4}|\d{1,2})"
+    rb"|(?P<day>\d{1,2})(?P<named>[ /-])(?P<month>" + _WORD + rb")(?P=named)(?P<of>\d{4})"
+    rb"|(?P<word>" + _WORD + rb") (?P<first>[ \d]?\d)(?:, (?P<then>\d{4}))?"
+    rb"|(?P<digits>\d{8}))"
+)
+#: A moment anywhere in a line: a date, what stands between, and a time of day.
+MOMENT = re.compile(rb"(?<![\w.:/-])(?:" + _DATE + rb"(?P<between>T|_|:|,? {1,2}| at | - ))?" + _CLOCK)
+_EPOCH = re.compile(rb"(?P<seconds>1\d{9})(?:(?P<millis>\d{3})|(?P<part>\.\d{3,6}))?(?![\w.])")
+
+NO_DATE = "its times have no date (such as 15:33:21): log with a date in the pattern, as %d{ISO8601} has it"
+NO_YEAR = "its times have no year: log with one in the pattern, as %d{ISO8601} has it"
+NO_ORDER = "day and month of its dates cannot be told apart: write the year first, as %d{ISO8601} has it"
+
+
+class Spelled(NamedTuple):
+    """Where a time stands in a line.
+
+    Attributes:
+        start, end: in bytes.
+        shape: what times of one file share; empty for one that is no whole time.
+        parts: the values of its date, as far as their order matters.
+        missing: what it lacks, as a remedy.
+    """
+
+    start: int
+    end: int
+    shape: str
+    parts: tuple[int, ...] = ()
+    missing: str | None = None
+
+
+def spelled(line: bytes, end: int) -> Spelled | None:
+    """The first time that stands in the first ``end`` bytes of a line."""
+    found = MOMENT.search(line, 0, end)
+    if found is None:
+        number = _EPOCH.search(line, 0, min(end, 40))
+        if number is None or (number.start() and line[number.start() - 1 : number.start()].isalnum()):
+            return None
+        form = "UNIX_MILLIS" if number["millis"] else "UNIX"
+        return Spelled(*number.span(), form)
+    day = _day(found)
+    if found["between"] is None:
+        return Spelled(*found.span(), "", missing=NO_DATE)
+    if day is None:
+        return Spelled(*found.span(), "", missing=NO_YEAR)
+    shape, parts = day
+    between = found["between"].decode()
+    shape += f"'{between}'" if between.strip().isalpha() else re.sub(" +", " ", between)
+    half = found["half"]
+    shape += ("hh" if half else "HH") + ":mm:ss"
+    if found["fraction"]:
+        fraction = found["fraction"].decode()
+        shape += fraction[0] + "S" * (len(fraction) - 1)
+    if half:
+        shape += " a" if half.startswith(b" ") else "a"
+    if found["zone"]:
+        zone = found["zone"]
+        shape += (" " if zone.startswith(b" ") else "") + ("z" if zone.strip() in (b"UTC", b"GMT") else "X" * 3)
+    if found["word"] and found["year"] and not found["then"]:
+        return Spelled(*found.span(), shape + " yyyy", parts)
+    span = found.span() if not found["year"] else (found.start(), found.start("year"))
+    return Spelled(*span, shape, parts)
+
+
+def _day(found: re.Match[bytes]) -> tuple[str, tuple[int, ...]] | None:
+    """The shape of a date, with ``?`` where the order of two numbers is open; None without a year."""
+    if found["a"]:
+        sign = found["sign"].decode()
+        if len(found["a"]) == 4:
+            return f"yyyy{sign}MM{sign}dd", ()
+        if len(found["c"]) == 4:
+            return f"?{sign}?{sign}yyyy", (int(found["a"]), int(found["b"]))
+        return f"?{sign}?{sign}?", (int(found["a"]), int(found["b"]), int(found["c"]))
+    if found["day"]:
+        return "dd{0}MMM{0}yyyy".format(found["named"].decode()), ()
+    if found["word"]:
+        if found["then"]:
+            return "MMM dd, yyyy", ()
+        return ("MMM dd", ()) if found["year"] else None
+    digits = found["digits"]
+    return ("yyyyMMdd", ()) if digits is not None else None
+
+
+_ORDERS: dict[int, list[tuple[str, ...]]] = {
+    2: [("dd", "MM"), ("MM", "dd")],
+    3: [("yy", "MM", "dd"), ("dd", "MM", "yy"), ("MM", "dd", "yy")],
+}
+
+
+def form_of(times: Sequence[Spelled]) -> tuple[str | None, str | None]:
+    """The pattern of times of one shape, or what is missing.
+
+    The order of a day and a month of two digits each is told by a number above 12 in one of their places, and by dots,
+    with which no locale writes a month first.
+    """
+    shape = times[0].shape
+    if not times[0].parts:
+        return shape, None
+    width = len(times[0].parts)
+    orders = _ORDERS[width]
+    if "?.?" in shape:
+        orders = [order for order in orders if order[0] != "MM"]
+    most = {"dd": 31, "MM": 12, "yy": 99}
+    possible = [
+        order
+        for order in orders
+        if all(1 <= part <= most[name] for time in times for part, name in zip(time.parts, order, strict=True))
+    ]
+    if len(possible) != 1:
+        return None, NO_ORDER
+    for name in possible[0]:
+        shape = shape.replace("?", name, 1)
+    return shape, None
+
+
+_FIELD = re.compile(r"'([^']*)'|(yyyy|yy|MMM|MM|dd|EEE|HH|hh|mm|ss|S+|X{3}|z|a)|(.)")
+_REGEX = {
+    "yyyy": r"(?P<yyyy>\d{4})",
+    "yy": r"(?P<yy>\d\d)",
+    "MMM": r"(?P<MMM>[A-Za-z\x80-\xff]{3,12}\.?)",
+    "MM": r"(?P<MM>\d{1,2})",
+    "dd": r"(?P<dd> ?\d{1,2})",
+    "HH": r"(?P<HH>\d{1,2})",
+    "hh": r"(?P<HH>\d{1,2})",
+    "mm": r"(?P<mm>\d\d)",
+    "ss": r"(?P<ss>\d\d)",
+    "X" * 3: r"(?P<zone>Z|[+-]\d\d:?\d\d)",
+    "z": r"(?P<zone>UTC|GMT)",
+    "a": r"(?P<half>[AaPp][Mm])",
+}
+_ISO_FORM = re.compile(r"yyyy-MM-dd(?: |'T')HH:mm:ss(?:[.,]S+)?(?:X{3})?")
+
+
+def time_regex(form: str) -> bytes:
+    """Matches a time of this form, without named groups."""
+    if _ISO_FORM.fullmatch(form):
+        return ISO_TIME
+    if form.startswith("UNIX"):
+        return rb"1\d{12}" if form == "UNIX_MILLIS" else rb"1\d{9}(?:\.\d{1,9})?"
+    return re.sub(rb"\?P<\w+>", b"?:", _pattern(form))
+
+
+def _pattern(form: str) -> bytes:
+    def field(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return re.escape(found[1] if found[1] is not None else found[3]).replace(r"\ ", " {1,2}")
+        if found[2].startswith("S"):
+            return r"(?P<fraction>\d{1,9})"
+        return _REGEX[found[2]]
+
+    return _FIELD.sub(field, form).encode("latin-1")
+
+
+def reader(form: str, clock: Clock) -> Callable[[bytes], int]:
+    """Reads times of a form: microseconds since the epoch; ValueError if a text is no such time."""
+    if _ISO_FORM.fullmatch(form):
+        return clock.read
+    if form.startswith("UNIX"):
+        return _epoch_us
+    match = re.compile(_pattern(form)).fullmatch
+
+    def read(text: bytes) -> int:
+        found = match(text)
+        if found is None:
+            raise ValueError(f"not a time: {text!r}")
+        fields = found.groupdict()
+        fraction = fields.get("fraction") or b""
+        second = text[: found.start("fraction")] + text[found.end("fraction") :] if fraction else text
+        second_us = clock.seconds.get(second)
+        if second_us is None:
+            second_us = clock.remember(second, _moment(fields), _offset(fields.get("zone")))
+        return second_us + int(fraction[:6].ljust(6, b"0") or 0)
+
+    return read
+
+
+def _moment(fields: dict[str, bytes]) -> tuple[int, int, int, int, int, int]:
+    month = int(fields["MM"]) if "MM" in fields else MONTHS.get(_lower(fields["MMM"]), 0)
+    year = int(fields["yyyy"]) if "yyyy" in fields else 2000 + int(fields["yy"])
+    hour = int(fields["HH"])
+    if half := fields.get("half"):
+        hour = hour % 12 + 12 * (half.lower() == b"pm")
+    return year, month, int(fields["dd"]), hour, int(fields["mm"]), int(fields["ss"])
+
+
+def _lower(name: bytes) -> str:
+    return name.decode(errors="replace").lower().removesuffix(".")
+
+
+def _offset(zone: bytes | None) -> timedelta | None:
+    """What a time states of its zone; None if it does not."""
+    if zone is None:
+        return None
+    if zone in (b"Z", b"UTC", b"GMT"):
+        return timedelta(0)
+    return datetime.fromisoformat(f"2000-01-01T00:00:00{zone.decode()}").utcoffset()
+
+
+def _epoch_us(text: bytes) -> int:
+    whole, _, part = text.partition(b".")
+    if len(whole) == 13:
+        return int(whole) * 1000
+    return int(whole) * 1_000_000 + int(part[:6].ljust(6, b"0"))

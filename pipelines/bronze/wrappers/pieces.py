@@ -1,0 +1,146 @@
+"""How a file falls into pieces that are unwrapped: lines, rows of a table, objects of one document. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pipelines.bronze.source import BOM
+
+#: Rows of CSV: line ends stand in quotes. Objects of a JSON document, with how many objects and arrays they stand in.
+ROWS, DOCUMENT = "csv", "document"
+_IN_TEXT = re.compile(rb'["\\]')
+_OUTSIDE = re.compile(rb'["{}\[\]]')
+_QUOTE_OR_END = re.compile(rb'["\n]')
+
+
+class Piece(NamedTuple):
+    """A line, or what takes its place, cut if it is longer than all that a record may be.
+
+    Attributes:
+        offset: of its first byte in the file.
+        size: bytes up to the next line or row; of an object its own.
+        line_no: number of its first line.
+        text: without a line end.
+        ended: its end was seen.
+        lines: how many line ends it takes in.
+    """
+
+    offset: int
+    size: int
+    line_no: int
+    text: bytes
+    ended: bool
+    lines: int = 1
+
+
+def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, line_no: int = 1) -> Iterator[Piece]:
+    """The pieces of a content.
+
+    Args:
+        how: `ROWS`, `DOCUMENT` and a number, or nothing for lines.
+        bytes_max: of a longer piece the first so many bytes are given.
+        offset: where the first block begins.
+        line_no: number of the line that begins there.
+    """
+    if how == ROWS:
+        return _rows(blocks, offset, line_no, bytes_max)
+    if how.startswith(DOCUMENT):
+        return _objects(blocks, int(how.removeprefix(DOCUMENT)), offset, line_no, bytes_max)
+    return lines(blocks, offset, line_no, bytes_max)
+
+
+def lines(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
+    """Lines without their line ends."""
+    held = b""
+    dropped = 0  # bytes of the line that is under way, beyond those that are held
+    for block in blocks:
+        ended = block.split(b"\n")
+        ended[0] = held + ended[0]
+        for text in ended[:-1]:
+            size = len(text) + dropped + 1
+            yield Piece(offset, size, line_no, _beginning(text, offset, bytes_max), True)
+            offset += size
+            line_no += 1
+            dropped = 0
+        held = ended[-1]
+        if len(held) > bytes_max:
+            dropped += len(held) - bytes_max
+            held = held[:bytes_max]
+    if held:
+        yield Piece(offset, len(held) + dropped, line_no, _beginning(held, offset, bytes_max), False)
+
+
+def _beginning(text: bytes, offset: int, bytes_max: int) -> bytes:
+    if len(text) > bytes_max:
+        text = text[:bytes_max]
+    return text.removeprefix(BOM) if offset == 0 else text
+
+
+def _rows(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
+    held: list[bytes] = []
+    size = line_ends = 0
+    is_quoted = False
+    for block in blocks:
+        start = 0
+        for found in _QUOTE_OR_END.finditer(block):
+            if found[0] == b'"':
+                is_quoted = not is_quoted
+                continue
+            line_ends += 1
+            if is_quoted and size + found.end() - start <= bytes_max:
+                continue
+            is_quoted = False
+            held.append(block[start : found.end()])
+            size += found.end() - start
+            text = _beginning(b"".join(held)[:-1], offset, bytes_max).removesuffix(b"\r")
+            yield Piece(offset, size, line_no, text, True, line_ends)
+            offset, line_no, start = offset + size, line_no + line_ends, found.end()
+            held, size, line_ends = [], 0, 0
+        held.append(block[start:])
+        size += len(block) - start
+    if size:
+        yield Piece(offset, size, line_no, _beginning(b"".join(held), offset, bytes_max), False, line_ends + 1)
+
+
+def _objects(blocks: Iterable[bytes], nested: int, offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
+    """Objects that stand in so many others; what is between them is passed over."""
+    depth = 0
+    in_text = False
+    held: list[bytes] = []  # of the object that is under way
+    begun = 0
+    begun_line = line_no
+    escaped = 0  # signs of the next block that a backslash at the end of this one takes with it
+    for block in blocks:
+        start, position = 0, escaped
+        while found := (_IN_TEXT if in_text else _OUTSIDE).search(block, position):
+            position = found.end()
+            sign = found[0]
+            if in_text:
+                if sign == b"\\":
+                    position += 1
+                else:
+                    in_text = False
+            elif sign == b'"':
+                in_text = True
+            elif sign in b"{[":
+                if depth == nested and sign == b"{":
+                    start = found.start()
+                    begun = offset + start
+                    begun_line = line_no + block.count(b"\n", 0, start)
+                depth += 1
+            else:
+                depth -= 1
+                if depth == nested and sign == b"}":
+                    text = b"".join([*held, block[start:position]])
+                    yield Piece(begun, len(text), begun_line, text[:bytes_max], True, text.count(b"\n") + 1)
+                    held = []
+        if depth > nested:
+            held.append(block[start:])
+        offset += len(block)
+        line_no += block.count(b"\n")
+        escaped = max(0, position - len(block))
+    if held and depth > nested:
+        text = b"".join(held)
+        yield Piece(begun, len(text), begun_line, text[:bytes_max], False, text.count(b"\n") + 1)
