@@ -337,12 +337,23 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except OSError as error:
         if not isinstance(error.filename, str) or not isinstance(place_of(error.filename), Uri):
-            return _internal(error)
+            return _of_machine(error)
         remedy = "check its name, and the credentials and the endpoint in the environment"
         _complain(f"{error.filename}: {error.strerror}; {remedy}")
         return ExitCode.USAGE
     except Exception as error:
+        return _of_machine(error)
+
+
+def _of_machine(error: Exception) -> int:
+    """A limit of the system may be reached anywhere; all else is a defect."""
+    from pipelines.machine_faults import limit_fault
+
+    problem = limit_fault(error)
+    if problem is None:
         return _internal(error)
+    _complain(str(problem))
+    return problem.exit_code
 
 
 def _internal(error: Exception) -> ExitCode:

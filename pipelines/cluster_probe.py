@@ -44,6 +44,11 @@ _TOKEN = "driver"
 #: What the tasks of a run import beside the package, and the standard library does not have.
 _MODULES = ("pyarrow", "pandas", "orjson", "pydantic", "deltalake", "delta", "hdfs_native", "javaproperties", "obstore")
 _OTHER_PYTHON = re.compile(r"Python in worker has different version[^\d]*(\d[\d.]*\d)")
+#: A program that ends at once, or is none of Python's: Spark has what it printed, or that it never answered.
+_BROKEN_PYTHON = re.compile(
+    r"Error from python worker:.*(?:\n.*)?|Python worker failed to connect back|Bad data in pyspark\.daemon's[^\n:]*"
+    r"|Python worker exited unexpectedly|EOFException occurred while reading the port number from pyspark\.daemon"
+)
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 _SHIP = "give them what the driver has (docs/cluster.md: spark.archives, or the same installation on all nodes)"
 _SHARE = "put it on a file system that the driver and all executors have under this path"
@@ -191,6 +196,9 @@ def _unable(text: str) -> EnvironmentProblem | None:
     if "No module named" in text:
         line = next(line for line in text.splitlines() if "No module named" in line)
         return EnvironmentProblem(f"the executors' Python cannot run Spark's tasks ({line.strip()})", _SHIP)
+    if broken := _BROKEN_PYTHON.search(text):
+        what = f"the executors' Python does not run ({broken[0].strip()})"
+        return EnvironmentProblem(what, "set PYSPARK_PYTHON (or spark.pyspark.python) to one that does, on every node")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What an exception says of the machine: a full disk, a folder that cannot be written, a JVM that is gone.
+"""What an exception says of the machine: a full disk, a limit of the system, a JVM that is gone.
 
 Python, the JVM, Hadoop's file system, Delta and the Python workers each wrap such a fault in exceptions of their own,
 some in several layers; what all of them keep is the kernel's wording. So the texts of the whole chain are searched, in
@@ -17,12 +17,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipelines import limits
 from pipelines.errors import EnvironmentProblem, HighwaterError
 from pipelines.storage.place import Place, resolved
 
-_FULL = re.compile(
-    r"No space left on device|Disk quota exceeded|Not enough space|File too large|\[Errno (?:28|122|27)\]"
-)
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|Not enough space|\[Errno (?:28|122)\]")
 _FORBIDDEN = re.compile(
     r"Read-only file system|Permission denied|Operation not permitted|AccessDeniedException|Mkdirs failed to create"
     r"|ReadOnlyFileSystemException|\[Errno (?:1|13|30)\]"
@@ -35,6 +34,8 @@ _JVM_GONE = re.compile(
 _EXECUTOR_LOST = re.compile(r"ExecutorLostFailure")
 _AGAIN = "run again: the tables are as their last commits left them"
 _CHAIN_MAX = 20
+#: A disk with so much room is not full: of something else there is no more.
+_ROOM_BYTES = 1 << 30
 
 
 @contextmanager
@@ -66,11 +67,15 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
         folder = _culprit(text, lake, scratch)
         free = _free_bytes(folder)
         room = "" if free is None else f" ({free / (1 << 20):.0f} MB free)"
+        if free is not None and free > _ROOM_BYTES:
+            room = f"{room[:-1]}: it holds no more files, or a quota is used up)"
         elsewhere = "" if folder == lake else ", or put spark.local.dir elsewhere in [session.spark]"
         return EnvironmentProblem(f"{folder}: no space left on its disk{room}", f"make room{elsewhere}, then {_AGAIN}")
     if _FORBIDDEN.search(text) and (forbidden := _named(text, lake, scratch)) is not None:
         why = "its file system is read-only" if "Read-only" in text else "permission denied"
         return EnvironmentProblem(f"{forbidden}: cannot be written ({why})", f"make it writable, then {_AGAIN}")
+    if (limited := limit_fault(text)) is not None:
+        return limited
     if _HEAP.search(text):
         remedy = "raise session.driver_memory, or spark.executor.memory where an executor's was full"
         return EnvironmentProblem("Spark ran out of heap", f"{remedy}, then {_AGAIN}")
@@ -85,6 +90,12 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
             f"see to it, then {_AGAIN}",
         )
     return None
+
+
+def limit_fault(error: BaseException | str) -> EnvironmentProblem | None:
+    """The limit of the system behind an exception, or its text (`pipelines.limits`); None if it is none."""
+    told = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)))
+    return None if told is None else EnvironmentProblem(told[0], f"{told[1]}, then {_AGAIN}")
 
 
 def _texts(error: BaseException | None) -> Iterator[str]:

@@ -26,6 +26,7 @@ from pipelines.errors import EnvironmentProblem, HighwaterError
 from pipelines.jars import delta_jars, delta_package
 from pipelines.java import JAVA_REMEDY, find_java, java_problem
 from pipelines.jvm_stderr import filtered_stderr
+from pipelines.limits import tight
 from pipelines.resources import conf_file
 from pipelines.rows import LOCAL_BYTES, LOCAL_PROCESSES
 from pipelines.session_settings import (
@@ -163,6 +164,8 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
+        if (limited := tight()) is not None:
+            raise EnvironmentProblem(f"Java could not be started: {limited[0]}", limited[1]) from error
         problem = java_problem()
         if problem is None and local_cores(session.master) is None:
             raise EnvironmentProblem(

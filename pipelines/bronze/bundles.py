@@ -1,13 +1,14 @@
 """Bundles of logs (tar, compressed tar, zip), read as they are: members stream past, and nothing is unpacked to disk.
 
 A member is addressed as ``bundle!/member``; one of a tar within it as ``bundle!/inner.tgz!/member``. Its name is a
-label and never a path to open, so that a name that climbs out of its folder leads nowhere. Links, devices and sparse
-files are passed over. What a member may cost is bounded: compression by `pipelines.bronze.decompress`, names and
-headers here.
+label and never a path to open, so that a name that climbs out of its folder leads nowhere. Links are not followed, and
+told of where they are named as logs and lead to none that was read; devices and sparse files are passed over. What a
+member may cost is bounded: compression by `pipelines.bronze.decompress`, names and headers here.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 import stat
 import tarfile
@@ -59,11 +60,13 @@ class Entry(NamedTuple):
         path: its address.
         stream: to be read before the next entry is asked for; None with a problem.
         problem: what is wrong, and what to do.
+        target: address of what a link names.
     """
 
     path: str
     stream: Readable | None
     problem: str | None = None
+    target: str | None = None
 
 
 def is_bundle(name: str) -> bool:
@@ -83,7 +86,10 @@ def entries(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterato
     """
     members = _zip_members(path, file) if _ZIP.fullmatch(path) else _tar_members(path, file)
     data_dirs: Counter[str] = Counter()
-    yield from _logs(path, members, is_log, Counter(), data_dirs, 1)
+    names: Counter[str] = Counter()
+    links: list[Entry] = []
+    yield from _logs(path, members, is_log, names, data_dirs, 1, links)
+    yield from (link for link in links if link.target not in names)
     for folder, count in sorted(data_dirs.items()):
         problem = f"a data directory in a bundle is not read ({count} files): unpack it, and name its folder"
         yield Entry(folder if MEMBER in folder else path, None, problem)
@@ -96,17 +102,21 @@ def _logs(
     names: Counter[str],
     data_dirs: Counter[str],
     depth: int,
+    links: list[Entry],
 ) -> Iterator[Entry]:
     for entry in members:
         name = PurePosixPath(entry.path).name
         if entry.path == path:
             yield entry  # the bundle's own problem
+        elif entry.target is not None:
+            if is_bundle(name) or is_log(name):
+                links.append(entry)
         elif is_bundle(name):
             if _ZIP.fullmatch(name) or depth == DEPTH_MAX:
                 yield Entry(entry.path, None, "a bundle within a bundle, which is not opened: unpack it first")
             elif entry.stream is not None:
                 inner = _tar_members(entry.path, entry.stream)
-                yield from _logs(entry.path, inner, is_log, names, data_dirs, depth + 1)
+                yield from _logs(entry.path, inner, is_log, names, data_dirs, depth + 1, links)
         elif is_log(name):
             names[entry.path] += 1
             again = names[entry.path]
@@ -223,8 +233,18 @@ def _tar_members(path: str, file: Readable) -> Iterator[Entry]:
                 archive.members = []  # it would keep them all
                 if info.isreg() and not info.issparse():
                     yield Entry(_label(path, info.name), _Member(archive.extractfile(info)))
+                elif info.issym() or info.islnk():
+                    # A symbolic link is named from its folder, a hard one from the top of the archive.
+                    folder = PurePosixPath(info.name).parent if info.issym() else PurePosixPath()
+                    yield _link(path, info.name, str(folder / info.linkname))
     except _DAMAGE as damage:
         yield Entry(path, None, _told(damage))
+
+
+def _link(path: str, name: str, target: str) -> Entry:
+    """A link, which leads where its text says: only an address within the bundle is looked at."""
+    problem = "is a link, which is not followed in a bundle: pack the file itself"
+    return Entry(_label(path, name), None, problem, _label(path, posixpath.normpath(target)))
 
 
 def _zip_members(path: str, file: BinaryIO) -> Iterator[Entry]:
@@ -236,7 +256,10 @@ def _zip_members(path: str, file: BinaryIO) -> Iterator[Entry]:
             if len(infos) > MEMBERS_MAX or sum(info.compress_size for info in infos) > size:
                 raise zipfile.BadZipFile("members overlap, or are too many")
             for info in infos:
-                if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
+                if info.is_dir():
+                    continue
+                if stat.S_ISLNK(info.external_attr >> 16):
+                    yield _link(path, info.filename, "")
                     continue
                 label = _label(path, info.filename)
                 why = _unreadable(info)

@@ -19,6 +19,9 @@ from pipelines.storage.store import store_of
 _LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]*?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
 #: A segment of a partition or of a snapshot: `00000000000000000000.log`, also with its suffixes.
 _SEGMENT = re.compile(r"\d{20}(?:-\d+)?\..*")
+#: `server.log.old`, `server.log~`, `server.log.1.orig`: what somebody called a log who moved it out of the way.
+_ASIDE = re.compile(r".+\.(?:log|out)(?![A-Za-z0-9]).*", re.IGNORECASE)
+NOT_TAKEN = "is not read, as its name is no log's: name the file itself, or a pattern of its name in ingest.include"
 _GC = re.compile(r"(?:.*[-_.])?gc\.log.*|hs_err_.*", re.IGNORECASE)
 ANYTHING = "*"
 
@@ -35,7 +38,8 @@ class Found:
     Attributes:
         files: absolute paths in sorted order, each once.
         skipped: number of other files that were passed over.
-        unreadable: path and reason of files and folders that cannot be read.
+        unreadable: path and reason of files and folders that cannot be read, and of files that may be logs and are
+            not taken.
     """
 
     files: tuple[str, ...]
@@ -59,6 +63,7 @@ def discover(
     files: dict[str, None] = {}
     skipped = 0
     unreadable: list[tuple[str, str]] = []
+    aside: list[str] = []
     for given in inputs:
         path = absolute(place_of(given))
         store = store_of(path)
@@ -70,13 +75,15 @@ def discover(
             walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]
             candidates = [name for name in walked if _wanted(os.path.basename(name), include, exclude)]
             passed = len(walked) - len(candidates)
+            aside += [name for name in walked if is_aside(os.path.basename(name), include, exclude)]
             if not candidates:
                 raise InputError(path, "no log files in it", _remedy(unreadable))
         skipped += passed
         files |= dict.fromkeys(_readable(candidates, unreadable))
     if not files:
         raise InputError(unreadable[0][0], unreadable[0][1], "make it readable")
-    return Found(tuple(sorted(files)), skipped, tuple(unreadable))
+    unreadable += [(name, NOT_TAKEN) for name in sorted({*aside} - files.keys())]
+    return Found(tuple(sorted(files)), skipped - len(aside), tuple(unreadable))
 
 
 def _remedy(unreadable: Sequence[tuple[str, str]]) -> str:
@@ -95,6 +102,14 @@ def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     if any(fnmatchcase(name, pattern) for pattern in include if pattern != ANYTHING):
         return True
     return ANYTHING in include and bool(_LOG_NAME.fullmatch(name)) and not _GC.fullmatch(name)
+
+
+def is_aside(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Whether a file that is not taken may be a log all the same, by its name; what was excluded is left out."""
+    if is_log(name, include, exclude) or any(fnmatchcase(name, pattern) for pattern in exclude):
+        return False
+    is_other = _SEGMENT.fullmatch(name) or _GC.fullmatch(name) or is_bundle(name)
+    return ANYTHING in include and bool(_ASIDE.fullmatch(name)) and not is_other
 
 
 def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:

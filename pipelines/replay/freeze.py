@@ -68,6 +68,8 @@ class Freezer:
                 raise ValueError(f"format {document['format']}")
             classes = [(self._classes[name], names) for name, names in document["classes"]]
             return _Reader(classes, outside).decoded(document["fold"])
+        except RecursionError:
+            raise ValueError("not a frozen fold: it is nested deeper than any fold is") from None
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"not a frozen fold: {error!r}") from error
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import orjson
 
 from pipelines.errors import InputError
+from pipelines.limits import reached
 from pipelines.report.model import Report
 from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown
@@ -39,7 +40,8 @@ def render_files(report: Report) -> dict[str, bytes]:
 def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
     """Write the report's files into a folder, which is made if it is not there.
 
-    All is rendered before anything is written; a file that was there stays until its successor is complete.
+    All is rendered before anything is written, and on a disk of this machine all is written before anything is
+    replaced: the files of one report appear together, or those that were there stay.
 
     Returns:
         The files written.
@@ -51,8 +53,9 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
     with _cannot_hold(out_dir):
         store, folder = store_of(out_dir), resolved(out_dir)
         store.make_folder(folder)
-        for name, content in contents.items():
-            store.replace(folder / name, content)
+        # Where a store puts one file after the other, the one that programs read says that the others are there.
+        names = sorted(contents, key=lambda name: name == JSON_NAME)
+        store.replace_all(folder, {name: contents[name] for name in names})
         return tuple(out_dir / name for name in contents)
 
 
@@ -71,5 +74,6 @@ def _cannot_hold(out_dir: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = f"cannot hold the report ({error.strerror or error})"
-        raise InputError(out_dir, problem, "choose another folder with --out") from None
+        limited = reached(str(error))
+        problem = f"cannot hold the report ({limited[0] if limited else error.strerror or error})"
+        raise InputError(out_dir, problem, limited[1] if limited else "choose another folder with --out") from None

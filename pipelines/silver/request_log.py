@@ -47,6 +47,8 @@ _WITHOUT_BODY: Final = (
 _NO_BODY: Final = frozenset(_WITHOUT_BODY.split())
 
 
+#: What reading raises where a line is not what its version prints.
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 #: Times of a line, in milliseconds.
 _TIMES: Final = (
     *("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "throttleTimeMs"),
@@ -109,7 +111,7 @@ def parse_request(record: Record) -> Parsed:
         return Parsed(template, UNPARSED, reason=OUT_OF_RANGE, problem=str(problem))
     except UnreadableText as problem:
         return Parsed(template, UNPARSED, reason=problem.reason, problem=str(problem))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+    except _UNREADABLE as problem:
         return Parsed(template, UNPARSED, reason=reason, problem=f"{type(problem).__name__}: {problem}")
 
 

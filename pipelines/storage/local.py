@@ -7,10 +7,11 @@ others, and a link in it leads elsewhere. Callers name the folder itself without
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 
@@ -91,14 +92,26 @@ class LocalStore:
         return True
 
     def replace(self, file: Place, content: bytes) -> None:
-        """Write beside the file, then rename over it."""
-        handle, name = tempfile.mkstemp(dir=_without_links(file.parent), prefix=f".{file.name}.")
+        self.replace_all(file.parent, {file.name: content})
+
+    def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
+        """Write all beside the files, then rename each over its own."""
+        drafts: dict[Path, Place] = {}
         try:
-            with os.fdopen(handle, "wb") as written:
-                written.write(content)
-            self.take(Path(name), file)
+            for name, content in contents.items():
+                handle, draft = tempfile.mkstemp(dir=_without_links(folder), prefix=f".{name}.")
+                drafts[Path(draft)] = folder / name
+                with os.fdopen(handle, "wb") as written:
+                    written.write(content)
+                    written.flush()
+                    os.fsync(written.fileno())
+            if folders := [str(file) for file in drafts.values() if os.path.isdir(file)]:
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), folders[0])
+            for path, file in drafts.items():
+                self.take(path, file)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            for path in drafts:
+                path.unlink(missing_ok=True)
             raise
 
     def take(self, source: Path, file: Place) -> None:

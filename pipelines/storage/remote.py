@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -52,6 +52,11 @@ class RemoteStore(ABC):
     @abstractmethod
     def replace(self, file: Place, content: bytes) -> None:
         """Put a file in place, whole, or leave the one that is there."""
+
+    def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
+        """Put files in place, by name, each whole, in this order."""
+        for name, content in contents.items():
+            self.replace(folder / name, content)
 
     @abstractmethod
     def remove(self, file: Place) -> None:

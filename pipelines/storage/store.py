@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Protocol
@@ -63,6 +63,9 @@ class Store(Protocol):
 
     def replace(self, file: Place, content: bytes) -> None:
         """Put a file in place, whole, or leave the one that is there."""
+
+    def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
+        """Put files in place, by name, each whole, in this order; for paths none is replaced before all are written."""
 
     def take(self, source: Path, file: Place) -> None:
         """Put a file of this machine in place, whole, or leave the one that is there; it is gone where it was.

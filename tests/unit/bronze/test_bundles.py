@@ -211,7 +211,7 @@ def test_a_name_that_stands_twice(tmp_path: Path) -> None:
     assert len(stored(found)) == 2
 
 
-def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
+def test_links_that_may_be_logs_are_told_and_devices_are_passed_over(tmp_path: Path) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
@@ -219,14 +219,29 @@ def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
             info.type, info.linkname = kind, "/etc/passwd"
             archive.addfile(info)
         archive.addfile(tarfile.TarInfo("controller.log"))
-    assert list(problems(tmp_path / "a.tar", out.getvalue())) == ["!/controller.log"]
+    told = problems(tmp_path / "a.tar", out.getvalue())
+    assert list(told) == ["!/controller.log", "!/2/server.log", "!/1/server.log"]
+    assert "not followed" in str(told["!/1/server.log"])
     link = zipfile.ZipInfo("server.log")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as pack:
         pack.writestr(link, "/etc/passwd")
         pack.writestr("controller.log", SERVER)
-    assert list(problems(tmp_path / "a.zip", out.getvalue())) == ["!/controller.log"]
+    assert list(problems(tmp_path / "a.zip", out.getvalue())) == ["!/controller.log", "!/server.log"]
+
+
+@pytest.mark.parametrize(("kind", "named"), [(tarfile.SYMTYPE, "server.log.1"), (tarfile.LNKTYPE, "logs/server.log.1")])
+def test_a_link_to_a_log_of_the_bundle_hides_nothing(tmp_path: Path, kind: bytes, named: str) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        link = tarfile.TarInfo("logs/server.log")
+        link.type, link.linkname = kind, named
+        archive.addfile(link)
+        log = tarfile.TarInfo("logs/server.log.1")
+        log.size = len(SERVER)
+        archive.addfile(log, io.BytesIO(SERVER))
+    assert problems(tmp_path / "a.tar", out.getvalue()) == {"!/logs/server.log.1": None}
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

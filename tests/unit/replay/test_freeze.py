@@ -143,3 +143,10 @@ def test_no_text_makes_an_object_callable_or_of_another_class() -> None:
     odd = document([TAG_OF_OBJECT, 0, 1, 2], [[PLAIN[0], ["__class__", "content"]]])
     with pytest.raises(ValueError, match="not a frozen fold"):
         FREEZER.thaw(odd, ())
+
+
+@pytest.mark.parametrize("depth", [900, 2_000, 100_000])
+def test_what_is_nested_deeper_than_any_fold_is_said_to_be_so(depth: int) -> None:
+    text = b'{"format":1,"classes":[],"fold":' + b"[1," * depth + b"1" + b"]" * depth + b"}"
+    with pytest.raises(ValueError, match="not a frozen fold"):
+        Freezer().thaw(text, ())

@@ -1,5 +1,7 @@
 """The report's files: their shape is a contract, and hostile text stays text."""
 
+import errno
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -375,6 +377,26 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in first)
     assert orjson.loads((out / "report.json").read_bytes())["verdict"] == "violated"
     assert (out / "report.json").stat().st_mode & 0o400
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG, errno.EMFILE])
+@pytest.mark.parametrize("written", range(4))
+def test_files_of_one_report_appear_together_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, code: int
+) -> None:
+    write_report(sample.report(), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    left = iter(range(written))
+
+    def fsync(handle: int) -> None:
+        if next(left, None) is None:
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("pipelines.storage.local.os.fsync", fsync)
+    with pytest.raises(InputError, match="cannot hold the report") as raised:
+        write_report(sample.report(verdict="violated"), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert ("--out" in raised.value.remedy) == (code == errno.ENOSPC)
 
 
 def test_names_that_are_no_text_do_not_stop_the_report(tmp_path: Path) -> None:

@@ -67,3 +67,14 @@ def test_parts_of_a_duration_are_no_longer_than_all_of_it():
     assert (parsed.outcome, parsed.reason) == (UNPARSED, "out_of_range")
     assert parsed.problem is not None
     assert "less than its parts" in parsed.problem
+
+
+@pytest.mark.parametrize("depth", [100, 300, 900, 5_000])
+def test_a_body_nested_deeper_than_any_is_typed_or_unparsed(depth: int):
+    deep = "[" * depth + "]" * depth
+    for name in ("clientId", "acks", "topicData", "responses", "errorMessage", "transactionalId", "connection"):
+        message = re.sub(
+            rf'"{name}":("[^"]*"|-?\d+|null|\[)', f'"{name}":{deep}', record(request_lines.PRODUCE_39).message
+        )
+        tables = parse([line(request_lines.PRODUCE_39, 0, message=message), NEIGHBOUR])
+        assert [row for row in tables["fetch_requests"] if row["byte_offset"] == 1_000] == ALONE["fetch_requests"]

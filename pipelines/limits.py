@@ -1,0 +1,80 @@
+"""Limits of the system that this process runs under, as a shell's ``ulimit`` sets them. No Spark needed to ask."""
+
+from __future__ import annotations
+
+import re
+import resource
+from typing import Final, NamedTuple
+
+
+class Limit(NamedTuple):
+    """A limit of the system.
+
+    Attributes:
+        option: of ``ulimit``.
+        number: of `resource`.
+        unit_bytes: what a shell counts it in; 1 for things.
+        what: is not had where it is reached.
+        words: how the kernel, Python, Arrow and the JVM say so.
+    """
+
+    option: str
+    number: int
+    unit_bytes: int
+    what: str
+    words: re.Pattern[str]
+
+
+FILES: Final = Limit(
+    "-n", resource.RLIMIT_NOFILE, 1, "no more open files", re.compile(r"Too many open files|\[Errno (?:23|24)\]")
+)
+FILE_SIZE: Final = Limit(
+    "-f", resource.RLIMIT_FSIZE, 1024, "no longer file", re.compile(r"File too large|File size limit|\[Errno 27\]")
+)
+MEMORY: Final = Limit(
+    *("-v", resource.RLIMIT_AS, 1024, "no more memory"),
+    re.compile(
+        r"Cannot allocate memory|MemoryError|std::bad_alloc|malloc of size|\[Errno 12\]|errno=12|insufficient memory"
+        r"|Could not (?:reserve enough|allocate) [\w ]*(?:space|memory|heap|metaspace)"
+    ),
+)
+PROCESSES: Final = Limit(
+    *("-u", resource.RLIMIT_NPROC, 1, "no more processes and threads"),
+    re.compile(r"can't start new thread|unable to create (?:new )?native thread|\[Errno 11\]|Resource temporarily"),
+)
+ALL: Final = (FILES, FILE_SIZE, PROCESSES, MEMORY)
+
+
+def value_of(limit: Limit) -> int | None:
+    """The limit in the shell's unit; None where there is none."""
+    soft, _ = resource.getrlimit(limit.number)
+    return None if soft == resource.RLIM_INFINITY else soft // limit.unit_bytes
+
+
+def reached(text: str) -> tuple[str, str] | None:
+    """The limit that a message tells of: what was not had, and what to do; None if it tells of none.
+
+    Where no limit is set it is the machine, or the file system, that has no more.
+    """
+    limit = next((limit for limit in ALL if limit.words.search(text)), None)
+    if limit is None:
+        return None
+    value = value_of(limit)
+    if value is None:
+        remedy = "give it more, or do less at a time: fewer cores with --master, a smaller session.driver_memory"
+        return f"this machine gives {limit.what}", remedy
+    return f"the system gives this process {limit.what} (ulimit {limit.option}: {value})", f"raise {_named(limit)}"
+
+
+def tight() -> tuple[str, str] | None:
+    """The limits under which no JVM may start, for a process that ended without a word: as in `reached`."""
+    values = [(limit, value_of(limit)) for limit in (MEMORY, FILE_SIZE, FILES)]
+    small = [(limit, value) for limit, value in values if value is not None and (limit is not FILES or value < 512)]
+    if not small:
+        return None
+    named = ", ".join(f"ulimit {limit.option}: {value}" for limit, value in small)
+    return f"the system limits this process ({named})", f"raise {' and '.join(_named(limit) for limit, _ in small)}"
+
+
+def _named(limit: Limit) -> str:
+    return f"ulimit {limit.option}" if limit is FILES or limit is PROCESSES else f"ulimit {limit.option}, or lift it"
