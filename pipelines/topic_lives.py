@@ -79,7 +79,8 @@ def topic_lives(
 def begun_again(lines: Iterable[tuple[str | None, AnyLine]]) -> Iterator[AnyLine]:
     """Lines in which a broker's own role falls back to an earlier epoch."""
     highest: dict[int, int] = {}
-    for role, line in sorted(lines, key=lambda named: named[1].time_us):
+    # Of lines of one instant none is known to be the first: those that fall back among themselves show nothing.
+    for role, line in sorted(lines, key=lambda named: (named[1].time_us, named[1].leader_epoch or 0)):
         if line.broker_id is None or line.leader_epoch is None:
             continue
         # A request can be an old one that comes late, unless it is the first of all.

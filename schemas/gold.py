@@ -65,7 +65,11 @@ DELAYED_OPERATIONS = TableSpec(
             "residual_ms", DOUBLE, "0 within the interval (widened by the log's 1 ms tick), else the signed distance"
         ),
         required("class", STRING, "explained, jitter, late, unobservable, contradicted"),
-        column("class_reason", STRING, "Why: lost_wake_up, leader_stalled, late_log_line, fetch_not_logged, ..."),
+        column(
+            "class_reason",
+            STRING,
+            "Why: lost_wake_up, leader_stalled, late_log_line, fetch_not_logged, coarse_times (whole seconds), ...",
+        ),
         column("known_bug", STRING, "JIRA of a bug of the running version with this signature"),
         required(
             "cause",

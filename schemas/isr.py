@@ -35,8 +35,8 @@ ISR_TIMELINE = TableSpec(
             "class_reason",
             STRING,
             "fetch_not_logged, append_not_logged, log_begins, log_ends, leadership_ended, leader_paused, in_flight, "
-            "refused, commit_delayed, eligibility_not_logged; of the controller: controller_fenced (or gone), "
-            "controller_shutdown, controller_new_epoch, controller_other",
+            "refused, commit_delayed, eligibility_not_logged, coarse_times (whole seconds); of the controller: "
+            "controller_fenced (or gone), controller_shutdown, controller_new_epoch, controller_other",
         ),
         column("lowest_time", TIMESTAMP, "The rule asks for it: not before"),
         column("highest_time", TIMESTAMP, "The rule asks for it: not after"),

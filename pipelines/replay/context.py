@@ -120,10 +120,6 @@ class Contexts:
     starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
     coarse: Spans = field(default_factory=dict)
 
-    def is_coarse(self, broker: tuple[str, int], since_us: int, until_us: int) -> bool:
-        """Whether the times of a broker's lines are whole seconds at some instant of a stretch, both ends inclusive."""
-        return any(begun_us <= until_us and since_us < ended_us for begun_us, ended_us in self.coarse.get(broker, ()))
-
     def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
         """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""
         begun = self.starts.get(broker)

@@ -38,6 +38,8 @@ LATE_LOG_LINE = "late_log_line"
 NO_BASE_OFFSET = "no_base_offset"
 APPEND_NOT_LOGGED = "append_not_logged"
 SESSION_NOT_LOGGED = "session_not_logged"
+#: Times are whole seconds (`pipelines.replay.coarse`).
+COARSE_TIMES = "coarse_times"
 
 
 @dataclass

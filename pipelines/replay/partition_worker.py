@@ -12,7 +12,8 @@ import orjson
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
-from pipelines.replay.context import Contexts, value_at
+from pipelines.replay.coarse import blurred_change, is_coarse
+from pipelines.replay.context import Contexts, Spans, value_at
 from pipelines.replay.isr_events import RANK as ISR_CHANGES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
@@ -145,7 +146,7 @@ class PartitionWorker:
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         fold: PartitionFold | None = None
         watches = Watches(partition, self._answering.get((cluster_id, broker_id), ()))
-        rows = _Rows(key, tables, watches, final=sealed_us is not None)
+        rows = _Rows(key, tables, watches, self._contexts.coarse, final=sealed_us is not None)
         for event, brought, watch in _each_change_once(events):
             if event.kind == WATCH:
                 watches.add(Watch._make(watch))
@@ -186,8 +187,9 @@ class PartitionWorker:
 class _Rows:
     """What becomes of the outputs of one key."""
 
-    def __init__(self, key: Key, tables: Tables, watches: Watches, final: bool) -> None:
+    def __init__(self, key: Key, tables: Tables, watches: Watches, coarse: Spans, final: bool) -> None:
         self.final = final
+        self._coarse = coarse
         self._key = key
         self._tables = tables
         self._watches = watches
@@ -203,8 +205,14 @@ class _Rows:
                 self._wakes_us = min((self._wakes_us, *known_us))
         elif isinstance(output, IsrOutcome):
             cluster_id, topic, partition, broker_id = self._key
+            change: IsrOutcome | None = output
+            begun_us, ended_us = _stretch(output)
+            if is_coarse(self._coarse, (cluster_id, broker_id), begun_us, ended_us):
+                change = blurred_change(output)
+            if change is None:
+                return
             place = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
-            self._tables.add_named(ISR_TIMELINE.name, isr_row(output, **place, decided_us=decided_us))
+            self._tables.add_named(ISR_TIMELINE.name, isr_row(change, **place, decided_us=decided_us))
         else:
             self._tables.add(OUTCOMES, (*self._key, *outcome_values(output), self.final))
             if not self.final:
@@ -227,6 +235,13 @@ class _Rows:
         since = [None if time_us == _NEVER_US else time_us for time_us in (self._wakes_us, self._waiting_us)]
         if any(since):
             self._tables.add(OPEN, (*self._key, *since))
+
+
+def _stretch(change: IsrOutcome) -> tuple[int, int]:
+    """From when until when a change of an ISR was due, asked for and seen."""
+    instants = (change.lowest_us, change.highest_us, change.proposed_us, change.committed_us)
+    known = [time_us for time_us in instants if time_us is not None]
+    return min(known, default=0), max(known, default=0)
 
 
 def carrying(columns: Columns) -> Iterable[Carrying]:

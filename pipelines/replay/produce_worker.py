@@ -17,7 +17,8 @@ from pipelines.blobs import Batches, Tables
 from pipelines.groups import Columns, groups
 from pipelines.replay import coordinators
 from pipelines.replay.bounds import Bounds
-from pipelines.replay.context import History, value_at
+from pipelines.replay.coarse import blurred, is_coarse
+from pipelines.replay.context import History, Spans, value_at
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
 from pipelines.replay.partition_events import operation_ids
@@ -126,11 +127,15 @@ class ProduceWorker:
     Args:
         limits: how requests are judged.
         eras: the versions that each (cluster, broker) ran, by when it began to.
+        coarse: spans in which times are whole seconds.
     """
 
-    def __init__(self, limits: Tolerances, eras: Mapping[tuple[str, int], History]) -> None:
+    def __init__(
+        self, limits: Tolerances, eras: Mapping[tuple[str, int], History], coarse: Spans | None = None
+    ) -> None:
         self._limits = limits
         self._eras = eras
+        self._coarse = coarse or {}
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `OPERATION_SHAPES`."""
@@ -157,6 +162,8 @@ class ProduceWorker:
                 "handled_us": request["handled_us"],
                 "completed_us": request["completed_us"],
             }
+            if is_coarse(self._coarse, (cluster_id, broker_id), request["handled_us"], request["line_us"]):
+                outcomes = [blurred(outcome) for outcome in outcomes]
             version = value_at(self._eras.get((cluster_id, broker_id), ()), request["line_us"])
             row |= _columns(produce_operation(whole, outcomes, self._limits, version))
             tables.add_named(table_of(row), row)

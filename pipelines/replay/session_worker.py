@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from pipelines.blobs import Batches, Tables, shape
 from pipelines.groups import Columns, Key, groups
-from pipelines.replay.context import History, value_at
+from pipelines.replay.coarse import blurred_fetch, is_coarse
+from pipelines.replay.context import History, Spans, value_at
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
@@ -45,6 +46,7 @@ class SessionWorker:
         eras: the versions that each (cluster, broker) ran, by when it began to.
         sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
         since_us: by (cluster, broker), the seal as of which sessions are carried.
+        coarse: spans in which times are whole seconds.
     """
 
     def __init__(
@@ -53,11 +55,13 @@ class SessionWorker:
         eras: Mapping[tuple[str, int], History],
         sealed_us: Mapping[tuple[str, int], int],
         since_us: Mapping[tuple[str, int], int] = MappingProxyType({}),
+        coarse: Spans | None = None,
     ) -> None:
         self._limits = limits
         self._eras = eras
         self._sealed_us = sealed_us
         self._since_us = since_us
+        self._coarse = coarse or {}
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`, ``carried``."""
@@ -74,7 +78,7 @@ class SessionWorker:
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         session, is_carried = FetchSession(rules), False
         fetched: str | None = None
-        rows = _Rows(key, tables, self._limits)
+        rows = _Rows(key, tables, self._limits, self._coarse)
         for event, frozen in events:
             if event.kind == NAMED:
                 rows.names[event.topic] = event.name
@@ -111,13 +115,19 @@ class _Rows:
         names: of topics that fetches name by their ids.
     """
 
-    def __init__(self, key: Key, tables: Tables, limits: Tolerances) -> None:
+    def __init__(self, key: Key, tables: Tables, limits: Tolerances, coarse: Spans) -> None:
         self.names: dict[str | None, str | None] = {}
         self._key = dict(zip(KEY_TYPES, key, strict=True))
         self._tables = tables
         self._limits = limits
+        self._broker = (self._key["cluster_id"], self._key["broker_id"])
+        self._coarse = coarse
 
     def add(self, outcome: FetchOutcome) -> None:
+        event = outcome.event
+        handled_us = event.latest_us or event.time_us
+        if is_coarse(self._coarse, self._broker, handled_us, event.completed_us or handled_us):
+            outcome = blurred_fetch(outcome)
         row = self._key | fetch_operation(outcome, self._limits)
         topic = row["closing_topic"]
         row["closing_topic"] = self.names.get(topic, topic)

@@ -172,7 +172,7 @@ def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Cont
     rows = read_in_tasks(lake, readings, shape(produce_worker.ROW_TYPES))
     if rows is None:
         return None
-    worker = produce_worker.ProduceWorker(limits, contexts.eras)
+    worker = produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse)
     return fold(rows, tuple(produce_worker.KEY_TYPES), produce_worker.ORDER, produce_worker.COLUMNS, worker)
 
 
@@ -200,6 +200,6 @@ def _sessions(
     assert rows is not None
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
-    worker = SessionWorker(limits, premises.contexts.eras, sealed_us, since_us)
+    worker = SessionWorker(limits, premises.contexts.eras, sealed_us, since_us, premises.contexts.coarse)
     columns = (*fetch_events.EVENT_TYPES, "carried")
     return fold(rows, tuple(session_worker.KEY_TYPES), fetch_events.ORDER, columns, worker)

@@ -6,7 +6,7 @@ tell between which of its lines it led in which epoch. Where lines may be missin
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -63,11 +63,13 @@ class PartitionHistory:
     Attributes:
         version: Kafka version by (broker, instant), None where unknown.
         skew_max_us: clocks of two brokers are taken to differ by no more.
+        blur_us: how far two instants of one time may lie apart, of (broker, instant).
         facts: by kind.
     """
 
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000
+    blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
     #: Followers' fetches as they stream by, for all rules.
     chains: FetchChains = field(default_factory=FetchChains)
@@ -163,12 +165,14 @@ class PartitionHistory:
 
     def stream(self, fact: Fact) -> None:
         """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""
+        if fact.broker_id is not None and self._beside_birth(fact.broker_id, fact.time_us):
+            return
         if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
             # In the epoch that its broker's lines tell, or in a later one of its own that they do not: never earlier.
             # Only of brokers that know no retries: the line is written for a duplicate, too.
-            tenure = self.tenure(fact.broker_id, fact.time_us)
-            if tenure is not None:
-                self.epoch(tenure.epoch, fact.time_us).wrote(fact.offset, fact)
+            number = self._lowest_epoch(fact.broker_id, fact.time_us)
+            if number is not None:
+                self.epoch(number, fact.time_us).wrote(fact.offset, fact)
         elif fact.kind == a.BATCH:
             named = fact.leader_epoch is not None and fact.leader_epoch >= 0
             if named and fact.offset is not None and self._of_last_life(fact):
@@ -289,7 +293,7 @@ class PartitionHistory:
         """
         times, facts = self._own_lines.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
-        if at == 0:
+        if at == 0 or self._beside_birth(broker_id, time_us):
             return None
         before = facts[at - 1]
         if not _leads(before) or before.leader_epoch is None:
@@ -297,7 +301,44 @@ class PartitionHistory:
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
         epoch = before.leader_epoch
         latest = epoch if time_us < answered_us else self._latest(epoch, before, facts[at:], broker_id)
-        return Tenure(epoch, latest, before, before.time_us < time_us)
+        return Tenure(epoch, latest, before, before.time_us < time_us - self.blur_us(broker_id, time_us))
+
+    def _beside_birth(self, broker_id: int, time_us: int) -> bool:
+        """Whether an instant of a broker whose times are seconds may lie on either side of a new creation."""
+        births_us = self.topic_lives.births_us
+        if not births_us:
+            return False
+        blur_us = self.blur_us(broker_id, time_us)
+        return bool(blur_us) and any(abs(born_us - time_us) <= blur_us for born_us in births_us)
+
+    def _lowest_epoch(self, broker_id: int, time_us: int) -> int | None:
+        """The epoch in which a broker led at an instant, or the first of several that its lines of that instant name.
+
+        None if by its lines it did not lead. It may have led in a later one that they do not tell, in no earlier one.
+        """
+        times, facts = self._own_lines.get(broker_id, ([], []))
+        first = max(bisect_left(times, time_us) - 1, 0)
+        leading = (fact for fact in facts[first : bisect_right(times, time_us)] if _leads(fact))
+        return next((fact.leader_epoch for fact in leading if fact.leader_epoch is not None), None)
+
+    def epoch_of_commit(self, fact: Fact) -> int | None:
+        """The leader epoch in which a broker committed an ISR, by its own lines before; None if they leave it open.
+
+        Of lines of that instant those came before that stand before it in its file, or else name a lower partition
+        epoch (zkVersion).
+        """
+        if fact.broker_id is None:
+            return None
+        times, facts = self._own_lines.get(fact.broker_id, ([], []))
+        at = bisect_right(times, fact.time_us)
+        while at and facts[at - 1].time_us == fact.time_us:
+            came_before = _came_before(facts[at - 1], fact)
+            if came_before is None:
+                return None
+            if came_before:
+                break
+            at -= 1
+        return facts[at - 1].leader_epoch if at and _leads(facts[at - 1]) else None
 
     def started_us(self, broker_id: int, time_us: int) -> int:
         """When a broker's last line before an instant said that it starts to lead; -1 without one."""
@@ -353,10 +394,9 @@ class PartitionHistory:
         for fact in self.facts[a.ISR_CHANGE]:
             if fact.name != "committed" or None in (fact.partition_epoch, fact.isr, fact.broker_id):
                 continue
-            assert fact.broker_id is not None
-            tenure = self.tenure(fact.broker_id, fact.time_us)
-            if tenure is not None:
-                yield fact._replace(leader=fact.broker_id, leader_epoch=tenure.epoch)
+            number = self.epoch_of_commit(fact)
+            if number is not None:
+                yield fact._replace(leader=fact.broker_id, leader_epoch=number)
 
     def steps(self) -> Iterator[tuple[State, State]]:
         """Pairs of states that follow each other directly: nothing can be missing between them."""
@@ -365,6 +405,15 @@ class PartitionHistory:
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
+
+
+def _came_before(line: Fact, other: Fact) -> bool | None:
+    """Whether a line of one broker came before another one of the same instant; None if nothing tells."""
+    if line.file_id is not None and line.file_id == other.file_id and None not in (line.byte_offset, other.byte_offset):
+        return (line.byte_offset or 0) < (other.byte_offset or 0)
+    if line.partition_epoch is not None and other.partition_epoch is not None:
+        return line.partition_epoch < other.partition_epoch
+    return None
 
 
 def _leads(fact: Fact) -> bool:

@@ -81,7 +81,7 @@ class PartitionAudit:
     def __init__(
         self, settings: Settings, rules: Sequence[Rule], frozen: bytes | None = None, twice: bool = True
     ) -> None:
-        self.history = PartitionHistory(settings.version, settings.skew_max_us)
+        self.history = PartitionHistory(settings.version, settings.skew_max_us, settings.blur_us)
         self._settings = settings
         self._rules = rules
         self._one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
@@ -263,7 +263,7 @@ class PartitionAudit:
         for fact in sorted([*known, *self._lines], key=place):
             self.history.add(fact)
         if any(_streams_use(fact) for fact in self._lines):
-            before = PartitionHistory(self._settings.version, self._settings.skew_max_us)
+            before = PartitionHistory(self._settings.version, self._settings.skew_max_us, self._settings.blur_us)
             for fact in known:
                 before.add(fact)
             if not self.history.extends(before):

@@ -218,6 +218,8 @@ class Settings:
         min_insync_replicas: of the partition by the lines that are there: (broker, instant) to value.
         version: Kafka version by (broker, instant), None where unknown; it changes with an upgrade.
         skew_max_us: clocks of two brokers are taken to differ by no more.
+        blur_us: how far two instants of one time may lie apart, of (broker, instant): a second where lines tell whole
+            seconds (`pipelines.rules.facts.coarse`), else 0.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
         deletable: whether topics can be deleted, and so be created anew (delete.topic.enable).
         compacted: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy.
@@ -226,6 +228,7 @@ class Settings:
     min_insync_replicas: Callable[[int, int], int | None] = lambda broker_id, time_us: None
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000
+    blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
     compacted: bool | None = None
     deletable: bool = True

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from pipelines.blobs import Batches, Tables, shape
+from pipelines.bronze.resolution import SECOND_US
 from pipelines.groups import Columns, groups
+from pipelines.replay.coarse import is_coarse
 from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
 from pipelines.replay.seals import Broker
 from pipelines.rules.cases import CASE, case_row
@@ -146,10 +148,16 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
         history = contexts.history(cluster_id, broker_id, topic, UNCLEAN_ELECTION)
         return history[-1][1] == "true" if history else None
 
+    def blur_us(broker_id: int, time_us: int) -> int:
+        return SECOND_US if is_coarse(contexts.coarse, (cluster_id, broker_id), time_us, time_us) else 0
+
+    has_seconds = any(cluster == cluster_id for cluster, _ in contexts.coarse)
     return Settings(
         min_insync_replicas=min_insync_replicas,
         version=lambda broker_id, time_us: contexts.version_at((cluster_id, broker_id), time_us),
-        skew_max_us=skew_max_us,
+        # A time of whole seconds lies up to one before its instant.
+        skew_max_us=skew_max_us + (SECOND_US if has_seconds else 0),
+        blur_us=blur_us,
         unclean_allowed=unclean_allowed,
         compacted=is_compacted(contexts, cluster_id, topic),
         deletable=is_deletable(contexts, cluster_id),

@@ -15,8 +15,10 @@ from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.lake import Lake
 from pipelines.premises import Premises
 from pipelines.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
+from pipelines.replay.context import Spans
 from pipelines.rows import Rows
 from pipelines.rules.facts import files, history, traffic
+from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
 from pipelines.rules.going_on import Since, new_and_old, parts, states
@@ -142,11 +144,21 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
     if old := traffic.without_retries(premises.contexts.versions):
         columns = f"{_LINE} topic partition source first_offset last_offset size_bytes"
         as_large_as_traffic.append((silver.APPENDS, columns, by_batch(traffic.appends, old)))
-    return [
+    made = [
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
         *_reads(lake, premises, since),
     ]
+    coarse = premises.contexts.coarse
+    return [reading._replace(rows_of=_in_seconds(reading.rows_of, coarse)) for reading in made] if coarse else made
+
+
+def _in_seconds(rows_of: RowsOf, spans: Spans) -> RowsOf:
+    def cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for made in rows_of(rows):
+            yield in_seconds(made, spans)
+
+    return cut
 
 
 def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.releases import release_of
+from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.replay.versions import rule_of
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
@@ -15,6 +16,10 @@ LATE = "late-completion"
 
 
 class _OfAnswers(Checker):
+    def _count(self, fact: Fact) -> None:
+        """Where times are whole seconds nothing is judged: whether an answer was early or late, they do not show."""
+        self.checked += not (fact.detail or "").startswith(f"{COARSE_TIMES}|")
+
     def _isr_known(self, fact: Fact) -> tuple[Fact, ...] | None:
         """The lines that tell the ISR while the produce waited, if none can be missing between them."""
         if fact.broker_id is None or fact.latest_us is None:
@@ -31,7 +36,7 @@ class _OfAnswers(Checker):
 
 class _Early(_OfAnswers):
     def observe(self, fact: Fact) -> Iterable[Case]:
-        self.checked += 1
+        self._count(fact)
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
             return
         known = self._isr_known(fact)
@@ -45,7 +50,7 @@ class _Early(_OfAnswers):
 
 class _Late(_OfAnswers):
     def observe(self, fact: Fact) -> Iterable[Case]:
-        self.checked += 1
+        self._count(fact)
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
             return  # Whom it waited for was guessed, or where its records went: then nothing was due.
         reason, bug, api = (fact.detail or "||").split("|")

@@ -80,9 +80,8 @@ class IsrKnown:
         return fact.name == "committed" or (fact.name == "leader_start" and self._history.starts_once(fact))
 
     def _led_in(self, fact: Fact) -> int | None:
-        if fact.kind == a.ISR_CHANGE and fact.broker_id is not None:
-            tenure = self._history.tenure(fact.broker_id, fact.time_us)
-            return tenure.epoch if tenure is not None else None
+        if fact.kind == a.ISR_CHANGE:
+            return self._history.epoch_of_commit(fact)
         elected = fact.name == "request" and fact.leader == fact.broker_id
         return fact.leader_epoch if elected or fact.name in _VIEWS else None
 
