@@ -145,7 +145,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
             [
                 carry,
                 lambda: audit(lake, premises, config.audit, run_id, todo, seals),
-                lambda: write_clock_bounds(lake, run_id),
+                lambda: write_clock_bounds(lake, premises.contexts.coarse, run_id),
             ]
         )
         # Metrics are also of what the rules' pass writes: windows without leader, elections.

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
+
+from pipelines.bronze.resolution import SECOND_US
 
 FOLLOWER: Final = "follower"
 STATE: Final = "state"
 
-#: A line's time is cut to milliseconds: the line was written less than that later.
+#: A line's time is cut to milliseconds, or to seconds: the line was written less than that later.
 _TICK_US: Final = 1_000
 _STARTS: Final = ("leader_start", "follower_start")
 
@@ -87,16 +90,24 @@ class _State(NamedTuple):
     partition_epoch: int
 
 
-def links(said: Iterable[Said], fetches: Iterable[FirstFetch], reborn: Collection[str] = ()) -> Iterator[Link]:
+def links(
+    said: Iterable[Said],
+    fetches: Iterable[FirstFetch],
+    reborn: Collection[str] = (),
+    in_seconds: Collection[int] = (),
+) -> Iterator[Link]:
     """Links of one cluster.
 
     Args:
         said: in the order of time within a broker; a line may come twice.
         reborn: topics whose epochs may have begun again: deleted and made anew.
+        in_seconds: brokers with lines whose times are whole seconds.
     """
     rows = [row for row in said if row.topic not in reborn]
-    yield from _followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn])
-    yield from _states(rows)
+    found = chain(_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _states(rows))
+    for link in found:
+        tick_us = SECOND_US if link.later in in_seconds else _TICK_US
+        yield link._replace(later_us=link.later_us + tick_us)
 
 
 def _followers(said: Iterable[Said], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
@@ -115,7 +126,7 @@ def _followers(said: Iterable[Said], fetches: Iterable[FirstFetch]) -> Iterator[
     for fetch in fetches:
         time_us = begun.get((fetch.follower, fetch.topic, fetch.partition, fetch.leader_epoch))
         if time_us is not None and fetch.leader != fetch.follower:
-            yield Link(FOLLOWER, fetch.follower, time_us, fetch.leader, fetch.arrival_us + _TICK_US)
+            yield Link(FOLLOWER, fetch.follower, time_us, fetch.leader, fetch.arrival_us)
 
 
 def _states(said: Iterable[Said]) -> Iterator[Link]:
@@ -135,4 +146,4 @@ def _states(said: Iterable[Said]) -> Iterator[Link]:
     for state, of_state in received.items():
         if state in decided:
             for broker_id, time_us in of_state.items():
-                yield Link(STATE, state.controller_id, decided[state], broker_id, time_us + _TICK_US)
+                yield Link(STATE, state.controller_id, decided[state], broker_id, time_us)

@@ -15,6 +15,7 @@ from pipelines.clocks.bounds import Bounds, clock_bounds
 from pipelines.clocks.links import FirstFetch, Said, links
 from pipelines.lake import Lake
 from pipelines.readings import Reading, by_batch, few_rows
+from pipelines.replay.context import Spans
 from schemas import silver
 from schemas.clocks import CLOCK_BOUNDS
 from schemas.topics import METADATA_TOPIC
@@ -40,13 +41,17 @@ class Causes(NamedTuple):
     reborn: set[str]
 
 
-def write_clock_bounds(lake: Lake, run_id: str) -> None:
-    """Make ``gold.clock_bounds`` anew."""
-    rows = [
-        _row(cluster_id, bounds)
-        for cluster_id, causes in causes_of(lake).items()
-        for bounds in clock_bounds(links(*causes), WINDOW_S * 1_000_000)
-    ]
+def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
+    """Make ``gold.clock_bounds`` anew.
+
+    Args:
+        coarse: brokers whose lines' times are whole seconds; at no instant are theirs taken for finer.
+    """
+    rows = []
+    for cluster_id, causes in causes_of(lake).items():
+        in_seconds = {broker_id for cluster, broker_id in coarse if cluster == cluster_id}
+        found = links(*causes, in_seconds)
+        rows += [_row(cluster_id, bounds) for bounds in clock_bounds(found, WINDOW_S * 1_000_000)]
     lake.replace(CLOCK_BOUNDS, pa.Table.from_pylist(rows, schema=CLOCK_BOUNDS.arrow_schema), stamp=run_id)
 
 

@@ -28,6 +28,7 @@ from pipelines.controllers.rows import (
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
 from pipelines.premises import UNKNOWN_CLUSTER
+from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import VIOLATION, Case
 from pipelines.rules.rule import Ref as Evidence
@@ -161,10 +162,21 @@ def _replayed(
         transitions += shown.transitions
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        findings += decided_twice(leadership, {state.ref for state in states})
+        findings += decided_twice(_exact(plan, cluster_id, leadership), {state.ref for state in states})
         findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, findings, checked
+
+
+def _exact(plan: Plan, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
+    """Rows that name a topic id or have times finer than seconds: of others, a second may hold two lives of a topic."""
+    coarse = plan.contexts.coarse
+
+    def is_exact(row: LeadershipRow) -> bool:
+        broker = cluster_id, row.broker_id
+        return row.topic_id is not None or not is_coarse(coarse, broker, row.time_us, row.time_us)
+
+    return [row for row in rows if is_exact(row)] if coarse else list(rows)
 
 
 def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipelines.config import Config
 from pipelines.releases import shown
+from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
 from pipelines.report.correctness import Correctness, correctness
 from pipelines.report.figures import (
@@ -46,7 +47,16 @@ from pipelines.report.model import (
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
 from pipelines.report.small_tables import Bounds
-from pipelines.report.tiers import TIERS, Node, counting, not_checkable, tier_of
+from pipelines.report.tiers import (
+    DELAYED_OPERATIONS,
+    TIERS,
+    Node,
+    counting,
+    in_seconds,
+    not_checkable,
+    tier_of,
+    times_too_coarse,
+)
 from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
 
@@ -139,8 +149,11 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
     deciding = counting(tiers, _controllers(brokers))
     among = [broker for broker in brokers if (broker.cluster_id, broker.broker_id) in deciding]
     of_rules = correctness(rows, among, highest, in_window=in_window, several=several)
-    coverage = _coverage(rows, brokers, of_rules.not_checkable)
     operations = operations_by_kind(rows)
+    further = of_rules.not_checkable
+    if any(COARSE_TIMES in kind.unobservable_reasons for kind in (operations.produce, operations.fetch)):
+        further = (times_too_coarse(DELAYED_OPERATIONS, in_seconds(rows.files)), *further)
+    coverage = _coverage(rows, brokers, further)
     problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
     verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, of_rules)
     tier: Tier = min(deciding.values(), default="T0")

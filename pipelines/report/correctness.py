@@ -19,7 +19,7 @@ from pipelines.report.model import (
     RuleResult,
 )
 from pipelines.report.recurrence import RunBefore, fingerprint
-from pipelines.report.tiers import rule_not_checkable
+from pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
 from pipelines.report.values import iso_utc
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
@@ -91,9 +91,12 @@ def correctness(
 
     results = sorted(rows.rule_results, key=lambda row: order(row["rule_id"]))
     gaps: dict[str, NotCheckable] = {}
+    coarse = in_seconds(rows.files)
     for row in results:
         rule = known.get(row["rule_id"])
         gap = rule_not_checkable(rule, brokers, highest) if rule else None
+        if gap is None and rule is not None and rule.compares_times and coarse and not row["checked"]:
+            gap = times_too_coarse(rule.rule_id, coarse)
         if gap:
             gaps[gap.rule_id] = gap
     findings = _findings(rows, order, several)

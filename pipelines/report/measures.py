@@ -97,7 +97,7 @@ class Judged(Part):
         residual_ms: of \\|residual\\|, over replayed operations.
         within_ms: by n ms: operations with \\|residual\\| <= n / operations answered without error (``succeeded``); of
             fetches, / all that were answered. Unobservable operations stay in the denominator and count as not within.
-            Null without any.
+            Those whose times are whole seconds are left out. Null without any.
         succeeded: *(extra)* answered without error in every partition.
         with_error: *(extra)* the others.
         late_reasons: *(extra)* late operations per reason.

@@ -50,7 +50,7 @@ def operations_by_kind(rows: Collected) -> OperationsByKind:
     produces = rows.groups_of(PRODUCE)
     return OperationsByKind(
         produce=Operations(
-            **_judged(produces, rows.quantiles_of(PRODUCE), _succeeded(produces)), worst=_worst(rows, PRODUCE)
+            **_judged(produces, rows.quantiles_of(PRODUCE), _succeeded(_timed(produces))), worst=_worst(rows, PRODUCE)
         ),
         fetch=_fetches(rows),
         coordinator=_coordinators(rows),
@@ -63,9 +63,9 @@ def _fetches(rows: Collected) -> FetchOperations:
     known = [row for row in groups if row["cause"] != o.UNKNOWN and row["class_reason"] not in _CAUSE_NOT_SHOWN]
     observed = _count(groups)
     return FetchOperations(
-        **_judged(groups, quantiles, observed),
+        **_judged(groups, quantiles, _count(_timed(groups))),
         worst=_worst(rows, FETCH),
-        parked=Judged(**_judged(waited, quantiles, _count(waited), "parked_")),
+        parked=Judged(**_judged(waited, quantiles, _count(_timed(waited)), "parked_")),
         cause_known=share_of(_count(known), observed) if observed else None,
         groups=_readers(groups),
     )
@@ -104,7 +104,7 @@ def _reader(
         observed=_count(rows),
         parked=_count(waited),
         **{name: count for name, count in _classes(rows).items() if name != "contradicted"},
-        within_ms=_within(waited, _count(waited)),
+        within_ms=_within(waited, _count(_timed(waited))),
         by_cause=count_by(rows, "cause"),
     )
 
@@ -112,14 +112,14 @@ def _reader(
 def _coordinators(rows: Collected) -> CoordinatorOperations:
     groups = rows.groups_of(COORDINATOR)
     return CoordinatorOperations(
-        **_judged(groups, rows.quantiles_of(COORDINATOR), _succeeded(groups)),
+        **_judged(groups, rows.quantiles_of(COORDINATOR), _succeeded(_timed(groups))),
         worst=_worst(rows, COORDINATOR),
         by_api={api: _api([row for row in groups if row["api"] == api]) for api in count_by(groups, "api")},
     )
 
 
 def _api(rows: Rows) -> ApiOperations:
-    return ApiOperations(observed=_count(rows), **_classes(rows), within_ms=_within(rows, _succeeded(rows)))
+    return ApiOperations(observed=_count(rows), **_classes(rows), within_ms=_within(rows, _succeeded(_timed(rows))))
 
 
 def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:
@@ -161,6 +161,11 @@ def _classes(groups: Rows) -> dict[str, int]:
     """Operations of each class."""
     counts = count_by(groups, "class")
     return {name: counts.get(name, 0) for name in CLASSES}
+
+
+def _timed(groups: Rows) -> Rows:
+    """Without those of which times of whole seconds do not show how near they came."""
+    return [row for row in groups if row["class_reason"] != o.COARSE_TIMES]
 
 
 def _count(groups: Rows) -> int:

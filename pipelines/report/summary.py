@@ -241,7 +241,7 @@ def _number(number: int, what: str) -> str:
 
 def _operations(produce: Operations) -> Iterator[str]:
     yield from _wrapped(f"acks=all produces: {_counted(produce)}")
-    if produce.succeeded:
+    if produce.within_ms["1"] is not None:
         yield from _wrapped(f"answered within n ms of the predicted interval: {_near(produce)}")
     if produce.known_bugs:
         bugs = ", ".join(f"{plain(bug)} {count(number)}" for bug, number in produce.known_bugs.items())
@@ -249,13 +249,13 @@ def _operations(produce: Operations) -> Iterator[str]:
 
 
 def _coordinators(requests: CoordinatorOperations) -> Iterator[str]:
-    near = f", within 5 ms {share(requests.within_ms['5'])}" if requests.succeeded else ""
+    near = f", within 5 ms {share(requests.within_ms['5'])}" if requests.within_ms["5"] is not None else ""
     yield from _wrapped(f"coordinators' requests: {_counted(requests)}{near}")
 
 
 def _fetches(fetches: FetchOperations) -> Iterator[str]:
     yield from _wrapped(f"fetches: {_counted(fetches)}; cause known {share(fetches.cause_known)}")
-    if fetches.parked.observed:
+    if fetches.parked.within_ms["1"] is not None:
         yield from _wrapped(f"that waited: {count(fetches.parked.observed)}, within n ms: {_near(fetches.parked)}")
     yield from _table(
         ("reader", "min.bytes", "isolation", "fetches", "waited", "within 5 ms", "jitter", "late", "unobservable"),

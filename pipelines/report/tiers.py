@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from pipelines.bronze.resolution import SECOND_US
 from pipelines.releases import release_of
 from pipelines.report.model import Broker, NotCheckable, Tier
 from pipelines.report.values import UNKNOWN_BROKER
@@ -31,6 +33,8 @@ _LEVELS: Mapping[Tier, Mapping[str, str]] = {
 _MOVED, _MOVED_IN = "kafka.server.DelayedProduce", (4, 0)
 #: Brokers named in a reason.
 _NAMED_MAX = 5
+#: Remedy where times are whole seconds.
+FINER_TIMES = "write times with milliseconds: %d{yyyy-MM-dd HH:mm:ss,SSS} in the patterns of log4j's configuration"
 _NO_BROKER = "put each broker's server.log into the folder of its other logs"
 #: Kafka before this has no dynamic logger levels (KIP-412).
 _DYNAMIC_LEVELS = (2, 4)
@@ -111,6 +115,33 @@ def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
         reason=f"{_who(broker_id)}: {what}",
         needs=_NO_BROKER if broker_id == UNKNOWN_BROKER else _raise_level(broker_id, kafka_version),
     )
+
+
+def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Brokers with log files whose times are whole seconds, ascending.
+
+    Args:
+        files: rows of ``bronze.log_files``.
+    """
+    coarse = (file["broker_id"] for file in files if file["resolution_us"] == SECOND_US)
+    return sorted({UNKNOWN_BROKER if broker_id is None else broker_id for broker_id in coarse})
+
+
+def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
+    """What whole seconds leave open.
+
+    Args:
+        rule_id: a rule that compares times, or `DELAYED_OPERATIONS`.
+        brokers: `in_seconds`, at least one.
+    """
+    what = (
+        "it judges durations"
+        if rule_id != DELAYED_OPERATIONS
+        else ("which answer came late, what it waited for and how near it came to its prediction cannot be shown")
+    )
+    who = ", ".join(_who(broker_id) for broker_id in brokers[:_NAMED_MAX])
+    more = f" and {len(brokers) - _NAMED_MAX} more" if len(brokers) > _NAMED_MAX else ""
+    return NotCheckable(rule_id=rule_id, reason=f"times have whole seconds ({who}{more}): {what}", needs=FINER_TIMES)
 
 
 def _raise_level(broker_id: int, kafka_version: str | None, have: Tier = "T0", wanted: Tier = "T1") -> str:

@@ -251,6 +251,7 @@ class Rule:
         kinds: kinds of streaming facts that it looks at; the history is given to every rule.
         suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
         one_suffices: why one witness makes a violation; None: it takes `WITNESSES_MIN`.
+        compares_times: it judges durations: where times are whole seconds it judges nothing.
     """
 
     rule_id: str
@@ -265,6 +266,7 @@ class Rule:
     kinds: frozenset[str] = frozenset()
     suspects_only: bool = False
     one_suffices: str | None = None
+    compares_times: bool = False
 
 
 #: Judges a partition by its history alone: how much it looked at, and the cases.

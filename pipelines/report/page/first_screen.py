@@ -15,7 +15,7 @@ from pipelines.report.model import INCONCLUSIVE, VIOLATED, ClusterVerdict, Findi
 from pipelines.report.plain import count, ms, share
 from pipelines.report.recurrence import BY_WEIGHT
 from pipelines.report.summary import gaps
-from pipelines.report.tiers import DELAYED_OPERATIONS
+from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
 from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import REPLICA_BLAME
 from schemas.views import table_alias
@@ -269,11 +269,14 @@ def _next(report: Report) -> Iterator[Item]:
             "order by interval_start"
         )
         yield Item(f"When broker {row.broker_id} stood out:", f'highwater sql "{query}"')
-    if any(gap.rule_id == DELAYED_OPERATIONS for gap in report.coverage.not_checkable):
+    gaps = [gap for gap in report.coverage.not_checkable if gap.needs != FINER_TIMES]
+    if len(gaps) < len(report.coverage.not_checkable):
+        yield Item(f"For waits and what was late, {FINER_TIMES}.")
+    if any(gap.rule_id == DELAYED_OPERATIONS for gap in gaps):
         yield Item(
             "Log requests on every broker (see what cannot be shown), so that waits and lost writes can be told."
         )
-    elif report.coverage.not_checkable:
+    elif gaps:
         yield Item("Raise the log levels named beside this, for what cannot be shown.")
     if report.verdict == INCONCLUSIVE and not report.coverage.not_checkable:
         yield Item("Add the logs that are missing (see the reasons above), and audit again.")

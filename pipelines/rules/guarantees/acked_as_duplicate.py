@@ -137,6 +137,7 @@ RULE = Rule(
     ),
     kinds=frozenset({a.ANSWER}),
     make=_Checker,
+    compares_times=True,
     shows=(
         (VIOLATION, "a batch acknowledged with the offset of another, different one of the same client"),
         (OPEN, "the same, where the first one may not have survived, or the client is another"),

@@ -117,6 +117,7 @@ EARLY_RULE = Rule(
     ),
     kinds=frozenset({a.OPERATION}),
     make=_Early,
+    compares_times=True,
     shows=((VIOLATION, "a produce acknowledged before it was committed"), (OPEN, "the same, with the ISR not known")),
 )
 LATE_RULE = Rule(
@@ -134,5 +135,6 @@ LATE_RULE = Rule(
     ),
     kinds=frozenset({a.OPERATION}),
     make=_Late,
+    compares_times=True,
     shows=((VIOLATION, "a produce answered long after it was committed"), (OPEN, "the same, with the ISR not known")),
 )

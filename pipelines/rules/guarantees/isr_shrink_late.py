@@ -56,5 +56,6 @@ RULE = Rule(
     needs="followers' fetches in the leader's request log, replica.lag.time.max.ms, the leader's ISR lines",
     proof="It is never more than an observation: what the replay of the ISR could not tell is not judged late there.",
     make=of_history(_judge),
+    compares_times=True,
     shows=((OBSERVATION, "a replica that left the ISR later than the leader's checks allow"),),
 )

@@ -61,3 +61,10 @@ def test_a_controller_logs_a_state_before_the_broker_that_receives_it() -> None:
 def test_a_topic_that_was_made_anew_is_left_aside() -> None:
     said = [_said(10, 2, "follower_start", 4), _said(50_000, 2, "follower_start", 5)]
     assert not list(links(said, [_fetch(1, 2, 5, 70_000)], reborn={"orders"}))
+
+
+def test_a_line_of_whole_seconds_may_be_a_second_older_than_it_says() -> None:
+    said = [_said(0, 2, "follower_start", 4), _said(1_000_000, 2, "follower_start", 5)]
+    fetches = [_fetch(1, 2, 5, 1_070_000)]
+    assert [link.later_us for link in links(said, fetches, in_seconds={1})] == [2_070_000]
+    assert [link.later_us for link in links(said, fetches, in_seconds={2})] == [1_071_000]

@@ -179,6 +179,7 @@ def log_file(path: str, broker_id: int | None, **changes: Any) -> Row:
         "record_count": 90,
         "first_time": at(0),
         "last_time": at(1000),
+        "resolution_us": 1_000,
         "run_id": "run-1",
     } | changes
 

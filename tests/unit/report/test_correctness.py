@@ -12,6 +12,7 @@ from pipelines.report.model import Broker, RunInfo, Tier
 from pipelines.report.tiers import rule_not_checkable
 from pipelines.report.verdict import decide
 from pipelines.rules.findings import Found, results_of
+from pipelines.rules.guarantees.acks import LATE
 from pipelines.rules.registry import BY_ID, RULES
 from pipelines.rules.rule import Rule
 from tests.unit.report import sample
@@ -337,3 +338,15 @@ def test_a_cluster_without_logs_of_a_window_is_not_judged_in_it() -> None:
     # Where nobody has any, nothing is left out; what has no time may well be of the window.
     assert judged(rows, 50, 60) == ["early", "late"]
     assert judged(replace(rows, findings=findings), 105, 200) == ["early", "late"]
+
+
+def test_a_rule_of_durations_cannot_be_checked_where_times_are_whole_seconds() -> None:
+    def gaps(resolution_us: int | None, checked: int) -> list[str]:
+        rows = collected(
+            files=[log_file("server.log", 1, resolution_us=resolution_us)],
+            rule_results=[result(rule_id=name, checked=checked, verdict="inconclusive") for name in (LOST, LATE)],
+        )
+        return [gap.rule_id for gap in correctness(rows, brokers("T3"), "T3").not_checkable]
+
+    assert gaps(1_000_000, 0) == [LATE]
+    assert gaps(1_000, 0) == gaps(None, 0) == gaps(1_000_000, 7) == []

@@ -128,3 +128,12 @@ def test_the_smallest_groups_are_summed() -> None:
 
 def test_every_api_of_a_coordinator_has_its_latency() -> None:
     assert {api.lower() for api in COORDINATOR_APIS} < set(Latency.model_fields)
+
+
+def test_where_times_are_whole_seconds_no_share_is_near_and_none_is_far() -> None:
+    coarse = {"class": "unobservable", "class_reason": "coarse_times", "within_1": 0, "within_5": 0, "within_20": 0}
+    seconds = operations_by_kind(collected(counted("produce", 8, **coarse), counted("fetch", 9, **coarse)))
+    for kind in (seconds.produce, seconds.fetch, seconds.fetch.parked, seconds.fetch.groups[0]):
+        assert kind.within_ms == {"1": None, "5": None, "20": None}
+    mixed = operations_by_kind(collected(counted("produce", 8, **coarse), counted("produce", 2)))
+    assert (mixed.produce.observed, mixed.produce.unobservable, mixed.produce.within_ms["1"]) == (10, 8, 1.0)

@@ -59,12 +59,16 @@ def partition(seed: int, steps: int = 120) -> list[Fact]:
     served = Served(random, random.random() < 0.7)
     served.honest = random.choice((1.0, 1.0, 0.9))
     facts = served.run(steps, random.random() < 0.1)
-    facts = [fact for fact in facts if fact.kind in GONE_ON_WITH]
+    return sorted(damaged([fact for fact in facts if fact.kind in GONE_ON_WITH], random), key=place)
+
+
+def damaged(facts: list[Fact], random: Random) -> list[Fact]:
+    """Facts as they are in most cases, else with some that are gone or wrong."""
     if random.random() < 0.3:
         facts = [fact for fact in facts if random.random() < 0.95]
     if random.random() < 0.3:
         facts = [_wrong(fact, random) if random.random() < 0.03 else fact for fact in facts]
-    return sorted(facts, key=place)
+    return facts
 
 
 def _wrong(fact: Fact, random: Random) -> Fact:
