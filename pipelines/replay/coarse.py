@@ -16,6 +16,7 @@ from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
 from pipelines.replay.context import Spans
 from pipelines.replay.fetch_rules import FetchOutcome
+from pipelines.replay.follower_rows import DIFFERS, UNOBSERVABLE
 from pipelines.replay.isr_outcome import IsrOutcome
 
 #: Causes that a fetch's response itself shows.
@@ -73,3 +74,10 @@ def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
         caught_up_lowest_us=None,
         caught_up_highest_us=None,
     )
+
+
+def blurred_truncation(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of ``gold.replica_truncations`` without what another line showed just before: it may have come after."""
+    differs = row["class"] == DIFFERS
+    judged = {"class": UNOBSERVABLE, "reason": o.COARSE_TIMES} if differs else {}
+    return {**row, **judged, "high_watermark_at_truncation": None, "below_high_watermark": None}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from pipelines.blobs import Batches, Tables
 from pipelines.groups import groups
 from pipelines.premises import SHUT_DOWN, STARTING, Premises
-from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, value_at
+from pipelines.replay.coarse import blurred_truncation, is_coarse
+from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
 from pipelines.replay.follower_events import KEY, events_of, rows_of
 from pipelines.replay.follower_truncation import effective_rules
 from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
@@ -40,6 +41,8 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
             fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in {e.broker_id for e in events}}
             for kind, values in partition_rows(events, topic, partition, partial(rules_of, cluster_id), fetchers):
+                if kind == TRUNCATION and _is_coarse(contexts, cluster_id, values):
+                    values = blurred_truncation(values)
                 tables.add_named(_TABLES[kind], {**key, **_times(values)})
             yield from tables.take()
         yield from tables.rest()
@@ -49,6 +52,11 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
         return effective_rules(rules_for(version), value_at(protocols.get((cluster_id, broker_id), ()), time_us))
 
     return replay
+
+
+def _is_coarse(contexts: Contexts, cluster_id: str, truncation: Mapping[str, Any]) -> bool:
+    instants = [us for us in (truncation["started_us"], truncation["logged_us"]) if us is not None]
+    return is_coarse(contexts.coarse, (cluster_id, truncation["broker_id"]), min(instants), max(instants))
 
 
 def _times(values: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ tell between which of its lines it led in which epoch. Where lines may be missin
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,14 +19,11 @@ from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives
+from pipelines.rules.proofs.own_lines import ROLES, OwnLines, leads
 from pipelines.topic_lives import TopicLives, topic_lives
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-#: Roles of lines of what a broker itself did; a controller on it may be ahead of it.
-ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
-#: Roles under which a broker says what it is itself.
-OWN_ROLES: Final = ROLES | {"request", "stopped"}
 #: Kinds of lines of a log; all others stand in files that a broker keeps, or are computed.
 _LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED})
 #: The fields of a fact from here on say where it stands; those before, what it says.
@@ -170,7 +166,7 @@ class PartitionHistory:
         if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
             # In the epoch that its broker's lines tell, or in a later one of its own that they do not: never earlier.
             # Only of brokers that know no retries: the line is written for a duplicate, too.
-            number = self._lowest_epoch(fact.broker_id, fact.time_us)
+            number = self.own_lines.lowest_epoch(fact.broker_id, fact.time_us)
             if number is not None:
                 self.epoch(number, fact.time_us).wrote(fact.offset, fact)
         elif fact.kind == a.BATCH:
@@ -274,16 +270,9 @@ class PartitionHistory:
     # ----------------------------------------------------------------- tenures
 
     @cached_property
-    def _own_lines(self) -> dict[int, tuple[list[int], list[Fact]]]:
-        """Each broker's own lines about its role: their times, and they themselves."""
-        lines: dict[int, list[Fact]] = defaultdict(list)
-        for fact in self.facts[a.LEADERSHIP]:
-            of_role = fact.name in OWN_ROLES and (fact.name != "leader_update" or fact.leader_epoch is not None)
-            if of_role and fact.broker_id is not None:
-                lines[fact.broker_id].append(fact)
-        for facts in lines.values():
-            facts.sort(key=lambda fact: (fact.time_us, fact.leader_epoch or 0))
-        return {broker_id: ([fact.time_us for fact in facts], facts) for broker_id, facts in lines.items()}
+    def own_lines(self) -> OwnLines:
+        """Brokers' own lines about their roles."""
+        return OwnLines(self.facts[a.LEADERSHIP])
 
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
         """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not.
@@ -291,16 +280,15 @@ class PartitionHistory:
         It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch: a
         broker's epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
-        times, facts = self._own_lines.get(broker_id, ([], []))
-        at = bisect_right(times, time_us)
-        if at == 0 or self._beside_birth(broker_id, time_us):
+        known, after = self.own_lines.around(broker_id, time_us)
+        if not known or self._beside_birth(broker_id, time_us):
             return None
-        before = facts[at - 1]
-        if not _leads(before) or before.leader_epoch is None:
+        before = known[-1]
+        if not leads(before) or before.leader_epoch is None:
             return None
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
         epoch = before.leader_epoch
-        latest = epoch if time_us < answered_us else self._latest(epoch, before, facts[at:], broker_id)
+        latest = epoch if time_us < answered_us else self._latest(epoch, before, after, broker_id)
         return Tenure(epoch, latest, before, before.time_us < time_us - self.blur_us(broker_id, time_us))
 
     def _beside_birth(self, broker_id: int, time_us: int) -> bool:
@@ -310,41 +298,6 @@ class PartitionHistory:
             return False
         blur_us = self.blur_us(broker_id, time_us)
         return bool(blur_us) and any(abs(born_us - time_us) <= blur_us for born_us in births_us)
-
-    def _lowest_epoch(self, broker_id: int, time_us: int) -> int | None:
-        """The epoch in which a broker led at an instant, or the first of several that its lines of that instant name.
-
-        None if by its lines it did not lead. It may have led in a later one that they do not tell, in no earlier one.
-        """
-        times, facts = self._own_lines.get(broker_id, ([], []))
-        first = max(bisect_left(times, time_us) - 1, 0)
-        leading = (fact for fact in facts[first : bisect_right(times, time_us)] if _leads(fact))
-        return next((fact.leader_epoch for fact in leading if fact.leader_epoch is not None), None)
-
-    def epoch_of_commit(self, fact: Fact) -> int | None:
-        """The leader epoch in which a broker committed an ISR, by its own lines before; None if they leave it open.
-
-        Of lines of that instant those came before that stand before it in its file, or else name a lower partition
-        epoch (zkVersion).
-        """
-        if fact.broker_id is None:
-            return None
-        times, facts = self._own_lines.get(fact.broker_id, ([], []))
-        at = bisect_right(times, fact.time_us)
-        while at and facts[at - 1].time_us == fact.time_us:
-            came_before = _came_before(facts[at - 1], fact)
-            if came_before is None:
-                return None
-            if came_before:
-                break
-            at -= 1
-        return facts[at - 1].leader_epoch if at and _leads(facts[at - 1]) else None
-
-    def started_us(self, broker_id: int, time_us: int) -> int:
-        """When a broker's last line before an instant said that it starts to lead; -1 without one."""
-        times, facts = self._own_lines.get(broker_id, ([], []))
-        before = facts[: bisect_right(times, time_us)]
-        return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
 
     def _latest(self, epoch: int, before: Fact, after: list[Fact], broker_id: int) -> int | None:
         """The last epoch that the broker can have led in before its next line: its epochs only grow, and it did not
@@ -394,7 +347,7 @@ class PartitionHistory:
         for fact in self.facts[a.ISR_CHANGE]:
             if fact.name != "committed" or None in (fact.partition_epoch, fact.isr, fact.broker_id):
                 continue
-            number = self.epoch_of_commit(fact)
+            number = self.own_lines.epoch_of_commit(fact)
             if number is not None:
                 yield fact._replace(leader=fact.broker_id, leader_epoch=number)
 
@@ -405,20 +358,6 @@ class PartitionHistory:
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
-
-
-def _came_before(line: Fact, other: Fact) -> bool | None:
-    """Whether a line of one broker came before another one of the same instant; None if nothing tells."""
-    if line.file_id is not None and line.file_id == other.file_id and None not in (line.byte_offset, other.byte_offset):
-        return (line.byte_offset or 0) < (other.byte_offset or 0)
-    if line.partition_epoch is not None and other.partition_epoch is not None:
-        return line.partition_epoch < other.partition_epoch
-    return None
-
-
-def _leads(fact: Fact) -> bool:
-    is_told = fact.name == "request" and fact.leader == fact.broker_id
-    return is_told or fact.name in ("leader_start", "leader_update")
 
 
 def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:

@@ -91,7 +91,7 @@ class _Checker(Checker):
         if tenure is None or not tenure.certain:
             return
         # A leader that restarts within its epoch (KRaft) begins again at the high watermark that it checkpointed.
-        key = (fact.broker_id, self._history.started_us(fact.broker_id, fact.time_us), tenure.epoch)
+        key = (fact.broker_id, self._history.own_lines.started_us(fact.broker_id, fact.time_us), tenure.epoch)
         twice = self._passed.setdefault(key, PassedOffsets()).add(fact)
         if twice is None:
             return

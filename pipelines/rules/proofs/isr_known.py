@@ -81,7 +81,7 @@ class IsrKnown:
 
     def _led_in(self, fact: Fact) -> int | None:
         if fact.kind == a.ISR_CHANGE:
-            return self._history.epoch_of_commit(fact)
+            return self._history.own_lines.epoch_of_commit(fact)
         elected = fact.name == "request" and fact.leader == fact.broker_id
         return fact.leader_epoch if elected or fact.name in _VIEWS else None
 

@@ -6,7 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import accumulate
 
-from pipelines.rules.history import ROLES, PartitionHistory
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.proofs.own_lines import ROLES
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 

@@ -18,9 +18,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from pipelines.replay.versions import rules_for
-from pipelines.rules.history import OWN_ROLES, PartitionHistory
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import NO_LEADER, Epoch, State
 from pipelines.rules.proofs.fetch_chain import written_before
+from pipelines.rules.proofs.own_lines import OWN_ROLES
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

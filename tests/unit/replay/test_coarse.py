@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
-from pipelines.replay.coarse import blurred, blurred_change, blurred_fetch, is_coarse
+from pipelines.replay.coarse import blurred, blurred_change, blurred_fetch, blurred_truncation, is_coarse
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.isr_outcome import IsrOutcome
@@ -64,3 +64,11 @@ def test_a_change_of_an_isr_stays_and_its_prediction_goes(class_: str) -> None:
     assert made.class_ == (class_ if class_ == i.OUTSIDE_RULE else i.UNOBSERVABLE)
     assert (made.reason, made.residual_us, made.observed_us) == (o.COARSE_TIMES, None, 9)
     assert blurred_change(replace(change, proposed_us=None, class_=i.NOT_OBSERVED)) is None
+
+
+@pytest.mark.parametrize(("class_", "expected"), [("differs", "unobservable"), ("agrees", "agrees")])
+def test_a_truncation_meets_no_high_watermark_that_another_line_showed(class_: str, expected: str) -> None:
+    row = {"class": class_, "reason": None, "high_watermark_at_truncation": 177, "below_high_watermark": True}
+    made = blurred_truncation(row | {"logged_offset": 163})
+    assert (made["class"], made["logged_offset"]) == (expected, 163)
+    assert (made["high_watermark_at_truncation"], made["below_high_watermark"]) == (None, None)

@@ -1,0 +1,86 @@
+"""What a broker's own lines about its role say of an instant of its clock; several may be of that very instant."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+from schemas.audit_facts import Fact
+
+#: Roles of lines of what a broker itself did; a controller on it may be ahead of it.
+ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
+#: Roles under which a broker says what it is itself.
+OWN_ROLES: Final = ROLES | {"request", "stopped"}
+
+
+class OwnLines:
+    """Lines of all brokers, each in the order of its own clock.
+
+    Args:
+        leaderships: facts of that kind.
+    """
+
+    def __init__(self, leaderships: Iterable[Fact]) -> None:
+        lines: dict[int, list[Fact]] = defaultdict(list)
+        for fact in leaderships:
+            of_role = fact.name in OWN_ROLES and (fact.name != "leader_update" or fact.leader_epoch is not None)
+            if of_role and fact.broker_id is not None:
+                lines[fact.broker_id].append(fact)
+        for facts in lines.values():
+            facts.sort(key=lambda fact: (fact.time_us, fact.leader_epoch or 0))
+        self._of = {broker_id: ([fact.time_us for fact in facts], facts) for broker_id, facts in lines.items()}
+
+    def around(self, broker_id: int, time_us: int) -> tuple[list[Fact], list[Fact]]:
+        """Lines up to an instant, its own among them, and those after it."""
+        times, facts = self._of.get(broker_id, ([], []))
+        at = bisect_right(times, time_us)
+        return facts[:at], facts[at:]
+
+    def started_us(self, broker_id: int, time_us: int) -> int:
+        """When a broker's last line before an instant said that it starts to lead; -1 without one."""
+        before, _ = self.around(broker_id, time_us)
+        return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
+
+    def lowest_epoch(self, broker_id: int, time_us: int) -> int | None:
+        """The epoch in which a broker led at an instant, or the first of several that its lines of that instant name.
+
+        None if by its lines it did not lead. It may have led in a later one that they do not tell, in no earlier one.
+        """
+        times, facts = self._of.get(broker_id, ([], []))
+        first = max(bisect_left(times, time_us) - 1, 0)
+        leading = (fact for fact in facts[first : bisect_right(times, time_us)] if leads(fact))
+        return next((fact.leader_epoch for fact in leading if fact.leader_epoch is not None), None)
+
+    def epoch_of_commit(self, fact: Fact) -> int | None:
+        """The leader epoch in which a broker committed an ISR, by its own lines before; None if they leave it open.
+
+        Of lines of that instant those came before that stand before it in its file, or else name a lower partition
+        epoch (zkVersion).
+        """
+        if fact.broker_id is None:
+            return None
+        before, _ = self.around(fact.broker_id, fact.time_us)
+        for line in reversed(before):
+            came_before = line.time_us < fact.time_us or _came_before(line, fact)
+            if came_before is None:
+                return None
+            if came_before:
+                return line.leader_epoch if leads(line) else None
+        return None
+
+
+def leads(line: Fact) -> bool:
+    """Whether a broker's own line says that it leads."""
+    is_told = line.name == "request" and line.leader == line.broker_id
+    return is_told or line.name in ("leader_start", "leader_update")
+
+
+def _came_before(line: Fact, other: Fact) -> bool | None:
+    """Whether a line of one broker came before another one of the same instant; None if nothing tells."""
+    if line.file_id is not None and line.file_id == other.file_id and None not in (line.byte_offset, other.byte_offset):
+        return (line.byte_offset or 0) < (other.byte_offset or 0)
+    if line.partition_epoch is not None and other.partition_epoch is not None:
+        return line.partition_epoch < other.partition_epoch
+    return None
