@@ -8,8 +8,8 @@ what one run gives, as nothing that was judged is changed by what comes: a check
 (`pipelines.rules.rule.Checker.stands`), and then the partition is judged anew, over all of it (`CannotGoOn`). So it is
 if a fact comes that belongs before one that was judged, and where there are facts of files or of TRACE lines.
 
-**Twice.** Where one broker alone says that the topic was deleted or created anew, the partition is also judged as if it
-had not said so. What breaks a guarantee only then is open (`pipelines.rules.proofs.deletions`).
+**Twice.** Where one broker alone says what others would say, too, the partition is also judged as if it had not. What
+breaks a guarantee only with its lines, or only without them, is open (`pipelines.rules.proofs.lone_lines`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pipelines.replay.versions import rule_of
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
 from pipelines.rules.guarantees.isr_join_behind_hw import Join
 from pipelines.rules.history import PLACE, PartitionHistory
-from pipelines.rules.proofs.deletions import Deletions, lone_deletions
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
+from pipelines.rules.proofs.lone_lines import LoneLines, lone_lines
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
@@ -40,6 +40,10 @@ GONE_ON_WITH: Final = frozenset(
 )
 #: All that a frozen audit consists of.
 FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Join)
+
+
+#: What a line says that one broker alone has, by its role.
+_SAID: Final = {"leader_start": "that it led in such an epoch"}
 
 
 @dataclass
@@ -72,7 +76,7 @@ class PartitionAudit:
 
     Args:
         frozen: of an earlier audit of the partition, by the same rules: facts that come now are later ones.
-        twice: judge it a second time, if one broker alone says that the topic was deleted.
+        twice: judge it a second time, where one broker alone says what others would say, too.
 
     Raises:
         ValueError: `frozen` is not what `freeze` gives.
@@ -94,7 +98,7 @@ class PartitionAudit:
         self.odd: str | None = None
         self._earlier = None if frozen is None else FREEZER.thaw(frozen, ())
         self._lines: list[Fact] = []
-        self._deletions = Deletions()
+        self._lone = LoneLines()
         self._second: PartitionAudit | None = None
         self._twice = twice
 
@@ -120,7 +124,7 @@ class PartitionAudit:
                 self._lines.append(fact)
             return
         self._begin()
-        if self._second is not None and fact.topic_id not in self._deletions.topic_ids:
+        if self._second is not None and fact.topic_id not in self._lone.topic_ids:
             self._second.add(fact)
         if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
@@ -149,7 +153,7 @@ class PartitionAudit:
         if self._earlier is not None:
             self._refuse(self.unsettled)
         if self._second is not None:
-            self._add_open(self._second.finish())
+            self._compare(self._second.finish())
         return list(self._outcomes.values())
 
     @property
@@ -214,7 +218,7 @@ class PartitionAudit:
         if self._earlier is not None:
             self._add_lines(self._earlier["lines"])
         if self._twice:
-            self._judge_twice(lone_deletions(self.history))
+            self._judge_twice(lone_lines(self.history))
         self.history.close()
         if self._earlier is not None:
             self.history.go_on(self._earlier["history"])
@@ -229,35 +233,34 @@ class PartitionAudit:
         if self._earlier is not None:
             self._go_on(self._earlier)
 
-    def _judge_twice(self, deletions: Deletions) -> None:
-        if not deletions.lines:
+    def _judge_twice(self, lone: LoneLines) -> None:
+        if not lone.lines:
             return
-        self.odd = "deletion that one broker alone tells"
+        self.odd = "line that one broker alone has"
         if self._earlier is not None:
             raise CannotGoOn(f"it has a {self.odd}")
-        self._deletions = deletions
+        self._lone = lone
         self._second = PartitionAudit(self._settings, self._rules, twice=False)
-        left_out = set(deletions.lines)
+        left_out = set(lone.lines)
         for facts in self.history.facts.values():
             for fact in facts:
                 if fact not in left_out:
                     self._second.add(fact)
 
-    def _add_open(self, outcomes: Iterable[RuleOutcome]) -> None:
-        """What breaks a guarantee unless one broker alone is right."""
-        line = self._deletions.lines[0]
-        for outcome in outcomes:
-            known = self._outcomes[outcome.rule_id]
-            known.error = known.error or outcome.error
-            told = {case.message for case in known.cases if case.severity == VIOLATION}
-            for case in outcome.cases:
-                if case.severity == VIOLATION and case.message not in told:
-                    message = (
-                        f"{case.message} Open, as broker {line.broker_id} says, and nobody else, that the topic was "
-                        "deleted or created anew."
-                    )
-                    evidence = (Ref.of(line), *case.evidence)
-                    known.cases.append(replace(case, severity=OPEN, message=message, evidence=evidence).settled())
+    def _compare(self, outcomes: Iterable[RuleOutcome]) -> None:
+        """What breaks a guarantee only with lines that one broker alone has, or only without them, is open."""
+        for other in outcomes:
+            known = self._outcomes[other.rule_id]
+            known.error = known.error or other.error
+            with_them, without = _violations(known), _violations(other)
+            known.cases = [self._open(case) if case.message in with_them - without else case for case in known.cases]
+            known.cases += [self._open(case) for case in other.cases if case.message in without - with_them]
+
+    def _open(self, case: Case) -> Case:
+        line = self._lone.lines[0]
+        what = _SAID.get(line.name or "", "that the topic was deleted or created anew")
+        message = f"{case.message} Open, as broker {line.broker_id} says, and nobody else, {what}."
+        return replace(case, severity=OPEN, message=message, evidence=(Ref.of(line), *case.evidence)).settled()
 
     def _add_lines(self, known: Sequence[Fact]) -> None:
         for fact in sorted([*known, *self._lines], key=place):
@@ -326,6 +329,10 @@ def place(fact: Fact) -> tuple[Any, ...]:
 def _streams_use(fact: Fact) -> bool:
     """Whether what streams by is judged by it, and not only what is asked in the end."""
     return fact.kind not in (a.ISR_REPLAY, a.LOADED) and (fact.kind, fact.name) != (a.TRUNCATION, a.REPLAYED)
+
+
+def _violations(outcome: RuleOutcome) -> set[str]:
+    return {case.message for case in outcome.cases if case.severity == VIOLATION}
 
 
 def _place(case: Case) -> tuple[str, tuple[object, ...]]:

@@ -1,4 +1,4 @@
-"""What one broker alone says of a deletion hides nothing and proves nothing; what two say counts."""
+"""What one broker alone says hides nothing and proves nothing; what two say counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pipelines.rules.guarantees.committed_data_lost import RULE
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
-from pipelines.rules.proofs.deletions import lone_deletions
+from pipelines.rules.proofs.lone_lines import lone_lines
 from pipelines.rules.rule import OPEN, VIOLATION
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -27,7 +27,7 @@ def lone(*facts: Fact) -> list[Fact]:
     history = PartitionHistory()
     for one in sorted(facts, key=lambda each: each.time_us):
         history.add(one)
-    return list(lone_deletions(history).lines)
+    return list(lone_lines(history).lines)
 
 
 def test_one_line_of_a_deletion_leaves_a_loss_open() -> None:
@@ -90,5 +90,30 @@ def test_such_a_partition_is_judged_whole() -> None:
     audit = PartitionAudit(settings(), [RULE])
     for one in sorted([*UNCLEAN, deleted(20.5, 1)], key=lambda each: (a.RANK[each.kind], each.time_us)):
         audit.add(one)
-    with pytest.raises(CannotGoOn, match="deletion"):
+    with pytest.raises(CannotGoOn, match="one broker alone"):
         audit.freeze()
+
+
+def test_an_epoch_that_one_broker_alone_names_proves_no_loss() -> None:
+    """A client's text in a line of broker 3: it led in epoch 7, from offset 0."""
+    life = {"topic_id": "t"}
+    known = [leads(1, 1, 0, 0, **life), follows(2, 2, 0, **life), acked(21, 1, 99), follows(60, 1, 1, **life)]
+    forged = leads(30, 3, 7, 0, **life)
+    assert lone(*known, forged) == [forged]
+    (case,) = cases(RULE, [*known, forged])
+    assert (case.severity, case.offset_start) == (OPEN, 0)
+    assert case.message.endswith("Open, as broker 3 says, and nobody else, that it led in such an epoch.")
+    assert lone(*known, forged, follows(31, 2, 7)) == []
+    assert severities(*known, forged, follows(31, 2, 7)) == [VIOLATION]
+
+
+def test_epochs_that_a_file_names_are_known() -> None:
+    entry = fact(a.EPOCH_ENTRY, 99, 3, leader_epoch=7, offset=0)
+    lines = [leads(30, 3, 7, 0), follows(60, 2, 1)]
+    assert lone(*lines) == lines[:1]
+    assert lone(*lines, entry) == []
+
+
+def test_an_epoch_that_nobody_else_names_is_as_logged_if_none_below_comes_later() -> None:
+    assert lone(leads(1, 1, 0, 0), leads(2, 2, 1, 100), follows(3, 1, 1)) == []
+    assert lone(leads(1, 1, 0, 0), leads(20, 2, 1, 100)) == []

@@ -1,11 +1,15 @@
-"""What one broker alone says of a topic that was deleted, or created anew.
+"""What one broker alone says, where others would say it, too: it may be the text of a client in one of its lines.
 
-Such a line takes evidence away: what was promised before it binds nobody after it. A broker also writes that a log is
-deleted when it moves it to another directory, or gives that up; and one line may be another's text. So it counts if
+**A deletion or a new creation of the topic** takes evidence away: what was promised before it binds nobody after it. A
+broker also writes that a log is deleted when it moves it to another directory, or gives that up. So it counts if
 another broker says as much about then: that it deleted its replica, that the partition begins at an earlier epoch,
 comes from nothing or has another topic id, or that the broker is no replica any more; or if the metadata log does.
 
-Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDeletionManager``, KIP-516.
+**The start of a leader epoch** is what losses are measured by. Its number is known to followers and to the controller,
+and epochs only grow: one that nobody else names, while lines of later times name lower ones, is its broker's alone.
+
+Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDeletionManager``, KIP-516;
+``Partition.makeLeader``, ``makeFollower``.
 """
 
 from __future__ import annotations
@@ -23,25 +27,34 @@ from schemas.audit_facts import Fact
 #: A replica may be deleted that much later than others: its broker was down.
 ABOUT_US: Final = 3_600_000_000
 _STOPPED: Final = "stopped"
+#: What names leader epochs, and what of it is no line of a log.
+_EPOCHS: Final = (a.LEADERSHIP, a.PARTITION_STATE, a.ISR_CHANGE, a.ELECTION, a.METADATA, a.EPOCH_ENTRY)
+_FILES: Final = frozenset({a.METADATA, a.EPOCH_ENTRY})
 
 
-class Deletions(NamedTuple):
+class LoneLines(NamedTuple):
     """What one broker alone says.
 
     Attributes:
-        lines: each that says so.
-        topic_ids: of topics of which only such lines tell.
+        lines: those that say it; of deletions first.
+        topic_ids: that only such lines name.
     """
 
     lines: tuple[Fact, ...] = ()
     topic_ids: frozenset[str] = frozenset()
 
 
-def lone_deletions(history: PartitionHistory) -> Deletions:
-    """Deletions and creations of a partition's topic that one broker alone tells, where others' logs are there, too."""
+def lone_lines(history: PartitionHistory) -> LoneLines:
+    """Lines of a partition that one broker alone has, where others' logs tell of it, too."""
     leaderships = history.facts[a.LEADERSHIP]
     if len({fact.broker_id for fact in leaderships if fact.name in OWN_ROLES}) < 2:
-        return Deletions()
+        return LoneLines()
+    deletions, topic_ids = _deletions(history)
+    lines = [fact for fact in leaderships if fact.topic_id is not None and fact.topic_id in topic_ids]
+    return LoneLines(tuple(dict.fromkeys([*deletions, *lines, *_starts(history)])), topic_ids)
+
+
+def _deletions(history: PartitionHistory) -> tuple[list[Fact], frozenset[str]]:
     known = {fact.topic_id for fact in history.facts[a.METADATA]}
     told = sorted(_told(history), key=_time_us)
     confirmed = {*_confirmed(told), *_confirmed(reversed(told))}
@@ -58,9 +71,24 @@ def lone_deletions(history: PartitionHistory) -> Deletions:
         and (fact.topic_id is None or fact.topic_id not in known)
         and not (fact.name == _STOPPED and _is_moved_away(fact, assigned))
     ]
-    topic_ids = frozenset(fact.topic_id for fact in lone if fact.topic_id is not None)
-    lines = [fact for fact in leaderships if fact.topic_id is not None and fact.topic_id in topic_ids]
-    return Deletions(tuple(dict.fromkeys([*lone, *lines])), topic_ids)
+    return lone, frozenset(fact.topic_id for fact in lone if fact.topic_id is not None)
+
+
+def _starts(history: PartitionHistory) -> Iterator[Fact]:
+    """Starts of leader epochs that nobody else names, and behind which lines name lower ones."""
+    tellers: dict[int | None, set[tuple[str, int | None]]] = defaultdict(set)
+    for kind in _EPOCHS:
+        for fact in history.facts[kind]:
+            tellers[fact.leader_epoch].add((kind if kind in _FILES else "line", fact.broker_id))
+    lowest: list[tuple[int, int]] = []  # times, descending, with the lowest epoch that a role has from then on
+    for fact in sorted(history.facts[a.LEADERSHIP], key=_time_us, reverse=True):
+        if fact.leader_epoch is None or fact.name not in OWN_ROLES:
+            continue
+        is_alone = fact.name == "leader_start" and tellers[fact.leader_epoch] <= {("line", fact.broker_id)}
+        behind = next((epoch for at_us, epoch in reversed(lowest) if at_us > fact.time_us + history.skew_max_us), None)
+        if is_alone and behind is not None and behind < fact.leader_epoch:
+            yield fact
+        lowest.append((fact.time_us, min(fact.leader_epoch, lowest[-1][1] if lowest else fact.leader_epoch)))
 
 
 def _told(history: PartitionHistory) -> Iterator[Fact]:
