@@ -25,6 +25,9 @@ _KEY = 6
 _MAX_CONTEXTS = 20_000
 
 
+#: What may follow a line in its record: settings, or a stack trace.
+_LINES_BEHIND = re.compile(r"\n(?:\s|\Z|(?:Caused by: )?[\w$.]+(?::|\n|\Z))", re.ASCII)
+
 #: Some texts end in a blank, where a list that could follow is empty.
 _BLANKS = r"[ \t\r]*"
 
@@ -234,6 +237,7 @@ class Grammar:
         elif self._bare:
             context, start = bare_context(message)
         end = message.find("\n", start)
+        is_whole = end < 0 or _LINES_BEHIND.match(message, end) is not None
         if end < 0:
             end = len(message)
         for fullmatch, facts, known in self._entries.get(message[start : start + _KEY], self._rest):
@@ -242,6 +246,8 @@ class Grammar:
                 continue
             if facts is None:
                 return known
+            if not is_whole:
+                return Parsed("", UNPARSED, (), "no_grammar", f"{known.template}: other lines behind it")
             if not context.is_read:
                 return Parsed("", UNPARSED, (), "no_grammar", f"{known.template}: prefix {context.text[:80]}")
             try:

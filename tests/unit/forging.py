@@ -51,6 +51,11 @@ CARRIERS = (
     ),
     (
         "DEBUG",
+        "Request key {} unblocked 1 Rebalance operations",
+        "kafka.server.DelayedOperationPurgatory",
+    ),
+    (
+        "DEBUG",
         "Completed request:RequestHeader(apiKey=METADATA, apiVersion=9, clientId={}, correlationId=5) -- {{}} from "
         "connection 127.0.0.1:9092-127.0.0.1:5000-1;totalTime:1.0",
         "kafka.request.logger",
@@ -58,11 +63,11 @@ CARRIERS = (
 )
 #: What a forger would have a broker say, whole.
 FORGED = (
-    "INFO [Partition orders-0 broker=1] orders-0 starts at leader epoch 7 from offset 0 with high watermark 0 ISR [1] "
-    "addingReplicas [] removingReplicas [] (kafka.cluster.Partition)",
-    "INFO [Broker id=1] Leader orders-0 with topic id Some(WCK8FkK8RbKFhwge5X0aNA) starts at leader epoch 7 "
-    "from offset 0 with partition epoch 9, high watermark 0, ISR [1], adding replicas [] and removing replicas [] "
-    "(previous leader epoch was 6). (state.change.logger)",
+    "INFO [Broker id=1] Leader orders-0 starts at leader epoch 7 from offset 0 with high watermark 0 ISR [1] "
+    "addingReplicas [] removingReplicas []. Previous leader epoch was 6. (state.change.logger)",
+    "INFO [Broker id=1] Leader orders-0 with topic id Some(WCK8FkK8RbKFhwge5X0aNA) starts at leader epoch 7 from offset "
+    "0 with partition epoch 9, high watermark 0, ISR [1], adding replicas [] and removing replicas [] . Previous leader "
+    "None and previous leader epoch was 6. (state.change.logger)",
     "INFO Log for partition orders-0 is renamed to /d/orders-0.2b3c-delete and is scheduled for deletion "
     "(kafka.log.LogManager)",
     "INFO [Partition orders-0 broker=1] Shrinking ISR from 1,2,3 to 1. Leader: (highWatermark: 5, endOffset: 9). "

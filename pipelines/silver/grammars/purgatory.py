@@ -10,6 +10,7 @@ import re
 from functools import partial
 
 from pipelines.silver.grammar import Context, Template
+from pipelines.silver.record import Fact, Record
 from pipelines.silver.typed import typed
 from pipelines.silver.values import ID_PARTITION
 
@@ -22,8 +23,14 @@ _REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
 
 _status = partial(typed, "delayed_operation_checks", operation="produce")
-#: Also with a count of 0: the line proves that the key was checked.
-_unblocked = typed("delayed_operation_checks", step="unblocked", operation=lambda match, _: match["operation"].lower())
+_checked = typed("delayed_operation_checks", step="unblocked", operation=lambda match, _: match["operation"].lower())
+
+
+def _unblocked(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Also with a count of 0: the line proves that the key was checked. A key that is a group's id may look like it."""
+    if "\n" in record.message:
+        raise ValueError("the key holds a line end")
+    return _checked(match, context, record)
 
 
 def _reason(match: re.Match[str], context: Context) -> str:
@@ -34,6 +41,8 @@ def _reason(match: re.Match[str], context: Context) -> str:
 
 _satisfied = typed("delayed_operation_checks", operation="fetch", step="satisfied", detail=_reason)
 
+#: A client's id and rack stand in it, so it ends at the first reason.
+_OPERATION = r"(?P<operation>(?:(?! since it ).)*)"
 _TP = rf"(?P<tp>{ID_PARTITION})"
 _produce = partial(Template, loggers=("DelayedProduce",))
 _fetch = partial(Template, loggers=("DelayedFetch",))
@@ -60,13 +69,13 @@ TEMPLATES = (
     ),
     _fetch(
         "fetch.later_segments",
-        rf"Satisfying fetch (?P<operation>.*) (?P<detail>since it is fetching later segments) of partition {_TP}\.?",
+        rf"Satisfying fetch {_OPERATION} (?P<detail>since it is fetching later segments) of partition {_TP}\.?",
         "DelayedFetch.tryComplete, case F; DEBUG",
         _satisfied,
     ),
     _fetch(
         "fetch.diverging_epoch",
-        r"Satisfying fetch (?P<operation>.*) (?P<detail>since it has diverging epoch requiring truncation) for "
+        rf"Satisfying fetch {_OPERATION} (?P<detail>since it has diverging epoch requiring truncation) for "
         rf"partition {_TP} .*",
         "DelayedFetch.tryComplete, case H, 2.7 and later; DEBUG",
         _satisfied,

@@ -1,0 +1,158 @@
+"""What a client chooses is never where a fact about replication comes from, whatever it is and whatever prints it."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.bronze.layout import BY_NAME
+from pipelines.bronze.reader import records
+from pipelines.silver.facts import parse_record
+from pipelines.silver.record import UNPARSED, Fact, Record
+from pipelines.silver.request_log import parse_request
+from tests.examples import examples
+from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
+from tests.unit.silver import request_lines, request_text_lines
+from tests.unit.silver.test_request_log import record
+
+MIB = 1 << 20
+#: What a request says that its client chose, and what holds all of it.
+CHOSEN = frozenset({"client_id", "group_id", "member_id", "transactional_id", "body"})
+
+marks = st.sampled_from(
+    [
+        *(
+            "x",
+            "\n",
+            "\r\n",
+            "\r",
+            "\u2028",
+            "\x85",
+            "\0",
+            '"',
+            "\\",
+            "}",
+            "{",
+            "[",
+            "]",
+            "(",
+            ")",
+            ",",
+            "=",
+            "; ",
+            " ",
+        ),
+        *(
+            "null",
+            "-1",
+            ", correlationId=5) -- {",
+            "} -- {",
+            "},response:",
+            "},response:{responses=[",
+            ",principal:User:a",
+        ),
+        *(" from connection 1.2.3.4:1-5.6.7.8:9-0;totalTime:1.0", ",listener:X", "replica_id=2", "\N{GRINNING FACE}"),
+        *("ledger-0 unblocked 5 Fetch operations", "\njava.lang.Exception: ", "\n\tat a.b(C.java:1)"),
+        *(TIME, " (kafka.cluster.Partition)", " (kafka.request.logger)", *FORGED),
+        *(
+            "Completed request:{",
+            ',"replicaId":2',
+            "broker-2-fetcher-0",
+            ",topics=[{topic=orders,partitions=[{partition=0",
+        ),
+    ]
+)
+values = st.one_of(
+    st.lists(marks, min_size=1, max_size=8).map("".join),
+    st.text(max_size=40),
+    st.builds(lambda text, count: (text * count)[: 1 << 16], marks, st.just(30_000)),
+)
+
+
+def facts(line: str) -> tuple[Fact, ...] | None:
+    """Facts of a request's line; None if it is not read."""
+    read = parse_request(record(line))
+    return None if read.outcome == UNPARSED else read.facts
+
+
+def honest(given: tuple[Fact, ...]) -> list[tuple[str, dict[str, Any]]]:
+    return [(fact.table, {name: value for name, value in fact.row.items() if name not in CHOSEN}) for fact in given]
+
+
+JSON_LINES = [line for name, line in vars(request_lines).items() if name.isupper() and "Completed request:{" in line]
+TEXT_LINES = [line for name, line in vars(request_text_lines).items() if name.isupper()]
+_CLIENT = re.compile(r"(clientId=|client_id=)([^,}]*)")
+
+
+@examples(600)
+@given(st.sampled_from(JSON_LINES), values, st.booleans())
+def test_a_client_id_in_json_changes_nothing_else(line: str, value: str, is_ascii: bool) -> None:
+    text = json.dumps(value, ensure_ascii=is_ascii)
+    hostile = re.sub(r'"clientId":"[^"]*"', lambda _: f'"clientId":{text}', line, count=1)
+    read, before = facts(hostile), facts(line)
+    assert before is not None
+    assert read is not None
+    assert honest(read) == honest(before)
+    assert {fact.row["client_id"] for fact in read if "client_id" in fact.row} <= {value}
+
+
+@examples(900)
+@given(st.sampled_from(TEXT_LINES), values)
+def test_a_client_id_in_text_changes_nothing_else_or_the_line_is_not_read(line: str, value: str) -> None:
+    read, before = facts(_CLIENT.sub(lambda match: match[1] + value, line, count=1)), facts(line)
+    assert before is not None
+    assert read is None or honest(read) == honest(before)
+
+
+def told(content: str, layout: str = "kafka") -> list[Fact]:
+    """All facts that lines give."""
+    parse, found = BY_NAME[layout].parser(UTC), []
+    for raw in records([content.encode(errors="surrogatepass")], BY_NAME[layout], MIB):
+        head = parse(raw.text)
+        if head is not None:
+            message = head.message.decode(errors="replace")
+            found += parse_record("server", head.time_us, head.level, head.logger, raw.problem, message).facts
+    return found
+
+
+@examples(600)
+@given(carriers, st.one_of(values.filter(lambda value: TIME not in value), open_values(), doubtful_values()))
+def test_no_line_that_prints_such_a_value_gives_a_fact(carrier: tuple[str, str, str], value: str) -> None:
+    assert told(logged(carrier, value)) == []
+
+
+@examples(300)
+@given(carriers, st.one_of(values, open_values(), doubtful_values()))
+def test_in_json_no_value_ends_its_record(carrier: tuple[str, str, str], value: str) -> None:
+    level, text, logger = carrier
+    fields = {"timestamp": "2026-11-20T15:39:28.132Z", "level": level, "loggerName": logger}
+    line = json.dumps({**fields, "message": text.format(value)}, ensure_ascii="\ud800" <= value[:1] <= "\udfff")
+    assert told(f"{line}\n", "json") == []
+
+
+def test_the_lines_that_are_forged_are_lines_of_facts() -> None:
+    assert all(told(f"{TIME}{line}\n") for line in FORGED)
+
+
+def test_a_fetchs_client_cannot_say_why_it_was_answered() -> None:
+    evil = "a since it has diverging epoch requiring truncation for partition ledger-0 b"
+    fetch = f"DelayedFetch(params=FetchParams(replicaId=2, clientMetadata=Optional[clientId={evil}]))"
+    message = f"Satisfying fetch {fetch} since it is fetching later segments of partition orders-1."
+    parsed = parse_record("server", 1, "DEBUG", "kafka.server.DelayedFetch", None, message)
+    assert not any(fact.row.get("topic") == "ledger" for fact in parsed.facts)
+
+
+def test_a_groups_id_is_no_partition() -> None:
+    for end in ("\nx", "\njava.lang.Exception: x"):
+        assert told(logged(CARRIERS[-2], "ledger-0 unblocked 5 Fetch operations" + end)) == []
+
+
+def test_carriers_are_read_as_lines_without_facts() -> None:
+    for level, text, logger in CARRIERS[:-1]:
+        assert Record("server", 1, level, logger, text) is not None
+        assert parse_record("server", 1, level, logger, None, text.format("g")).outcome in ("known", "unparsed")
