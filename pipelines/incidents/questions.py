@@ -13,8 +13,10 @@ from pipelines.incidents.signatures import Signature
 
 #: A broker that writes no line for longer than this, though it wrote steadily before and after, stood still, seconds.
 SILENCE_S = 2
+#: Classes of which a JVM's first line comes, from 2.4 on; older ones begin with their configuration.
+_BOOT = "Log4jController%"
 #: Seconds before and after a silence that are looked at.
-STEADY_S = 30
+STEADY_S = 10
 #: Characters of a line's message.
 MESSAGE_MAX = 2000
 #: What a single wait counts at most where windows of slowness are looked for: one that timed out is not thirty, ms.
@@ -28,10 +30,11 @@ _FIRST_LINE = "split_part(message, chr(10), 1)"
 
 
 def silences() -> str:
-    """Stretches without a line of a broker that wrote steadily before and after."""
+    """Stretches without a line of a broker, and whatever lies before the first line of a process."""
     return f"""
         WITH seconds AS (
-            SELECT cluster_id, broker_id, epoch_us(time) // 1000000 AS second, min(time) AS first, max(time) AS last
+            SELECT cluster_id, broker_id, epoch_us(time) // 1000000 AS second, min(time) AS first, max(time) AS last,
+                bool_or({_SIMPLE} LIKE '{_BOOT}') AS is_boot
             FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY ALL
         ), beside AS (
             SELECT *, lag(last) OVER by_broker AS before,
@@ -42,9 +45,9 @@ def silences() -> str:
             SELECT *, lag(seconds_until) OVER (PARTITION BY cluster_id, broker_id ORDER BY second) AS seconds_before
             FROM beside
         )
-        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, seconds_before,
-            seconds_after
-        FROM counted WHERE epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000}
+        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, seconds_before, seconds_after, is_boot
+        FROM counted
+        WHERE before IS NOT NULL AND (is_boot OR epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000})
         ORDER BY start_time, cluster_id, broker_id
     """
 

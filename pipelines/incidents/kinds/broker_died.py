@@ -2,64 +2,115 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from itertools import pairwise
+from typing import NamedTuple
 
-from pipelines.incidents.broker_runs import Run, runs
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import MAJOR, Incident, Place
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.words import clock, span
+from pipelines.incidents.words import clock, lasting
 
-#: A broker writes so long, at most, before the line that says that it starts, microseconds.
-_BOOT_US = 20_000_000
+#: A process writes so long, at most, before the line that says that its broker starts, microseconds.
+BOOT_US = 20_000_000
+_STOPPING = ("shutting_down", "signal", "controlled_shutdown")
+
+
+class Restart(NamedTuple):
+    """A process that begins where another one of the same node was before.
+
+    Attributes:
+        last_us: last line of the one before.
+        boot_us: first line of this one.
+        place: of the line that says that it starts, where there is one.
+    """
+
+    node: Node
+    last_us: int
+    boot_us: int
+    place: Place | None
+
+
+def restarts(facts: Facts) -> list[Restart]:
+    """All of them, in order of time: by a process's first line, and by the line that a broker starts."""
+    silences: dict[Node, list[Row]] = defaultdict(list)
+    for row in facts.silences:
+        silences[node(row)].append(row)
+    starts: dict[Node, list[Row]] = defaultdict(list)
+    for row in facts.lifecycle:
+        if row["event"] == "starting":
+            starts[node(row)].append(row)
+    found = []
+    for of_node in sorted(silences.keys() | starts.keys()):
+        boots = [row for row in silences[of_node] if row["is_boot"]]
+        for row in boots:
+            said = [start for start in starts[of_node] if row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US]
+            found.append(Restart(of_node, row["start_time"], row["end_time"], place(said[0]) if said else None))
+        for start in starts[of_node]:
+            if any(row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US for row in boots):
+                continue
+            before = [
+                row
+                for row in silences[of_node]
+                if start["time"] - BOOT_US <= row["end_time"] <= start["time"] + 1_000_000
+            ]
+            if before:
+                gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
+                found.append(Restart(of_node, gap["start_time"], gap["end_time"], place(start)))
+    first: dict[Node, int] = {}
+    for row in facts.files:
+        if row["broker_id"] is not None and row["first_time"] is not None:
+            first[node(row)] = min(first.get(node(row), row["first_time"]), row["first_time"])
+    # A process that has only begun was not there before: it may write a line or two before the one that tells it.
+    found = [restart for restart in found if restart.boot_us - first.get(restart.node, 0) > BOOT_US]
+    return sorted(found, key=lambda restart: (restart.boot_us, restart.node))
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
-    """Runs without an end of their own, that another run of the same broker follows."""
-    starts = {(node(row), row["time"]): place(row) for row in facts.lifecycle if row["event"] == "starting"}
-    for broker, those in runs(facts.lifecycle, facts.controller_events, facts.files).items():
-        for run, after in pairwise(those):
-            if run.stopped is None and after.starting is not None:
-                yield _died(facts, broker, run, after, starts.get((broker, after.starting)))
+    """Processes that begin anew where the one before says nothing of its end."""
+    stops: dict[Node, list[Row]] = defaultdict(list)
+    for row in facts.lifecycle:
+        if row["event"] in (*_STOPPING, "shut_down"):
+            stops[node(row)].append(row)
+    since: dict[Node, int] = {}
+    for restart in restarts(facts):
+        of_run = [row for row in stops[restart.node] if since.get(restart.node, 0) <= row["time"] <= restart.boot_us]
+        since[restart.node] = restart.boot_us
+        if not any(row["event"] == "shut_down" for row in of_run):
+            yield _died(facts, restart, bool(of_run))
 
 
-def last_line_before(facts: Facts, broker: Node, starting_us: int) -> int | None:
-    """When a broker wrote its last line before it began to start; None where it wrote without a pause."""
-    ends = [
-        row["start_time"]
-        for row in facts.silences
-        if node(row) == broker and starting_us - _BOOT_US <= row["end_time"] <= starting_us + 1_000_000
+def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
+    (cluster_id, broker_id), died, boot = restart.node, restart.last_us, restart.boot_us
+    ups = [
+        row["time"]
+        for row in facts.lifecycle
+        if node(row) == restart.node and row["event"] == "started" and row["time"] >= boot
     ]
-    return max(ends, default=None)
-
-
-def _died(facts: Facts, broker: Node, run: Run, after: Run, started: Place | None) -> Incident:
-    assert after.starting is not None
-    last = last_line_before(facts, broker, after.starting)
-    died = last if last is not None else after.starting
-    up = after.started or after.starting
-    noticed = [row for row in facts.controller_events if _is_of(row, broker, died, up)]
+    up = min(ups, default=None)
+    noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
     seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
-    begun = "while it was shutting down" if run.stopping is not None else "without shutting down"
+    begun = "while it was shutting down" if was_stopping else "without shutting down"
+    back = (
+        f"It was up again at {clock(up)}, after {lasting(up - died)}" if up is not None else "It did not come up again"
+    )
     return Incident(
         kind=KIND.name,
         severity=MAJOR,
-        cluster_id=broker[0],
+        cluster_id=cluster_id,
         start_us=died,
         end_us=up,
-        broker_ids=(broker[1],),
+        broker_ids=(broker_id,),
         sentence=(
-            f"Broker {broker[1]} died {begun} at {clock(died)}, its last line, and was up again at {clock(up)}: it was "
-            f"away {span(died, up)}.{seen} No line says why."
+            f"Broker {broker_id} died {begun} at {clock(died)}, its last line.{seen} {back}. No line says why it died."
         ),
         advice=(
-            f"Look outside Kafka for what ended the process of broker {broker[1]} at {clock(died)}: the kernel's log "
+            f"Look outside Kafka for what ended the process of broker {broker_id} at {clock(died)}: the kernel's log "
             "(OOM killer), the exit code of its container or service, its disk."
         ),
-        figures={"away_s": (up - died) / 1e6, "start_s": (up - after.starting) / 1e6},
-        places=(*(place(row) for row in noticed[:1]), *([] if started is None else [started])),
-        weight=(up - died) / 1e6,
+        figures={} if up is None else {"away_s": (up - died) / 1e6, "start_s": (up - boot) / 1e6},
+        places=(*(place(row) for row in noticed[:1]), *([] if restart.place is None else [restart.place])),
+        weight=60.0 if up is None else (up - died) / 1e6,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
-from pipelines.incidents.broker_runs import Run, runs
-from pipelines.incidents.facts import Facts, Row, node
+from pipelines.incidents.facts import Facts, Node, Row, node
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.broker_died import BOOT_US, restarts
 from pipelines.incidents.questions import STEADY_S
 from pipelines.incidents.words import clock, lasting, span
 
@@ -19,10 +20,26 @@ _LONG_US = 5_000_000
 
 def detect(facts: Facts) -> Iterable[Incident]:
     """Silences of brokers that write steadily, within one run."""
-    of_node = runs(facts.lifecycle, facts.controller_events, facts.files)
+    ends = ends_of_runs(facts)
     for row in facts.silences:
-        if is_steady(facts, row) and not _is_between_runs(row, of_node.get(node(row), [])):
+        if is_steady(facts, row) and not any(_is_near(row, time) for time in ends[node(row)]):
             yield _stalled(row)
+
+
+def ends_of_runs(facts: Facts) -> dict[Node, list[int]]:
+    """When processes of each broker began, and began to end: a silence there is another thing."""
+    times: dict[Node, list[int]] = defaultdict(list)
+    for restart in restarts(facts):
+        times[restart.node] += [restart.last_us, restart.boot_us]
+    for row in facts.lifecycle:
+        if row["event"] in ("starting", "started", "shutting_down", "signal", "controlled_shutdown", "shut_down"):
+            times[node(row)].append(row["time"])
+    return times
+
+
+def _is_near(row: Row, time_us: int) -> bool:
+    """Whether a process began or ended meanwhile, or within seconds of the silence."""
+    return bool(row["start_time"] - BOOT_US <= time_us <= row["end_time"] + 1_000_000)
 
 
 def is_steady(facts: Facts, row: Row) -> bool:
@@ -32,12 +49,6 @@ def is_steady(facts: Facts, row: Row) -> bool:
     return bool(
         enough and row["seconds_before"] >= STEADY_SHARE * STEADY_S and row["seconds_after"] >= STEADY_SHARE * after_s
     )
-
-
-def _is_between_runs(row: Row, those: list[Run]) -> bool:
-    """Whether the broker ended or started meanwhile."""
-    ends = [time for run in those for time in (run.starting, run.stopping, run.stopped) if time is not None]
-    return any(row["start_time"] - 1_000_000 <= time <= row["end_time"] + 20_000_000 for time in ends)
 
 
 def _stalled(row: Row) -> Incident:

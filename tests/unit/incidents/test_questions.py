@@ -46,7 +46,7 @@ def test_a_silence_lies_between_two_lines() -> None:
     steady = [*range(40), *range(54, 90)]
     (silence,) = ask(questions.silences(), [line(second, "x") for second in steady])
     assert silence["end_time"] - silence["start_time"] == 15_000_000
-    assert (silence["seconds_before"], silence["seconds_after"]) == (30, 30)
+    assert (silence["seconds_before"], silence["seconds_after"]) == (10, 10)
 
 
 def test_like_lines_near_each_other_are_an_episode() -> None:
