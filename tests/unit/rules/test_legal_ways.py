@@ -33,6 +33,15 @@ def _mark(broker_id: int, offset: int, name: str = "replication-offset-checkpoin
     return fact(a.CHECKPOINT, 0, broker_id, name=name, offset=offset)._replace(time_us=a.NO_TIME_US)
 
 
+def _comes_back(second: float, broker_id: int, epoch: int, high_watermark: int, end: int) -> list[Fact]:
+    """A broker restarts and follows, with what its lines say of its replica at default levels."""
+    return [
+        fact(a.LOADED, second, broker_id, offset=end),
+        fact(a.LOADED, second + 1, broker_id, high_watermark=high_watermark),
+        follows(second + 2, broker_id, epoch, offset=end, high_watermark=high_watermark, previous=-1, **ID),
+    ]
+
+
 def _batch(broker_id: int, offset: int, end: int, checksum: int, epoch: int = 0, name: str = "intact") -> Fact:
     at = {"offset": offset, "end_offset": end, "checksum": checksum}
     return fact(a.BATCH, 0, broker_id, leader_epoch=epoch, name=name, **at)._replace(time_us=a.NO_TIME_US)
@@ -113,6 +122,8 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
             ],
             KEPT,
         ),
+        # Its log is emptied and begins past all that it had.
+        ([*_failover(100), *_comes_back(70, 1, 1, 98, 100), fact(a.TRUNCATION, 75, 1, name="log", offset=400)], KEPT),
     ],
     w.REASSIGNMENT_ZK: [
         # zk25-rolls, journal-0.
@@ -147,6 +158,17 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
             ],
             KEPT,
         ),
+        # kraft43-ops: the new leader's high watermark lags one fetch round behind that of a follower (KIP-207).
+        (
+            [
+                *_failover(100)[:-1],
+                follows(60, 1, 1, offset=104, high_watermark=100, previous=0, **ID),
+                fact(a.TRUNCATION, 61, 1, name="log", offset=100),
+                fact(a.HIGH_WATERMARK, 62, 3, name="non_monotonic", previous=100, high_watermark=97),
+                follows(63, 3, 1, offset=100, high_watermark=100, previous=0, **ID),
+            ],
+            KEPT,
+        ),
     ],
     w.UNCLEAN: [
         # Asked for by a tool, and nothing was lost by it.
@@ -173,7 +195,27 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
             ],
             KEPT,
         ),
+        # A broker was down meanwhile: the replica that it loads is of the old topic, and is no longer anybody's.
+        (
+            [
+                *_failover(100),
+                leads(80, 3, 0, 0, topic_id="new"),
+                leads(90, 2, 1, 6, topic_id="new"),
+                fact(a.LOADED, 95, 1, high_watermark=98),
+                follows(97, 1, 1, offset=0, high_watermark=0, previous=-1, topic_id="new"),
+                fact(a.TRUNCATION, 98, 1, name="log", offset=0),
+            ],
+            KEPT,
+        ),
         # Without topic ids.
+        (
+            [
+                *[leads(1, 1, 0, 0), leads(30, 2, 1, 100), leads(80, 2, 0, 0), leads(90, 2, 1, 5)],
+                *[line._replace(topic_id=None) for line in _comes_back(95, 1, 1, 98, 100)],
+                fact(a.TRUNCATION, 98, 1, name="log", offset=5),
+            ],
+            KEPT,
+        ),
         (
             [leads(1, 1, 0, 0), acked(20, 1, 98, 100), leads(30, 2, 1, 100), leads(80, 2, 0, 0), leads(90, 1, 1, 5)],
             KEPT,
@@ -183,6 +225,16 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
         # kraft37-disk: the replica's first directory failed; what is left of it is beside the new one.
         (
             _failover(100, _mark(3, 100), _mark(3, 40), _batch(3, 0, 60, 5), _fetch(70, 2, 3, 1, 0, 100, 20)),
+            KEPT,
+        ),
+        # A replica that was wiped, one that comes back with what it copied, and one that was moved (jbod38).
+        (
+            [
+                *_failover(100),
+                *_comes_back(70, 3, 1, 0, 0),
+                *_comes_back(80, 3, 1, 180, 190),
+                fact(a.LOADED, 85, 1, high_watermark=150, offset=160),
+            ],
             KEPT,
         ),
     ],
@@ -197,6 +249,16 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
                 _batch(1, 480, 500, 1),
                 _batch(1, 500, 520, 2, 4),
                 _batch(2, 500, 520, 2, 4),
+            ],
+            KEPT,
+        ),
+        # tiered40: a replica is built anew, from where the remote part ends.
+        (
+            [
+                *_failover(100),
+                *_comes_back(70, 1, 1, 0, 0),
+                fact(a.TRUNCATION, 75, 1, name="log", offset=480),
+                *_comes_back(80, 1, 1, 600, 610),
             ],
             KEPT,
         ),
@@ -287,6 +349,16 @@ SCENARIOS: dict[w.LegalWay, list[tuple[list[Fact], Settings]]] = {
                     100, _mark(1, 90), _mark(2, 100), _batch(1, 95, 99, 1, name="corrupt"), _batch(2, 95, 99, 2)
                 ),
                 fact(a.HIGH_WATERMARK, 80, 1, name="updated", previous=80, high_watermark=95),
+            ],
+            KEPT,
+        ),
+        # A follower comes back with less than it had, within the epoch; the former leader, with a tail that nobody had.
+        (
+            [
+                *_failover(100),
+                *_comes_back(70, 3, 1, 150, 160),
+                *_comes_back(80, 1, 1, 99, 104),
+                fact(a.TRUNCATION, 84, 1, name="log", offset=100),
             ],
             KEPT,
         ),
