@@ -359,6 +359,17 @@ class PartitionHistory:
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
 
+    def steps_to(self, number: int) -> list[tuple[State, State]]:
+        """Those of `steps` to a state of a leader epoch."""
+        return self._steps_to.get(number, [])
+
+    @cached_property
+    def _steps_to(self) -> dict[int, list[tuple[State, State]]]:
+        to: dict[int, list[tuple[State, State]]] = defaultdict(list)
+        for before, after in self.steps():
+            to[after.leader_epoch].append((before, after))
+        return to
+
 
 def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:
     """Lines that give a whole state: leader, leader epoch, ISR and partition epoch."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
-from pipelines.rules.proofs.replica_marks import Mark, Passed, passed
+from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
 from pipelines.rules.proofs.short_logs import ShortLog, short_logs
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
 from schemas import audit_facts as a
@@ -169,8 +169,9 @@ class _Checker(Checker):
 
     def finish(self) -> Iterable[Case]:
         has_answers = self.checked > 0 or self._history.has_fetches
-        self._add_committed()
-        self._add_shown()
+        starts = Starts(self._history)
+        self._add_committed(starts)
+        self._add_shown(starts)
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
             if key in self._matched:
                 loss.join(self._matched[key])
@@ -209,11 +210,11 @@ class _Checker(Checker):
             return None
         return self._history.are_of_one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
 
-    def _add_shown(self) -> None:
+    def _add_shown(self, starts: Starts) -> None:
         """What replicas' lines show, where neither answers nor what leaders told says what was lost."""
         told = self._losses.keys() | self._matched.keys()
         shown: dict[tuple[int, int], list[Passed]] = defaultdict(list)
-        for each in passed(self._history, self._settings):
+        for each in passed(self._history, self._settings, starts):
             self.checked += 1
             key = self._history.incarnation(each.mark.fact.time_us), each.lost_by.number
             if key not in told:
@@ -227,13 +228,15 @@ class _Checker(Checker):
                 loss = losses.setdefault(key, _Loss.by(each.lost_by, each.bound))
                 loss.show(each)
 
-    def _add_committed(self) -> None:
+    def _add_committed(self, starts: Starts) -> None:
         """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""
         for incarnation, epoch in self._history.epochs():
             if epoch.high_watermark is None:
                 continue
             high_watermark, fact = epoch.high_watermark
             self.checked += 1
+            if not starts.any_below(epoch.number, fact.time_us, high_watermark):
+                continue
             lost_by = self._history.lost_by(epoch.number, fact.time_us, high_watermark)
             if lost_by is not None:
                 loss = self._losses.setdefault((incarnation, lost_by[0].number), _Loss.by(*lost_by))

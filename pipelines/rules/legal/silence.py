@@ -33,7 +33,7 @@ SILENT: Final[Mapping[str, Mapping[w.LegalWay, str]]] = {
         w.RESENT: "the lowest start of an epoch's own lines counts, and a repeated one is not lower",
         w.ZOMBIES: "an answer counts only in an epoch that its broker surely led in, by its lines before and after",
         w.RETRIES: "where an answer is a duplicate, its offset is that of the first attempt, which was committed",
-        w.UNCLEAN_SHUTDOWN: "a checkpointed high watermark counts if its replica then cuts its log at the epoch's start",
+        w.UNCLEAN_SHUTDOWN: "a checkpointed high watermark counts if its replica cuts its log at the epoch's start",
         w.LATE_LINES: _CLOCKS,
     },
     "acked-by-leader-only-lost": {

@@ -12,9 +12,11 @@ start, as it followed an epoch from there on: records that were of that epoch's 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from functools import cached_property
+from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
 from pipelines.replay.versions import rules_for
@@ -67,16 +69,37 @@ class Passed(NamedTuple):
     one_life: bool = False
 
 
-def passed(history: PartitionHistory, settings: Settings) -> Iterator[Passed]:
+def passed(history: PartitionHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
     """Marks above where a later epoch begins."""
-    yield from _of_leaders(history)
-    yield from _of_followers(history)
+    yield from _of_leaders(history, starts)
+    yield from _of_followers(history, starts)
     brokers = {fact.broker_id for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES}
     for broker_id in sorted(broker for broker in brokers if broker is not None):
-        yield from _Replica(history, settings, broker_id).passed()
+        yield from _Replica(history, settings, broker_id, starts).passed()
 
 
-def _of_leaders(history: PartitionHistory) -> Iterator[Passed]:
+class Starts:
+    """Where the leader epochs of each life begin: whether any one after an epoch does so below an offset."""
+
+    def __init__(self, history: PartitionHistory) -> None:
+        self._history = history
+        self._numbers: dict[int, list[int]] = defaultdict(list)
+        self._lowest: dict[int, list[int]] = defaultdict(list)
+        for life, epoch in history.epochs():
+            if epoch.bound is not None:
+                self._numbers[life].append(epoch.number)
+                self._lowest[life].append(epoch.bound[0])
+        for life, offsets in self._lowest.items():
+            self._lowest[life] = list(accumulate(offsets[::-1], min))[::-1]
+
+    def any_below(self, number: int | None, time_us: int, end: int) -> bool:
+        """Whether an epoch after one, or any, of the life at an instant begins below an offset."""
+        life = self._history.incarnation(time_us)
+        at = bisect_right(self._numbers[life], -1 if number is None else number)
+        return at < len(self._lowest[life]) and self._lowest[life][at] < end
+
+
+def _of_leaders(history: PartitionHistory, starts: Starts) -> Iterator[Passed]:
     """High watermarks that leaders print as they shrink the ISR."""
     for fact in history.facts[a.ISR_CHANGE]:
         if fact.high_watermark is None or fact.broker_id is None:
@@ -86,7 +109,8 @@ def _of_leaders(history: PartitionHistory) -> Iterator[Passed]:
             continue
         mark = Mark(fact.high_watermark, fact, f"leader {fact.broker_id}'s high watermark was {fact.high_watermark}")
         for number, proven in ((tenure.latest, True), (tenure.epoch, False)):
-            lost_by = None if number is None else history.lost_by(number, fact.time_us, mark.end)
+            is_lost = number is not None and starts.any_below(number, fact.time_us, mark.end)
+            lost_by = history.lost_by(number, fact.time_us, mark.end) if is_lost and number is not None else None
             if lost_by is not None:
                 yield Passed(mark, number, *lost_by, (tenure.fact,), proven)
                 break
@@ -94,14 +118,15 @@ def _of_leaders(history: PartitionHistory) -> Iterator[Passed]:
                 break
 
 
-def _of_followers(history: PartitionHistory) -> Iterator[Passed]:
+def _of_followers(history: PartitionHistory, starts: Starts) -> Iterator[Passed]:
     """High watermarks of replicas that begin to follow, where the line names the epoch before."""
     for fact in history.facts[a.LEADERSHIP]:
-        before, epoch = fact.previous, fact.leader_epoch
-        named = before is not None and epoch is not None and 0 <= before < epoch
-        if fact.name == "follower_start" and named and fact.high_watermark is not None and before is not None:
-            lost_by = history.lost_by(before, fact.time_us, fact.high_watermark)
-            if lost_by is not None and epoch is not None and lost_by[0].number <= epoch:
+        before, epoch, end = fact.previous, fact.leader_epoch, fact.high_watermark
+        if fact.name != "follower_start" or before is None or epoch is None or end is None:
+            continue
+        if 0 <= before < epoch and starts.any_below(before, fact.time_us, end):
+            lost_by = history.lost_by(before, fact.time_us, end)
+            if lost_by is not None and lost_by[0].number <= epoch:
                 yield Passed(_high_watermark(fact), before, *lost_by, (), True)
 
 
@@ -113,10 +138,11 @@ def _high_watermark(fact: Fact) -> Mark:
 class _Replica:
     """One broker's replica: its marks, its roles and where it cut its log, in the order of its own lines."""
 
-    def __init__(self, history: PartitionHistory, settings: Settings, broker_id: int) -> None:
+    def __init__(self, history: PartitionHistory, settings: Settings, broker_id: int, starts: Starts) -> None:
         self._history = history
         self._settings = settings
         self._broker_id = broker_id
+        self._starts = starts
         self._roles = self._own(fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES)
         self._roles_us = [fact.time_us for fact in self._roles]
         self._cuts = self._own(
@@ -124,8 +150,10 @@ class _Replica:
             for fact in history.facts[a.TRUNCATION]
             if fact.offset is not None and (fact.name == _LOG or _is_behind(fact))
         )
-        starts = (fact for fact in self._roles if fact.name == "follower_start")
-        self._shown = self._own(chain(history.facts[a.LOADED], starts))
+        follows = (fact for fact in self._roles if fact.name == "follower_start")
+        self._shown = self._own(chain(history.facts[a.LOADED], follows))
+        self._shown_us = [fact.time_us for fact in self._shown]
+        self._loads = [fact for fact in self._shown if fact.kind == a.LOADED and fact.offset]
 
     def _own(self, facts: Iterable[Fact]) -> list[Fact]:
         own = (fact for fact in facts if fact.broker_id == self._broker_id)
@@ -135,7 +163,7 @@ class _Replica:
         """Of each mark the first later epoch that begins before it."""
         last: Fact | None = None
         for cut in self._cuts:
-            shown = [fact for fact in self._shown if written_before(fact, cut)]
+            shown = [fact for fact in self._between(last, cut) if written_before(fact, cut)]
             shown = [fact for fact in shown if last is None or not written_before(fact, last)]
             role, certain = self._role_before(cut)
             if role is not None and role.leader_epoch is not None:
@@ -146,9 +174,11 @@ class _Replica:
     def _cut(self, cut: Fact, role: Fact, certain: bool, shown: Sequence[Fact]) -> Iterator[Passed]:
         """Marks that the replica had before it cut its log below them, following an epoch."""
         assert cut.offset is not None
-        marks = list(self._marks(shown, role))
+        marks = list(self._marks(shown, role, cut.offset))
         marks += self._cut_to_high_watermark(cut, role)
         for mark in marks:
+            if not _is_behind(cut) and not self._starts.any_below(None, role.time_us, mark.end):
+                continue
             number = self._number_before(mark.fact, role)
             lost_by = self._lost_by(mark, number, role, cut)
             if lost_by is not None:
@@ -156,58 +186,74 @@ class _Replica:
 
     def _not_cut(self) -> Iterator[Passed]:
         """Marks of an epoch that the broker led or followed before, as it follows one that begins below them."""
-        for at, role in enumerate(self._roles):
-            if not _follows(role, self._broker_id):
-                continue
-            life = self._history.incarnation(role.time_us)
-            earlier = [line for line in self._roles[:at] if written_before(line, role)]
-            earlier = [line for line in earlier if self._history.incarnation(line.time_us) == life]
-            number = max((line.leader_epoch for line in earlier if line.leader_epoch is not None), default=None)
-            since = max((line.time_us for line in earlier), default=-1)
-            shown = [fact for fact in self._shown if fact is role or since < fact.time_us < role.time_us]
-            if number is None or role.leader_epoch is None or number >= role.leader_epoch:
-                continue
-            for mark in self._marks(shown, role):
-                lost_by = self._lost_by(mark, number, role, None)
-                if lost_by is not None:
-                    yield Passed(mark, number, *lost_by, (role,), False)
+        before: Fact | None = None
+        number, life = -1, -1
+        for role in self._roles:
+            if self._history.incarnation(role.time_us) != life:
+                before, number, life = None, -1, self._history.incarnation(role.time_us)
+            epoch = role.leader_epoch
+            ordered = before is not None and written_before(before, role)
+            if ordered and epoch is not None and number < epoch and _follows(role, self._broker_id):
+                shown = [
+                    fact
+                    for fact in self._between(before, role)
+                    if fact is role or (before is not None and before.time_us < fact.time_us < role.time_us)
+                ]
+                for mark in self._marks(shown, role, -1):
+                    is_lost = self._starts.any_below(number, role.time_us, mark.end)
+                    lost_by = self._lost_by(mark, number, role, None) if is_lost else None
+                    if lost_by is not None:
+                        yield Passed(mark, number, *lost_by, (role,), False)
+            before, number = role, max(number, -1 if epoch is None else epoch)
+
+    def _between(self, first: Fact | None, last: Fact) -> list[Fact]:
+        """What was shown from the instant of a line on to that of another."""
+        low = 0 if first is None else bisect_left(self._shown_us, first.time_us)
+        return self._shown[low : bisect_right(self._shown_us, last.time_us)]
 
     # ------------------------------------------------------------------- marks
 
-    def _marks(self, shown: Iterable[Fact], role: Fact) -> Iterator[Mark]:
+    def _marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[Mark]:
+        """Marks past an offset."""
         for fact in shown:
-            if fact.high_watermark is not None:
+            if fact.high_watermark is not None and fact.high_watermark > above:
                 yield _high_watermark(fact)
-            if fact.offset is not None and role.leader_epoch is not None:
-                alone = self._alone(role)
-                # Its log ended there after it had led: a line of its own tells that.
-                if alone and (self._number_before(fact, role) or 0) >= (alone[0].leader_epoch or 0):
-                    how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
-                    yield Mark(fact.offset, fact, how, alone)
+            if fact.offset is None or fact.offset <= above:
+                continue
+            alone = self._alone(role)
+            # Its log ended there after it had led: a line of its own tells that.
+            if alone is not None and (self._number_before(fact, role) or 0) >= alone.leader_epoch:
+                how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
+                yield Mark(fact.offset, fact, how, (alone.fact,))
 
-    def _alone(self, role: Fact) -> tuple[Fact, ...]:
-        """States by which the broker was alone in the ISR from some partition epoch on until another one led, in the
-        epoch that it follows now; none where they do not show it."""
-        known = self._history.states.get(self._history.incarnation(role.time_us), {})
-        first = [
-            version for version, states in known.items() if any(s.leader_epoch == role.leader_epoch for s in states)
-        ]
-        if not first:
-            return ()
-        before: list[State] = []
-        for version in range(min(first) - 1, -1, -1):
+    def _alone(self, role: Fact) -> State | None:
+        """The state by which the broker led alone in the ISR, if no other one led from there on until the epoch that it
+        follows now."""
+        life = self._history.incarnation(role.time_us)
+        known = self._history.states.get(life, {})
+        first = self._first_version.get((life, role.leader_epoch))
+        if first is None:
+            return None
+        for version in range(first - 1, -1, -1):
             states = known.get(version, ())
             if len(states) != 1 or states[0].isr != {self._broker_id}:
-                return ()
-            before.append(states[0])
+                return None
             if states[0].leader == self._broker_id:
-                break
+                return states[0] if self._commits_alone(states[0].fact.time_us) else None
             if states[0].leader != NO_LEADER:
-                return ()
-        led = before[-1] if before else None
-        if led is None or led.leader != self._broker_id or not self._commits_alone(led.fact.time_us):
-            return ()
-        return (led.fact,)
+                return None
+        return None
+
+    @cached_property
+    def _first_version(self) -> dict[tuple[int, int | None], int]:
+        """The first partition epoch of each leader epoch, by its life and number."""
+        first: dict[tuple[int, int | None], int] = {}
+        for life, by_version in self._history.states.items():
+            for version, states in by_version.items():
+                for state in states:
+                    key = life, state.leader_epoch
+                    first[key] = min(version, first.get(key, version))
+        return first
 
     def _commits_alone(self, time_us: int) -> bool:
         """Whether the high watermark of a leader that is alone in the ISR is its log end (KAFKA-15583: since 3.7 not
@@ -236,9 +282,7 @@ class _Replica:
         at = bisect_left(self._roles_us, line.time_us)
         role = self._roles[at - 1] if at else None
         certain = True
-        for other in self._roles[at:]:
-            if other.time_us > line.time_us:
-                break
+        for other in islice(self._roles, at, bisect_right(self._roles_us, line.time_us)):
             if written_before(other, line):
                 role = other
             elif not written_before(line, other):
@@ -262,9 +306,9 @@ class _Replica:
     def _is_of_an_earlier_start(self, line: Fact, mark: Fact) -> bool:
         """A broker had an epoch before it had a mark: what it is told comes before it loads a replica's high watermark,
         but after it loaded its logs."""
-        loads = (fact for fact in self._history.facts[a.LOADED] if fact.broker_id == self._broker_id)
-        started = any(fact.offset and written_before(line, fact) and written_before(fact, mark) for fact in loads)
-        return started or line.name != "request"
+        if line.name != "request":
+            return True
+        return any(written_before(line, load) and written_before(load, mark) for load in self._loads)
 
     def _lost_by(
         self, mark: Mark, number: int | None, role: Fact, cut: Fact | None

@@ -44,10 +44,12 @@ class ShortLog(NamedTuple):
 def short_logs(history: PartitionHistory, settings: Settings) -> Iterator[ShortLog]:
     """Leaders with shorter logs than others."""
     yield from _refused(history)
+    cuts = [fact for fact in history.facts[a.TRUNCATION] if _is_to_high_watermark(fact, settings)]
+    roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
     for incarnation, epoch in history.epochs():
         yield from _elected_uncleanly(history, incarnation, epoch)
-        if epoch.bound is None:
-            yield from _loaded(history, settings, incarnation, epoch)
+        if cuts and epoch.bound is None:
+            yield from _loaded(history, incarnation, epoch, roles, cuts)
 
 
 def _refused(history: PartitionHistory) -> Iterator[ShortLog]:
@@ -86,22 +88,24 @@ def _elected_uncleanly(history: PartitionHistory, incarnation: int, epoch: Epoch
     yield ShortLog(incarnation, epoch, None if start is None else start[0], None, what, (*elected.facts, *line))
 
 
-def _loaded(history: PartitionHistory, settings: Settings, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
+def _loaded(
+    history: PartitionHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
+) -> Iterator[ShortLog]:
     """Up to 0.10 no line says where an epoch begins: where the leader's log ended as it was loaded, below a high
     watermark to which a follower cut."""
     leader = epoch.leader
-    roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
-    leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=lambda fact: fact.time_us, default=None)
+    leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=_time_us, default=None)
     if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
         return
     loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == leader and written_before(fact, leads)]
-    load = max(loads, key=lambda fact: fact.time_us, default=None)
+    load = max(loads, key=_time_us, default=None)
     # A log that is made as its replica is assigned is loaded, too, with nothing in it.
     if load is None or not load.offset or _has_role_since(roles, load, leads):
         return
-    cuts = [cut for cut in history.facts[a.TRUNCATION] if _is_mark_past(cut, load.offset, settings)]
     followers = {
-        cut.broker_id: (role, cut) for cut in cuts if (role := _followed(history, roles, cut, epoch)) is not None
+        cut.broker_id: (role, cut)
+        for cut in cuts
+        if (cut.offset or 0) > load.offset and (role := _followed(history, roles, cut, epoch)) is not None
     }
     if followers:
         ends = {broker_id: cut.offset or 0 for broker_id, (_, cut) in followers.items()}
@@ -115,11 +119,10 @@ def _loaded(history: PartitionHistory, settings: Settings, incarnation: int, epo
         yield ShortLog(incarnation, epoch, load.offset, max(ends.values()), what, (load, leads, *lines))
 
 
-def _is_mark_past(cut: Fact, offset: int, settings: Settings) -> bool:
-    """A follower of a release that cuts to its high watermark did so, past an offset."""
+def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
+    """A follower of a release that cuts to its high watermark did so."""
     version = None if cut.broker_id is None else settings.version(cut.broker_id, cut.time_us)
-    of_release = version is not None and rules_for(version).truncates_to_high_watermark
-    return of_release and cut.name == "log" and cut.offset is not None and cut.offset > offset
+    return cut.name == "log" and version is not None and rules_for(version).truncates_to_high_watermark
 
 
 def _followed(history: PartitionHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:

@@ -51,9 +51,7 @@ class Unclean(NamedTuple):
 
 def unclean_election(history: PartitionHistory, epoch: Epoch) -> Unclean | None:
     """The unclean election that began an epoch, if one did: by the ISR before, by the controller's mark, or both."""
-    stepped = next(
-        (step for step in history.steps() if step[1].leader_epoch == epoch.number and is_unclean(*step)), None
-    )
+    stepped = next((step for step in history.steps_to(epoch.number) if is_unclean(*step)), None)
     marks = [
         fact
         for fact in (*history.facts[a.METADATA], *history.facts[a.ELECTION])
@@ -114,6 +112,6 @@ def is_unclean(before: State, after: State) -> bool:
 def elected_in_sync(history: PartitionHistory, epoch: Epoch) -> bool:
     """The ISR directly before the election is known, and names the leader."""
     return any(
-        after.leader_epoch == epoch.number > before.leader_epoch and after.leader in before.isr
-        for before, after in history.steps()
+        epoch.number > before.leader_epoch and after.leader in before.isr
+        for before, after in history.steps_to(epoch.number)
     )
