@@ -126,10 +126,10 @@ def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
 
 
 def _followed(history: PartitionHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
-    """The line by which a broker began to follow an epoch, before it cut its log; None if it may have followed before
-    it restarted: then it had copied what it has in that epoch."""
+    """The line by which a broker began to follow an epoch, as it cut its log; None if it may have followed before it
+    restarted: then it had copied what it has in that epoch."""
     role = min((fact for fact in roles if _is_of(fact, cut.broker_id, epoch)), key=_time_us, default=None)
-    if role is None or not written_before(role, cut) or role.leader != epoch.leader or role.leader == cut.broker_id:
+    if role is None or written_before(cut, role) or role.leader != epoch.leader or role.leader == cut.broker_id:
         return None
     loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == cut.broker_id and written_before(fact, cut)]
     has_moved = any(

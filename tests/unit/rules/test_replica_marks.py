@@ -15,7 +15,7 @@ from pipelines.rules.rule import OPEN, VIOLATION, Case, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.examples import examples
-from tests.unit.rules.facts import cases, decided, fact, follows, leads
+from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads
 from tests.unit.rules.replicated import BROKERS, Partition
 
 ZK28 = Settings(version=lambda *_: "2.8.2")
@@ -165,6 +165,47 @@ def test_a_leader_that_ends_below_a_followers_high_watermark() -> None:
     assert told([line for line in facts if line is not halts], old) == []
     # Later ones cut to where the logs part: whether that was committed, no line tells.
     assert told(facts, Settings(version=lambda *_: "1.0.0", deletable=False)) == [(OPEN, 700, 830)]
+
+
+#: After a power loss (KAFKA-3919): broker 1 is back first, with less than its followers had committed.
+POWER_LOSS = [
+    loaded(20, 1, None, 602),
+    fact(a.LEADERSHIP, 26, 1, name="request", leader=1, leader_epoch=12, isr=(1,)),
+    loaded(50, 2, None, 844),
+    fact(a.LEADERSHIP, 56.2, 2, name="request", leader=1, leader_epoch=12, isr=(1,)),
+    cut(56.3, 2, 830),
+]
+OLD = Settings(version=lambda *_: "0.9.0.1", deletable=False)
+
+
+def test_a_leader_that_loaded_less_than_its_followers_had_committed() -> None:
+    """That it copied nothing before it led no line can tell: a line of it may be missing."""
+    (case,) = cases(RULE, POWER_LOSS, OLD)
+    assert (case.severity, case.offset_start, case.offset_end, case.leader_epoch) == (OPEN, 602, 830, 12)
+    assert "Broker 1's log ended at 602 as it was loaded, before it led in epoch 12" in case.message
+    assert "broker 2 to 830" in case.message
+    # Times in whole seconds, in two files.
+    seconds = [line._replace(time_us=line.time_us // 1_000_000 * 1_000_000) for line in POWER_LOSS]
+    apart = [line._replace(file_id="state-change") if line.kind == a.LEADERSHIP else line for line in seconds]
+    assert told(apart, OLD) == [(OPEN, 602, 830)]
+
+
+def test_a_leader_that_followed_before_it_led_has_what_it_copied() -> None:
+    follows_first = fact(a.LEADERSHIP, 23, 1, name="request", leader=3, leader_epoch=11, isr=(3,))
+    assert told([*POWER_LOSS, follows_first], OLD) == []
+    created = [
+        line._replace(offset=0) if line.broker_id == 1 and line.kind == a.LOADED else line for line in POWER_LOSS
+    ]
+    assert told(created, OLD) == [], "a log is made as its replica is assigned"
+    again = [loaded(60, 2, None, 844), cut(62, 2, 900)]
+    assert told([*POWER_LOSS[:-1], *again], OLD) == [], "it restarts within the epoch"
+
+
+def test_answers_tell_what_was_committed() -> None:
+    """With a request log nothing is open: what was acknowledged is known."""
+    facts = [*UNCLEAN[:7], acked(15, 1, 100, 110)]
+    assert told(UNCLEAN[:7]) == [(OPEN, 115, None)]
+    assert told(facts) == []
 
 
 def test_one_line_that_is_misread_accuses_nobody() -> None:
