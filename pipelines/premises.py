@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -47,7 +47,7 @@ UNKNOWN_BROKER: Final = -1
 
 
 class LogFile(NamedTuple):
-    """A row of `bronze.log_files`.
+    """A row of `bronze.log_files`; one for each of the brokers that wrote it.
 
     Attributes:
         cluster_id: `UNKNOWN_CLUSTER` where no line says it.
@@ -171,7 +171,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     for row in by_kind[THREAD]:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
-    files = tuple(_file(row, row["file_id"] in parsed) for row in by_kind[FILE])
+    files = tuple(file for row in by_kind[FILE] for file in _files(row, row["file_id"] in parsed))
     contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
     return Premises(
         contexts=replace(contexts, coarse=coarse_spans(files)),
@@ -213,11 +213,13 @@ def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tupl
     return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
 
 
-def _file(row: Mapping[str, Any], parsed: bool) -> LogFile:
+def _files(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
+    """A file, once for each broker that wrote it."""
     cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
     times = row["first_us"], row["last_us"]
-    names = (row["file_id"], row["path"], row["file_kind"], cluster_id, row["broker_id"])
-    return LogFile(*names, *times, parsed, row["resolution_us"], row["kafka_version"])
+    for broker_id in row["brokers"] or (row["broker_id"],):
+        names = (row["file_id"], row["path"], row["file_kind"], cluster_id, broker_id)
+        yield LogFile(*names, *times, parsed, row["resolution_us"], row["kafka_version"])
 
 
 def coarse_spans(files: Iterable[LogFile]) -> Spans:

@@ -71,7 +71,7 @@ def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.Rec
 def files(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of `bronze.log_files`."""
     times = {f"{name}_us": _possible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
-    return of_kind(rows, p.FILE, file_kind=rows.column("kind"), **times)
+    return of_kind(rows, p.FILE, file_kind=rows.column("kind"), brokers=rows.column("broker_ids"), **times)
 
 
 def _possible(times_us: pa.Array) -> pa.Array:

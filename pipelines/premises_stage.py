@@ -73,7 +73,7 @@ def _readings() -> list[Reading]:
     state = ("source", "offset", "record", "record_no", "leader", "controller_epoch", "node_id", "node_epoch")
     life = ("event", "mode", "kafka_version", "detail")
     times = ("first_time", "last_time", "resolution_us")
-    registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "kafka_version", *times)
+    registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", *times)
     snapshots = pc.field("source") == "snapshot"
     return [
         Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.of_kind, p.LIFE), _OF_BROKER & matters),

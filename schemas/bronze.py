@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
+from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 LOG_FILES = TableSpec(
     layer="bronze",
@@ -31,6 +31,7 @@ LOG_FILES = TableSpec(
         ),
         column("logged_cluster_id", STRING, "Cluster id that its own lines tell; null if they tell none"),
         column("broker_id", INT, "Broker (node) that wrote the file; null if nothing tells"),
+        column("broker_ids", INTS, "Brokers whose lines it holds, where there are several; broker_id is null then"),
         column("broker_id_source", STRING, "content, listener, folder, name: what told the broker id"),
         column("kafka_version", STRING, "Kafka version as logged at start"),
         column("mode", STRING, "zookeeper or kraft"),

@@ -20,6 +20,7 @@ from pipelines.bronze.bundles import entries, is_bundle
 from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
+from pipelines.bronze.lives import Life
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
 from pipelines.bronze.ranges import ByteRange
 from pipelines.bronze.repeated_hour import Passage
@@ -89,7 +90,9 @@ def from_json(text: bytes) -> Profile | Unread:
     passages = tuple(Passage(**{**passage, "flips": tuple(passage["flips"])}) for passage in values.pop("passages"))
     flips, strays = tuple(values.pop("flips")), tuple(values.pop("strays"))
     ranges = tuple(ByteRange(*part) for part in values.pop("ranges"))
-    return Profile(**values, hints=Hints(**made), passages=passages, flips=flips, ranges=ranges, strays=strays)
+    lives = tuple(Life(*life) for life in values.pop("lives"))
+    parts: dict[str, Any] = {"passages": passages, "flips": flips, "ranges": ranges, "lives": lives, "strays": strays}
+    return Profile(**values, hints=Hints(**made), **parts)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:

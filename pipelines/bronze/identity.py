@@ -47,6 +47,7 @@ _KRAFT = re.compile(
 )
 _ZOOKEEPER = re.compile(rb"\[?(?:ZooKeeperClient|KafkaServer id=|Kafka Server \d|Connecting to zookeeper on )")
 _SETTING = re.compile(rb"^\t(\S+) = (.*)$", re.MULTILINE)
+_CONFIGURED_ID = re.compile(rb"^\t(?:broker|node)\.id = (\d+)$", re.MULTILINE)
 _ENDPOINT = re.compile(r"[A-Za-z][\w+-]*://(\[[^\],/]*\]|[^:,/]*):(\d+)")
 _LOCAL = re.compile(rb"\"connection\":\"(\S{3,80}?)-[^\"]*\"|from connection (\S{3,80}?)-\S+;totalTime")
 _NAME_KIND = re.compile(r"(?P<prefix>.*?)(?P<kind>server|state-change|controller|kafka-request|log-cleaner)(?![a-z])")
@@ -115,17 +116,17 @@ class Hints:
     locals: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def observe(self, head: Head) -> None:
-        """Take in one record."""
-        message, logger = head.message, head.logger or ""
-        kind = kind_of_logger(logger)
+    def observe(self, head: Head) -> int | None:
+        """Take in one record; gives `own_broker` of it."""
+        message = head.message
+        kind = kind_of_logger(head.logger or "")
         self.kinds[kind] += 1
         if kind == "kafka-request":
             self._observe_request(message)
-            return
-        own = _OWN.match(message) or (_OWN_STATE_CHANGE.match(message) if kind == "state-change" else None)
-        if own and own.lastindex:
-            self.brokers[int(own.group(own.lastindex))] += 1
+            return None
+        own = own_broker(head)
+        if own is not None:
+            self.brokers[own] += 1
         if _KRAFT.match(message):
             self.modes["kraft"] += 1
         elif _ZOOKEEPER.match(message):
@@ -138,6 +139,7 @@ class Hints:
             self.started = self.versions[-1:]
         elif cluster := _CLUSTER.search(message):
             self.clusters[cluster.group(1).decode()] += 1
+        return own
 
     @property
     def version(self) -> str | None:
@@ -162,11 +164,8 @@ class Hints:
             self.versions.append(version)
 
     def _observe_settings(self, message: bytes) -> None:
-        """The configuration that a broker logs at start: its own id, listeners and mode, worth many votes."""
+        """The configuration that a broker logs at start: its listeners and mode, worth many votes."""
         settings = {key.decode(): value.decode(errors="replace") for key, value in _SETTING.findall(message)}
-        for key in ("broker.id", "node.id"):
-            if settings.get(key, "").isdigit():  # -1: to be generated
-                self.brokers[int(settings[key])] += 1
         for key in ("listeners", "advertised.listeners"):
             for host, port in _ENDPOINT.findall(settings.get(key, "")):
                 # An open listener (0.0.0.0) has the same address on every broker, so it tells nobody apart.
@@ -176,6 +175,18 @@ class Hints:
             self.modes["kraft"] += 1000
         elif settings.get("zookeeper.connect", "null") not in ("", "null"):
             self.modes["zookeeper"] += 1000
+
+
+def own_broker(head: Head) -> int | None:
+    """The broker that a record says wrote it; None of one that does not."""
+    message, kind = head.message, kind_of_logger(head.logger or "")
+    if kind == "kafka-request":
+        return None
+    if message.startswith(b"KafkaConfig values:"):
+        own = _CONFIGURED_ID.search(message)  # not -1: to be generated
+    else:
+        own = _OWN.match(message) or (_OWN_STATE_CHANGE.match(message) if kind == "state-change" else None)
+    return int(own.group(own.lastindex)) if own and own.lastindex else None
 
 
 def address(text: str) -> str:
@@ -237,4 +248,5 @@ def decide(votes: Counter[int]) -> tuple[int | None, str | None]:
     if count >= AGREEMENT * sum(votes.values()):
         return top, None
     names = " and ".join(str(broker) for broker, _ in sorted(votes.items()))
-    return None, f"lines of brokers {names} are mixed: give each broker its own file"
+    mixed = f"lines of brokers {names} are mixed: give each broker its own file"
+    return None, f"{mixed}; until then only lines that name their broker count"

@@ -334,6 +334,8 @@ def _reading(item: Profile, identity: Identity) -> FileSpan:
         broker_id=identity.broker_id,
         bundle=item.bundle,
         flips=item.flips,
+        lives=item.lives if identity.broker_ids else (),
+        names_broker=bool(identity.broker_ids) and not item.lives,
         strays=item.strays,
     )
 

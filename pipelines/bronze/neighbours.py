@@ -17,6 +17,7 @@ from pathlib import PurePath
 
 from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
 from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
+from pipelines.bronze.lives import Life
 
 UNKNOWN = "unknown"
 CONTENT = "content"
@@ -46,6 +47,7 @@ class Evidence:
         first_us: time of its first record.
         problem: why its own lines do not tell the broker, if they should.
         new: read in this run; False for one that only gives evidence.
+        brokers: those whose lines it holds, if of several.
         is_named: its cluster is told by the configuration, which speaks of this folder and of no other.
     """
 
@@ -61,6 +63,7 @@ class Evidence:
     first_us: int | None = None
     problem: str | None = None
     new: bool = True
+    brokers: tuple[int, ...] = ()
     is_named: bool = False
 
     def in_cluster(self, name: str) -> Evidence:
@@ -79,13 +82,18 @@ class Identity:
     mode: str | None
     problem: str | None
     logged_cluster_id: str | None = None
+    broker_ids: tuple[int, ...] = ()
 
 
-def evidence(path: str, kind: str, hints: Hints, first_us: int | None) -> Evidence:
-    """What a file's own lines tell; those of a client tell nothing of a broker."""
+def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Sequence[Life] = ()) -> Evidence:
+    """What a file's own lines tell; those of a client tell nothing of a broker.
+
+    Args:
+        lives: brokers that wrote it one after the other, if several did.
+    """
     if hints.is_clients:
         return Evidence(path, kind)
-    broker, problem = decide(hints.brokers)
+    broker, problem = (None, None) if lives else decide(hints.brokers)
     cluster = hints.clusters.most_common(1)[0] if hints.clusters else None
     agreed = cluster is not None and cluster[1] >= AGREEMENT * sum(hints.clusters.values())
     if cluster is not None and not agreed:
@@ -103,6 +111,8 @@ def evidence(path: str, kind: str, hints: Hints, first_us: int | None) -> Eviden
         locals=hints.locals,
         first_us=first_us,
         problem=problem,
+        # Two clusters may have brokers of one id.
+        brokers=tuple(sorted(hints.brokers)) if broker is None and (agreed or not hints.clusters) else (),
     )
 
 
@@ -226,7 +236,7 @@ def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
 
 def _is_asked(file: Evidence) -> bool:
     """Nothing tells who wrote it, and a broker may have."""
-    return file.broker is None and file.problem is None and file.kind != OTHER
+    return file.broker is None and not file.brokers and file.problem is None and file.kind != OTHER
 
 
 class _Told:
@@ -260,7 +270,7 @@ class _Told:
 
 def _identity(file: Evidence, told: _Told, several: bool) -> Identity:
     problem = file.problem
-    if problem is None and file.broker is None and file.kind != OTHER:
+    if problem is None and file.broker is None and not file.brokers and file.kind != OTHER:
         problem = "no line tells which broker wrote it: put that broker's server.log into the same folder"
     elif problem is None and file.cluster is None and several:
         problem = _CLUSTER_UNTOLD
@@ -271,4 +281,5 @@ def _identity(file: Evidence, told: _Told, several: bool) -> Identity:
         kafka_version=told.version(file),
         mode=told.mode(file),
         problem=problem,
+        broker_ids=file.brokers,
     )

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
 from pipelines.bronze.layout import Clock, Layout
+from pipelines.bronze.lives import Life, LifeWatch
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
@@ -64,6 +65,7 @@ class Profile:
         passages: what its lines tell of an hour that its zone repeats.
         flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
         ranges: parts that can be read by themselves; none of a file that is read as a whole.
+        lives: brokers that wrote it one after the other, if several did.
         resolution_us: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time.
         strays: bytes at which records begin whose times are far from those around them.
     """
@@ -92,6 +94,7 @@ class Profile:
     flips: tuple[int, ...] = ()
     ranges: tuple[ByteRange, ...] = ()
     resolution_us: int | None = None
+    lives: tuple[Life, ...] = ()
     strays: tuple[int, ...] = ()
 
 
@@ -197,6 +200,7 @@ def profile_stream(
         passages=tuple(counted.passages()),
         ranges=() if cutter is None else cutter.ranges(),
         resolution_us=counted.resolution.resolution_us,
+        lives=counted.lives.lives(),
         strays=tuple(counted.strays),
     )
     if not counted.hints.is_clients:
@@ -239,6 +243,7 @@ class _Counted:
         self.records = 0
         self.first_us: int | None = None
         self.resolution = ResolutionWatch()
+        self.lives = LifeWatch()
         self.last_us: int | None = None
         self.strays: list[int] = []
         self._strays = StrayWatch()
@@ -287,7 +292,7 @@ class _Counted:
             head = self._parse(record.text)
             if head is not None:
                 if is_asked:
-                    self.hints.observe(head)
+                    self.lives.see(record.byte_offset, head.message, self.hints.observe(head))
                     self.resolution.see(head.time_us)
                 if is_possible(head.time_us):
                     self._look(record, head.time_us, is_asked)

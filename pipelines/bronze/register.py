@@ -76,7 +76,7 @@ def identify(
 
 
 def _evidence(item: Profile) -> Evidence:
-    return evidence(item.path, item.kind, item.hints, item.first_us)
+    return evidence(item.path, item.kind, item.hints, item.first_us, item.lives)
 
 
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
@@ -123,6 +123,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
         mode=row["mode"] if told else None,
         first_us=None if row["first_time"] is None else _micros(row["first_time"]),
         new=False,
+        brokers=tuple(row["broker_ids"] or ()),
     ).in_cluster(said.of(path).cluster)
 
 
@@ -192,6 +193,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
         "cluster_id": identity.cluster_id,
         "logged_cluster_id": identity.logged_cluster_id,
         "broker_id": identity.broker_id,
+        "broker_ids": list(identity.broker_ids) or None,
         "broker_id_source": identity.broker_id_source,
         "kafka_version": identity.kafka_version,
         "mode": identity.mode,
@@ -208,10 +210,15 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
 def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[Broker, ...]:
     """Brokers of the new and the known files; of several versions the highest as text."""
     by_sha = {row["sha256"]: row for row in register}
-    found = [(item.cluster_id, item.broker_id, item.kafka_version, item.mode) for item in identities]
+    found = [
+        (item.cluster_id, broker, item.kafka_version, item.mode)
+        for item in identities
+        for broker in item.broker_ids or (item.broker_id,)
+    ]
     for item in known:
         row = by_sha[item.sha256 or ""]
-        found.append((row["cluster_id"], row["broker_id"], row["kafka_version"], row["mode"]))
+        for broker in row["broker_ids"] or (row["broker_id"],):
+            found.append((row["cluster_id"], broker, row["kafka_version"], row["mode"]))
     told: dict[tuple[str, int], tuple[str | None, str | None]] = {}
     for cluster, broker, version, mode in sorted(found, key=lambda item: (item[0], item[1] or -1, item[2] or "")):
         if broker is not None:

@@ -9,7 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from pipelines.bronze.layout import Clock, Parser
+from pipelines.bronze.identity import own_broker
+from pipelines.bronze.layout import Clock, Head, Parser
+from pipelines.bronze.lives import Life
 from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
@@ -42,6 +44,8 @@ class FileSpan:
         bundle: the file that it is a member of, if it is one.
         flips, strays: as in `pipelines.bronze.profile.Profile`.
         part: the range of the file that is read; None: all of it.
+        lives: brokers that wrote it one after the other, if several did.
+        names_broker: several brokers wrote it at a time: a record is of the one that it names, if it does.
     """
 
     path: str
@@ -57,12 +61,20 @@ class FileSpan:
     flips: tuple[int, ...] = ()
     strays: tuple[int, ...] = ()
     part: ByteRange | None = None
+    lives: tuple[Life, ...] = ()
+    names_broker: bool = False
 
     @property
     def stored_bytes(self) -> int:
         """How much of the content becomes rows."""
         end = self.content_bytes if self.part is None else self.part.end
         return end - self.start_offset
+
+    def broker_of(self, offset: int, head: Head | None) -> int | None:
+        """The broker that wrote the record at an offset, in a file of several."""
+        if self.lives:
+            return self.lives[bisect_right(self.lives, offset, key=lambda life: life.offset) - 1].broker_id
+        return own_broker(head) if head is not None else None
 
     def in_ranges(self, ranges: Sequence[ByteRange]) -> list[FileSpan]:
         """The same in parts, without those that hold nothing to store."""
@@ -155,6 +167,8 @@ class _Batch:
         self.bytes = 0
         self.offsets: list[int] = []
         self._line_nos: list[int] = []
+        is_several = self._reading.lives or self._reading.names_broker
+        self._brokers: list[int | None] | None = [] if is_several else None
         self._times: list[int | None] = []
         self._levels: list[str | None] = []
         self._loggers: list[str | None] = []
@@ -176,6 +190,8 @@ class _Batch:
             time_us, level, logger, text = head
         elif problem is None:
             problem = NO_LAYOUT
+        if self._brokers is not None:
+            self._brokers.append(self._reading.broker_of(offset, head))
         self.bytes += len(text)
         self.offsets.append(offset)
         self._line_nos.append(line_no)
@@ -194,7 +210,9 @@ class _Batch:
             "byte_offset": self.offsets,
             "line_no": self._line_nos,
             "cluster_id": pa.repeat(pa.scalar(self._reading.cluster_id, pa.string()), count),
-            "broker_id": pa.repeat(pa.scalar(self._reading.broker_id, pa.int32()), count),
+            "broker_id": pa.repeat(pa.scalar(self._reading.broker_id, pa.int32()), count)
+            if self._brokers is None
+            else self._brokers,
             "kind": pa.repeat(pa.scalar(self._reading.kind, pa.string()), count),
             "time": pa.array(self._times, pa.int64()).cast(schema.field("time").type),
             "level": self._levels,

@@ -226,9 +226,14 @@ def _node(row: Mapping[str, Any]) -> Node:
     return (row["cluster_id"] or "unknown", UNKNOWN_BROKER if broker_id is None else broker_id)
 
 
+def _nodes(file: Mapping[str, Any]) -> list[Node]:
+    """Who wrote a file: one broker, or several."""
+    return [_node({**file, "broker_id": broker}) for broker in file["broker_ids"] or (file["broker_id"],)]
+
+
 def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
     """Tier of everybody that has a file or a parsed record."""
-    tiers: dict[Node, Tier] = {_node(row): "T0" for row in rows.files}
+    tiers: dict[Node, Tier] = {node: "T0" for row in rows.files for node in _nodes(row)}
     for row in rows.coverage:
         marks = (row["request_log"], row["partition_debug"], row["completion_trace"])
         tiers[_node(row)] = tier_of(*marks, highest=highest)
@@ -254,7 +259,8 @@ def _controllers(brokers: Iterable[Broker]) -> set[Node]:
 def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
     files: dict[Node, Rows] = defaultdict(list)
     for row in rows.files:
-        files[_node(row)].append(row)
+        for node in _nodes(row):
+            files[node].append(row)
     configs: dict[Node, dict[str, str | None]] = defaultdict(dict)
     for row in sorted(rows.configs, key=lambda row: str(row["key"])):
         configs[_node(row)][row["key"]] = row["value"]

@@ -229,7 +229,11 @@ def lifecycle(rows: Rows, files: Rows) -> Rows:
     Args:
         files: rows of `bronze.log_files`, with the versions of their brokers.
     """
-    versions = {(row["cluster_id"], row["broker_id"], row["kafka_version"]) for row in files}
+    versions = {
+        (row["cluster_id"], broker, row["kafka_version"])
+        for row in files
+        for broker in row["broker_ids"] or (row["broker_id"],)
+    }
     last: dict[tuple[str | None, int | None], dict[str, Any]] = {}
     for row in sorted(rows, key=_said):
         node = {"cluster_id": row["cluster_id"], "broker_id": row["broker_id"], "kafka_version": None, "mode": None}

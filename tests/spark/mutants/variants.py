@@ -113,6 +113,7 @@ def _file(variant: str, file_id: str, file: str, records: list[Record]) -> dict[
         "layout": "kafka",
         "cluster_id": variant,
         "broker_id": records[0].broker_id,
+        "broker_ids": None,
         "broker_id_source": "content",
         "kafka_version": None,
         "mode": None,

@@ -175,6 +175,7 @@ def log_file(path: str, broker_id: int | None, **changes: Any) -> Row:
         "kind": "server",
         "cluster_id": "c",
         "broker_id": broker_id,
+        "broker_ids": None,
         "line_count": 100,
         "record_count": 90,
         "first_time": at(0),

@@ -1,0 +1,67 @@
+"""Lives of one container in one file: it comes back with a new broker id, and goes on in the same log. Pure.
+
+A broker without a configured id is given one when its data directory is new (``broker.id.generation.enable``). Lines
+before its start are the earlier broker's, those from there on the later one's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+#: First lines of a broker, of any release: a bean of its log levels, then the server, then its configuration.
+_STARTS = re.compile(
+    rb"Registered `?kafka:type=kafka\.Log4jController`? MBean"
+    rb"|(?:\[Kafka ?Server (?:id=)?\d+\],? )?starting$"
+    rb"|\[(?:Broker|Controller|Shared)Server id=\d+\] Starting "
+    rb"|KafkaConfig values:"
+)
+
+
+class Life(NamedTuple):
+    """From where in a file a broker wrote it.
+
+    Attributes:
+        offset: of its first record, in bytes.
+        broker_id: None until a line tells.
+    """
+
+    offset: int
+    broker_id: int | None
+
+
+class LifeWatch:
+    """Takes in records in the order of the file, with the broker that a record says wrote it."""
+
+    def __init__(self) -> None:
+        self._lives: list[Life] = [Life(0, None)]
+        self._is_mixed = False
+
+    def see(self, offset: int, message: bytes, broker_id: int | None) -> None:
+        """Take in a record."""
+        if self._is_mixed:
+            return
+        current = self._lives[-1]
+        if current.broker_id is not None and _STARTS.match(message):
+            self._lives.append(Life(offset, broker_id))
+        elif current.broker_id is None:
+            self._lives[-1] = current._replace(broker_id=broker_id)
+        elif broker_id not in (None, current.broker_id):
+            self._is_mixed = True
+
+    def lives(self) -> tuple[Life, ...]:
+        """The lives of several brokers, one after the other; none of a file of one broker, or of several at a time."""
+        lives = _merged(self._lives)
+        brokers = [life.broker_id for life in lives]
+        is_told = not self._is_mixed and len(lives) > 1 and None not in brokers and len(set(brokers)) == len(brokers)
+        return tuple(lives) if is_told else ()
+
+
+def _merged(lives: Iterable[Life]) -> list[Life]:
+    """Without starts that change nothing; the first life begins with the file."""
+    merged: list[Life] = []
+    for life in lives:
+        if not merged or life.broker_id not in (None, merged[-1].broker_id):
+            merged.append(life)
+    return merged
