@@ -130,7 +130,9 @@ _NAMED_PARTITION_CONTEXT = re.compile(
 _FETCHER_CONTEXT = re.compile(r"ReplicaFetcher\S* replicaId=(\d+), leaderId=(\d+), fetcherId=(\d+)", re.ASCII)
 _OLD_FETCHER_CONTEXT = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)", re.ASCII)
 _NODE_CONTEXT = re.compile(
-    r"(?:[A-Za-z]+ )+(?:(?:id|brokerId|controllerId|nodeId|broker)=(-?\d+)(?: epoch=(-?\d+))?(?: name=\S+)?"
+    r"(?:[A-Za-z]+ )+(?:(?:id|brokerId|controllerId|nodeId|broker)=(-?\d+)(?: epoch=(-?\d+))?"
+    # KafkaServer, while it migrates to KRaft.
+    r"(?: name=\S+)?(?: isZkBroker=(?:true|false))?"
     r"|on(?: [Cc]ontroller| [Bb]roker)? (-?\d+))|(?:[A-Za-z]+ )*(?:Controller|Kafka Server|Deletion Manager) (-?\d+)"
     r"|delete-topics-thread-(-?\d+)",
     re.ASCII,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipelines import premises as p
 from pipelines import premises_rows as pr
+from pipelines.bronze.strays import FIRST_US
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from tests.unit.tables import table_rows
@@ -51,10 +52,10 @@ def test_of_several_batches_the_newest_snapshot_and_the_last_name_count() -> Non
 
 
 def test_files_and_what_is_read_of_them() -> None:
-    file = {"file_id": "f", "path": "x.log", "kind": "server", "broker_id": 1, "first_time": 5}
+    file = {"file_id": "f", "path": "x.log", "kind": "server", "broker_id": 1, "first_time": FIRST_US}
     counts = table_rows(silver.LINE_COUNTS, [{"file_id": "f"}] * 3).select(["file_id"])
     seen = premises(pr.files(table_rows(bronze.LOG_FILES, [file])), pr.distinct(counts, p.PARSED))
-    assert seen.files == (p.LogFile("f", "x.log", "server", p.UNKNOWN_CLUSTER, 1, 5, None, True),)
+    assert seen.files == (p.LogFile("f", "x.log", "server", p.UNKNOWN_CLUSTER, 1, FIRST_US, None, True),)
 
 
 def test_lives_in_the_order_of_time() -> None:

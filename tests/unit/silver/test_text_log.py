@@ -279,3 +279,8 @@ def test_known_lines_are_counted_by_template() -> None:
         == "known.zookeeper_client"
     )
     assert parse("anything.at.All", "[some-thread]: Starting ") == Parsed("known.thread_started", KNOWN)
+
+
+def test_a_zookeeper_broker_in_migration_names_itself():
+    context = context_of("BrokerLifecycleManager id=0 isZkBroker=true")
+    assert (context.node, context.is_read) == (0, True)
