@@ -71,7 +71,7 @@ def test_evidence_of_a_broker_is_typed_and_of_its_level() -> None:
 def test_the_last_that_a_broker_said_counts() -> None:
     def said(time_us: int, byte_offset: int, **values: str | None) -> Row:
         place = {"file_id": "f", "byte_offset": byte_offset, "fact_no": 0, "cluster_id": "c", "broker_id": 1}
-        return {"time": time_us, **place, "kafka_version": None, "mode": None, **values}
+        return {"time": time_us, **place, "broker_ids": None, "kafka_version": None, "mode": None, **values}
 
     rows = [said(5, 9, kafka_version="3.9.1"), said(5, 3, kafka_version="3.9.0", mode="kraft"), said(9, 1)]
     files = [said(0, 0, kafka_version=version) for version in ("3.9.0", "3.9.1")]
