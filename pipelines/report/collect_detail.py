@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.batches import batches_of
+from pipelines.bronze.strays import is_possible
 from pipelines.config import Config
 from pipelines.incidents import broker_runs
 from pipelines.lake import Lake
@@ -114,7 +115,8 @@ class _Tables:
 
 def _intervals(tables: _Tables, files: Rows, bounds: small.Bounds) -> Intervals | None:
     """Of all that the logs tell of, within the window; None where there is no time at all."""
-    times = [row[name] for row in files for name in ("first_time", "last_time") if row[name] is not None]
+    ends = (row[name] for row in files for name in ("first_time", "last_time"))
+    times = [end for end in ends if end is not None and is_possible(end)]
     for spec in (DELAYED_OPERATIONS, REQUEST_PHASES):
         for batch in tables.batches(spec, (small.ARRIVAL,), bounds):
             extremes = pc.min_max(batch[small.ARRIVAL].cast(pa.int64())).as_py()

@@ -110,10 +110,20 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
 
 def test_a_log_that_somebody_moved_out_of_the_way_is_told(tmp_path: Path) -> None:
     aside = ["controller.log~", "kafkaServer.out.bak", "server.log.old"]
-    tree(tmp_path, "server.log", *aside, "server.properties", "kafkaServer-gc.log.0.current", "logo.png", "x.logs")
+    tree(
+        tmp_path,
+        "server.log",
+        *aside,
+        "server.properties",
+        "kafkaServer-gc.log.0.current",
+        "logo.png",
+        "x.logs",
+        "server.log.gz.sha256",
+        "a.out.lck",
+    )
     found = discover([tmp_path])
     assert [(Path(path).name, why) for path, why in found.unreadable] == [(name, NOT_TAKEN) for name in aside]
-    assert (len(found.files), found.skipped) == (1, 4)
+    assert (len(found.files), found.skipped) == (1, 6)
     assert discover([tmp_path], exclude=["*.old", "*~", "*.bak"]).unreadable == ()
     assert discover([tmp_path], include=["*", "server.log.old"], exclude=["*~", "*.bak"]).unreadable == ()
     assert discover([tmp_path, tmp_path / "server.log.old"]).unreadable[-1][0].endswith("kafkaServer.out.bak")
