@@ -168,7 +168,8 @@ def _as_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
 def _require_range(name: str, values: pa.Array) -> None:
     if pa.types.is_int64(values.type):
         bounds = pc.min_max(values).as_py()
-        if bounds["min"] is not None and (bounds["min"] < -LONG_MAX or bounds["max"] > LONG_MAX):
+        most = LONG_MAX // 1000 if name.endswith("_ms") else LONG_MAX  # they become microseconds
+        if bounds["min"] is not None and (bounds["min"] < -most or bounds["max"] > most):
             raise pa.ArrowInvalid(f"{name}: a number that Kafka does not count up to")
     elif pa.types.is_list(values.type):
         _require_range(name, values.flatten())

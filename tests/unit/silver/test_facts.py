@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pipelines.blobs import unpack
 from pipelines.silver.facts import LINE_COLUMNS, parse_lines
@@ -97,3 +99,21 @@ def test_a_doubtful_line_has_no_facts() -> None:
     assert "produce_requests" in sure
     assert sorted(doubtful) == ["line_counts", "unparsed_lines"]
     assert [row["reason"] for row in doubtful["unparsed_lines"]] == ["doubtful"]
+
+
+def test_a_time_in_milliseconds_fits_into_microseconds():
+    message = record(lines.PRODUCE_39).message
+    odd = re.sub(r'"logAppendTimeMs":-?\d+', '"logAppendTimeMs":4611686018427387904', message)
+    assert odd != message
+    (row,) = parse([line(lines.PRODUCE_39, message=odd)])["unparsed_lines"]
+    assert (row["reason"], "log_append_time_ms" in row["problem"]) == ("bad_value", True)
+
+
+@pytest.mark.parametrize("year", [1970, 2010, 2200, 9999])
+def test_a_time_that_an_older_version_stored_is_no_time(year: int):
+    """Bronze keeps what it took for a time; silver is made anew by each grammar."""
+    whole = parse([line(lines.PRODUCE_39, 7)])
+    tables = parse([line(lines.PRODUCE_39, time=datetime(year, 1, 1, tzinfo=UTC)), line(lines.PRODUCE_39, 7)])
+    assert tables["produce_requests"] == whole["produce_requests"]
+    (row,) = tables["unparsed_lines"]
+    assert (row["reason"], row["time"]) == ("time_out_of_range", datetime(1970, 1, 1, tzinfo=UTC))
