@@ -112,10 +112,18 @@ def test_logs_that_are_others_on_the_executor(tmp_path: Path) -> None:
         ),
         ('java.io.IOException: Cannot run program "./environment/bin/python": error=2', "no ./environment/bin/python"),
         ("Traceback\nModuleNotFoundError: No module named 'pyspark'\n", "No module named 'pyspark'"),
+        (
+            "org.apache.spark.SparkException: \nError from python worker:\n  python3: bad interpreter\nPYTHONPATH was:",
+            "does not run (Error from python worker: python3: bad interpreter)",
+        ),
+        (
+            "SparkException: Python worker failed to connect back.",
+            "does not run (Python worker failed to connect back)",
+        ),
     ],
 )
 def test_why_tasks_do_not_begin(text: str, told: str) -> None:
-    assert told in str(_unable(text))
+    assert told in " ".join(str(_unable(text)).split())
 
 
 def test_what_is_not_known_is_not_explained() -> None:
