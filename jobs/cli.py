@@ -346,10 +346,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _of_machine(error: Exception) -> int:
-    """A limit of the system may be reached anywhere; all else is a defect."""
+    """A limit that is set for the process may be reached anywhere; all else is a defect."""
     from pipelines.machine_faults import limit_fault
 
-    problem = limit_fault(error)
+    problem = limit_fault(error, is_set=True)
     if problem is None:
         return _internal(error)
     _complain(str(problem))

@@ -51,15 +51,18 @@ def value_of(limit: Limit) -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft // limit.unit_bytes
 
 
-def reached(text: str) -> tuple[str, str] | None:
+def reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
     """The limit that a message tells of: what was not had, and what to do; None if it tells of none.
 
-    Where no limit is set it is the machine, or the file system, that has no more.
+    Args:
+        is_set: only limits that somebody set; else it may be the machine, or the file system, that has no more.
     """
     limit = next((limit for limit in ALL if limit.words.search(text)), None)
     if limit is None:
         return None
     value = value_of(limit)
+    if value is None and is_set:
+        return None
     if value is None:
         remedy = "give it more, or do less at a time: fewer cores with --master, a smaller session.driver_memory"
         return f"this machine gives {limit.what}", remedy

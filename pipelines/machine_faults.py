@@ -92,9 +92,9 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
     return None
 
 
-def limit_fault(error: BaseException | str) -> EnvironmentProblem | None:
-    """The limit of the system behind an exception, or its text (`pipelines.limits`); None if it is none."""
-    told = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)))
+def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
+    """The limit of the system behind an exception, or its text (`pipelines.limits.reached`); None if it is none."""
+    told = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
     return None if told is None else EnvironmentProblem(told[0], f"{told[1]}, then {_AGAIN}")
 
 

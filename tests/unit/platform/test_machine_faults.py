@@ -145,6 +145,7 @@ def test_a_limit_of_the_system_is_named_with_its_value(
         assert not re.search("Java 17|no space", str(problem))
     monkeypatch.setattr("pipelines.limits.resource.getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
     assert str(limit_fault(error)).startswith("this machine gives no")
+    assert limit_fault(error, is_set=True) is None
 
 
 def test_a_disk_with_room_that_takes_no_more_lacks_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
