@@ -18,7 +18,7 @@ from pipelines.delta_commits import Fence
 from pipelines.delta_log import read_log
 from pipelines.errors import ConfigError, InputError
 from pipelines.lake import Lake
-from pipelines.lake_contents import contents_of, link_in, require_own
+from pipelines.lake_contents import contents_of, find_tables, link_in, require_own
 from pipelines.lake_tables import remember_removed, require_declared
 from pipelines.lake_writer import Writer, writer_of
 from pipelines.maintenance import (
@@ -89,10 +89,9 @@ def maintain(
 
 def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
     """Tables that maintenance may write, by full name, and why it leaves others alone."""
-    contents = contents_of(root)
-    refused: list[InputError] = [link_in(root, way) for way in contents.links]
+    refused: list[InputError] = [link_in(root, way) for way in contents_of(root).links]
     paths = {}
-    for name, path in contents.tables.items():
+    for name, path in find_tables(root).items():
         try:
             require_declared(path, BY_FULL_NAME[name])
             paths[name] = path

@@ -51,20 +51,24 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     tables = find_tables(root)
     views = views_over(tables)
     catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
-    # A view keeps the names that its query names as of where it was made.
-    spark.sql(f"USE {name}")
+    # Names in statements are those of declarations, in the schema that is the current one. A view keeps the names that
+    # its query names as of where it was made.
+    of_catalog, of_schema = name.split(".")
     try:
-        there = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {name}").collect()}
+        spark.catalog.setCurrentCatalog(of_catalog)
+        spark.catalog.setCurrentDatabase(of_schema)
+        there = {row["tableName"] for row in spark.sql("SHOW TABLES").collect()}
         places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
         concurrently(
             [
-                partial(_require_place if alias in there else _register_table, spark, f"{name}.{alias}", place)
+                partial(_require_place, spark, alias, place, name)
+                if alias in there
+                else partial(_register_table, spark, alias, place)
                 for alias, place in places.items()
             ]
         )
         for view in views:
-            comment = sql_text(view.comment)
-            spark.sql(f"CREATE OR REPLACE VIEW {name}.{view.name} COMMENT {comment} AS {view.sql}")
+            spark.sql(f"CREATE OR REPLACE VIEW {view.name} COMMENT {sql_text(view.comment)} AS {view.sql}")
     except AnalysisException as error:
         raise InputError(name, f"the catalog refuses a name ({_first_line(error)})", _REMEDY) from error
     finally:
@@ -73,15 +77,15 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
     return [*map(table_alias, tables), *(view.name for view in views)]
 
 
-def _register_table(spark: SparkSession, name: str, path: Place) -> None:
+def _register_table(spark: SparkSession, alias: str, path: Place) -> None:
     read_log(path)  # whoever reads it by this name would follow its log wherever it leads
-    spark.sql(f"CREATE TABLE {name} USING delta LOCATION {sql_text(hadoop_path(path))}")
+    spark.catalog.createTable(alias, hadoop_path(path), "delta")
 
 
-def _require_place(spark: SparkSession, name: str, path: Place) -> None:
-    stands = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
+def _require_place(spark: SparkSession, alias: str, path: Place, schema: str) -> None:
+    stands = spark.sql(f"DESCRIBE DETAIL {alias}").collect()[0]["location"]
     if stands is None or _place(stands) != path:
-        raise InputError(name, f"is another table already (at {stands})", _REMEDY)
+        raise InputError(f"{schema}.{alias}", f"is another table already (at {stands})", _REMEDY)
 
 
 def _place(location: str) -> Place:

@@ -10,6 +10,7 @@ import grp
 import json
 import os
 import pwd
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,7 @@ COMMAND_LINE = "command line"
 _TIME_ZONE = "spark.sql.session.timeZone"
 #: A number of days.
 Days = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")]
+_NAME = re.compile(r"(?!\.+$)[\w.-]*")
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
 
@@ -40,6 +42,13 @@ def _flat_text(value: object) -> object:
     if flat.get(_TIME_ZONE, "UTC") != "UTC":
         raise ValueError(f"{_TIME_ZONE} is always UTC, since rows depend on it; the zone of logs is ingest.timezone")
     return flat
+
+
+def _name(value: object) -> object:
+    """A name that people give: it becomes one of folders and of other tools' keys."""
+    if isinstance(value, str) and not _NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is no name: it may have letters, digits, _, . and -")
+    return value
 
 
 def _zone(value: object) -> object:
@@ -87,7 +96,7 @@ class SessionConfig(_Section):
 class FolderConfig(_Section):
     """What is said of a folder of logs; a name by itself is its cluster's."""
 
-    cluster: str = ""
+    cluster: Annotated[str, BeforeValidator(_name)] = ""
     timezone: Annotated[str, BeforeValidator(_zone)] | None = None
 
 
@@ -95,7 +104,7 @@ class IngestConfig(_Section):
     """Which files are read, and how."""
 
     timezone: Annotated[str, BeforeValidator(_zone)]
-    cluster: str
+    cluster: Annotated[str, BeforeValidator(_name)]
     clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
     record_bytes_max: int = Field(ge=4096)
     batch_mb: int = Field(ge=0)

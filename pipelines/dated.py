@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pipelines.arrow_rows import look_up
 from pipelines.clusters import ClusterInstants
 from pipelines.delta_log import read_log
-from pipelines.lake_tables import sql_text
 from pipelines.parquet import Piece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
 from pipelines.storage.place import Place
 from pipelines.table_files import AddedFile, TableWriter, declared
@@ -97,6 +96,11 @@ def columns_of_date(spec: TableSpec) -> tuple[str, ...]:
     return ("cluster_id", *spec.dated_by)
 
 
+def has_closed_days(spec: TableSpec, instants: ClusterInstants) -> bool:
+    """Whether a table has rows of closed days, which stay whatever is written."""
+    return spec.layer == "gold" and bool(spec.dated_by and instants.latest_us)
+
+
 def before(spec: TableSpec, instants: ClusterInstants) -> Wanted:
     """Rows that are older than the instant of their cluster."""
     return partial(_is_before, names=spec.dated_by, instants=instants)
@@ -146,12 +150,3 @@ def but_for_closed(
     new = part_of(folder, spec, list(given), from_on(spec, closed), columns_of_date(spec))
     old = part_of(folder, spec, there, before(spec, closed), columns_of_date(spec))
     return [*(given[path] for path in new.whole), *new.written, *old.written], old.whole
-
-
-def sql_from_on(spec: TableSpec, instants: ClusterInstants) -> str:
-    """`from_on` as a condition of Spark's SQL."""
-    names = ", ".join(spec.dated_by)
-    date = f"greatest({names})" if len(spec.dated_by) > 1 else names
-    of_clusters = "".join(f"WHEN {sql_text(name)} THEN {us} " for name, us in instants.by_cluster.items())
-    since = f"CASE cluster_id {of_clusters}ELSE {instants.others_us} END" if of_clusters else f"{instants.others_us}"
-    return f"coalesce({date} >= timestamp_micros({since}), true)"

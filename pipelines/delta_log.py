@@ -123,8 +123,12 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
     log = path / "_delta_log"
     commits = _until(commits_of(log), version)
     state = _State(path)
-    for actions in _pieces(path, version):
-        state.take(actions)
+    try:
+        for actions in _pieces(path, version):
+            state.take(actions)
+    except (KeyError, TypeError, AttributeError) as error:
+        problem = f"has an action that no log of Delta has ({type(error).__name__}: {error})"
+        raise InputError(log, problem, "restore it, or remove the table") from None
     if state.metadata is None:
         raise InputError(log, "does not say what columns the table has", "restore it, or make the table anew")
     _require_files_here(path, [file.path for file in state.files.values()])
@@ -285,10 +289,24 @@ def _rows(stats: Mapping[str, Any] | None, vector: Mapping[str, Any] | None) -> 
 
 
 def actions_of(commit: Place) -> Iterator[dict[str, Any]]:
-    """The actions of a commit."""
+    """The actions of a commit.
+
+    Raises:
+        InputError: a line of it is none.
+    """
     for line in _content(commit).splitlines():
         if line.strip():
-            yield orjson.loads(line)
+            yield _action(line, commit)
+
+
+def _action(line: bytes, commit: Place) -> dict[str, Any]:
+    try:
+        action = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        action = None
+    if not isinstance(action, dict):
+        raise InputError(commit, "is no commit of Delta", "restore it, or remove the table")
+    return action
 
 
 def _content(commit: Place) -> bytes:

@@ -28,13 +28,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipelines import delta_commits
 from pipelines.changes import COMPARED_BYTES, change_action, changes_of
 from pipelines.constraints import constraints_kept
-from pipelines.dated import Wanted, before, but_for, but_for_closed, either, from_on, part_of, rows_in, sql_from_on
+from pipelines.dated import Wanted, before, but_for, but_for_closed, either, from_on, has_closed_days, part_of, rows_in
 from pipelines.delta_log import read_log
 from pipelines.drafts import through_delta
 from pipelines.errors import LakeError
 from pipelines.lake_tables import bring_up, create_table, hadoop_path, make_lake, require_declared
 from pipelines.local_tasks import LocalTasks
 from pipelines.merging import Since, but_for_keys, common_keys, differing, from_instants
+from pipelines.open_days import rows_from_on
 from pipelines.parquet import Piece, Stored, pieces_of, pieces_to_read, read_pieces
 from pipelines.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.skipping import files_within
@@ -75,12 +76,6 @@ class Lake(StoredTables):
         super().__init__(spark, root)
         self._fence = fence
         self._stamp: str | None = None
-
-    def _sql_open(self, spec: TableSpec) -> str:
-        return sql_from_on(spec, self.closed) if self._has_closed_days(spec) else "true"
-
-    def _has_closed_days(self, spec: TableSpec) -> bool:
-        return spec.layer == "gold" and bool(spec.dated_by and self.closed.latest_us)
 
     def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
         """Create the tables that are not there, each in one commit, and have the others as declared.
@@ -250,8 +245,8 @@ class Lake(StoredTables):
         folder = self._existing(spec)
         if not self._is_plain(spec):
             # Only Delta can say of a file with a deletion vector that it is gone.
-            self._overwrite(spec, self.read(spec).where(f"NOT ({self._sql_open(spec)})"))
-        if self._has_closed_days(spec):
+            self._overwrite(spec, self.read(spec).where(~rows_from_on(spec, self.closed)))
+        if has_closed_days(spec, self.closed):
             files, staying = but_for_closed(folder, spec, files, self.closed)
         return self._commit_replaced(spec, files, stamp, staying)
 
@@ -271,7 +266,7 @@ class Lake(StoredTables):
         if not self._is_plain(spec):
             self._overwrite(spec, self.read(spec))
         there = read_log(folder).files
-        if self._has_closed_days(spec):
+        if has_closed_days(spec, self.closed):
             by_path = {file.path: file for file in files}
             of_open = part_of(folder, spec, list(by_path), from_on(spec, closed), spec.column_names)
             files = [*(by_path[path] for path in of_open.whole), *of_open.written]
@@ -338,7 +333,7 @@ class Lake(StoredTables):
         if isinstance(rows, pa.Table):
             # In one chunk: of several, Spark leaves out what comes behind an empty one.
             rows = self.spark.createDataFrame(rows.combine_chunks(), spec.worker_schema)
-        new = self._shaped(spec, rows).where(self._sql_open(spec))
+        new = self._shaped(spec, rows).where(rows_from_on(spec, self.closed))
         with constraints_kept(spec.full_name), self.through_delta(spec) as written:
             table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
             merge = table.merge(new.alias("new"), " AND ".join(same))

@@ -29,13 +29,14 @@ class Contents(NamedTuple):
     """What lies in a lake's folder.
 
     Attributes:
-        tables: folder of every table by full name, in the order of the layers, then of names.
+        folders: folder of every table by full name, in the order of the layers, then of names; whether there is a
+            table in it nobody has looked.
         links: places of the lake's that are links, by their way down from its folder; their tables are none of
-            `tables`.
+            `folders`.
         others: what is not the lake's, as it is named to people.
     """
 
-    tables: Mapping[str, Place]
+    folders: Mapping[str, Place]
     links: tuple[str, ...]
     others: tuple[str, ...]
 
@@ -46,16 +47,16 @@ def contents_of(root: Place) -> Contents:
     top = seen.names("", {*_OF_LAKE, *by_layer})
     if FOLDER in top:
         seen.links_in(FOLDER, lambda _: True)
-    tables = {}
+    folders = {}
     for layer in (layer for layer in by_layer if layer in top):
         for name in seen.names(f"{layer}/", by_layer[layer]):
-            way, folder = f"{layer}/{name}", root / layer / name
+            way = f"{layer}/{name}"
             # Of its other files its log tells: killed writes leave some that it does not name.
             is_whole = not seen.links_in(way, _OF_TABLE.__contains__)
             is_whole = is_whole and not seen.links_in(f"{way}/_delta_log", lambda _: True)
-            if is_whole and table_version(folder) is not None:
-                tables[f"{layer}.{name}"] = folder
-    return Contents(tables, tuple(seen.links), tuple(seen.others))
+            if is_whole:
+                folders[f"{layer}.{name}"] = root / layer / name
+    return Contents(folders, tuple(seen.links), tuple(seen.others))
 
 
 class _Seen:
@@ -114,7 +115,7 @@ def _names_by_layer() -> dict[str, list[str]]:
 
 def find_tables(root: Place) -> dict[str, Place]:
     """Folder of every table of a lake by full name, in the order of the layers, then of names."""
-    return dict(contents_of(root).tables)
+    return {name: folder for name, folder in contents_of(root).folders.items() if table_version(folder) is not None}
 
 
 def named_others(contents: Contents) -> str | None:
@@ -157,8 +158,10 @@ def require_own(root: Place) -> None:
     Raises:
         InputError: there are tables in places of a lake's, and no mark.
     """
+    if is_noted(root):
+        return
     tables = find_tables(root)
-    if not tables or is_noted(root) or any(_is_made_here(folder) for folder in tables.values()):
+    if not tables or any(_is_made_here(folder) for folder in tables.values()):
         return
     problem = f"is no lake of highwater: others made its tables ({', '.join(list(tables)[:_NAMED_MAX])})"
     raise InputError(root, problem, "choose another folder with --lake")

@@ -11,6 +11,7 @@ for longer than its lease may not go on, whether somebody else has taken it or n
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ _RENEWALS = 4
 #: Of the lease's length a commit may take so much: the fence asks for it to be left.
 _COMMIT_SHARE = 0.25
 _POLL_S = 1.0
+_NAME = re.compile(r"(\d{20})\.json", re.ASCII)
 #: Numbers that stay after the newest, for those who look at what happened.
 _LEASES_MAX = 10
 
@@ -137,12 +139,15 @@ def newest_term(lake: Place) -> Term | None:
     if not numbers:
         return None
     file = lake / FOLDER[0] / FOLDER[1] / _name(numbers[-1])
-    return Term(numbers[-1], **orjson.loads(store_of(lake).read(file)))
+    try:
+        return Term(numbers[-1], **orjson.loads(store_of(lake).read(file)))
+    except (ValueError, TypeError):
+        raise InputError(file, "is no term of a lease", "remove it, if no run writes the lake") from None
 
 
 def _numbers(lake: Place) -> list[int]:
     names = store_of(lake).names(lake / FOLDER[0] / FOLDER[1])
-    return sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json"))
+    return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
 
 def _name(number: int) -> str:

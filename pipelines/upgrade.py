@@ -25,7 +25,7 @@ from pipelines.delta_log import table_version
 from pipelines.errors import InputError, SchemaMismatch
 from pipelines.fingerprint import TABLES as MADE_ANEW
 from pipelines.fingerprint import code_version
-from pipelines.lake_contents import find_tables, require_no_links
+from pipelines.lake_contents import find_tables, require_no_links, require_own
 from pipelines.lake_program import declared_by, note_program, require_no_newer
 from pipelines.lake_tables import bring_up, create_table, lacks, make_anew
 from pipelines.replay.seals import Stamp
@@ -102,6 +102,8 @@ def planned(root: Place) -> list[str]:
         InputError, SchemaMismatch: as `upgrade`.
     """
     root = resolved(root)
+    require_no_links(root)
+    require_own(root)
     require_no_newer(root)
     return [f"{step.spec.full_name}: {step.what}" for step in _steps(root, _tables(root))]
 

@@ -19,7 +19,7 @@ import great_expectations as gx
 import great_expectations.expectations as gxe
 from great_expectations.core.expectation_suite import ExpectationSuite
 
-from pipelines.errors import HighwaterError
+from pipelines.errors import HighwaterError, InputError
 from pipelines.quality.expectation import Expectation, Severity
 
 _SOURCE = "lake"
@@ -78,7 +78,13 @@ class GreatExpectations:
         return answers
 
     def write_docs(self, folder: Path) -> Path:
-        """Write the Data Docs of all that was asked; gives the page to open."""
+        """Write the Data Docs of all that was asked; gives the page to open.
+
+        Raises:
+            InputError: a link lies in the folder: what is written there would be elsewhere.
+        """
+        for link in (path for path in folder.rglob("*") if path.is_symlink()):
+            raise InputError(link, "is a link, and Data Docs are written through none", "give --docs an empty folder")
         store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
         self._context.add_data_docs_site(
             _SITE,

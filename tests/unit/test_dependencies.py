@@ -33,6 +33,7 @@ SPARK_SHELLS = {
     "pipelines.latency.stage",
     "pipelines.metrics.request_stage",
     "pipelines.metrics.stage",
+    "pipelines.open_days",
     "pipelines.premises_stage",
     "pipelines.quality.quarantine",
     "pipelines.quality.screen",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines import dated, expiry, expiry_anchors
+from pipelines import expiry, expiry_anchors
 from pipelines import gold as gold_stage
 from pipelines.bronze.ingest import ingest
 from pipelines.clusters import ClusterInstants
@@ -24,6 +24,7 @@ from pipelines.config import Config, load_config
 from pipelines.delta_commits import no_fence
 from pipelines.errors import InputError
 from pipelines.lake import Lake
+from pipelines.open_days import rows_from_on
 from pipelines.replay import seals
 from pipelines.silver import parse as parse_stage
 from pipelines.silver.parse import parse
@@ -110,8 +111,8 @@ def on_days(lake: Lake, closed: bool) -> Rows:
     """Of tables that are dated, the rows of closed days, or of the others."""
     chosen = {}
     for spec in (spec for spec in gold_stage.ANSWERS if spec.dated_by):
-        is_open = dated.sql_from_on(spec, ClusterInstants({}, int(MIDNIGHT.timestamp() * 1_000_000)))
-        matching = lake.read(spec).where(f"NOT ({is_open})" if closed else is_open)
+        is_open = rows_from_on(spec, ClusterInstants({}, int(MIDNIGHT.timestamp() * 1_000_000)))
+        matching = lake.read(spec).where(~is_open if closed else is_open)
         chosen[spec.full_name] = sorted(map(_plain, matching.collect()))
     return chosen
 

@@ -59,6 +59,9 @@ def test_spark_settings_may_be_quoted_or_not(tmp_path: Path) -> None:
         ("[ingest]\ntimezone = '../../etc'", "ingest.timezone", ["IANA"]),
         ("[ingest.clusters]\n'/l' = { timezone = 'Mars' }", "ingest.clusters./l.timezone", ["'Mars'", "IANA"]),
         ("[ingest.clusters]\n'/l' = { name = 'east' }", "ingest.clusters./l.name", ["unknown key"]),
+        ("[ingest.clusters]\n'/l' = 'a/b'", "ingest.clusters./l.cluster", ["'a/b'", "letters, digits"]),
+        ("[ingest.clusters]\n'/l' = '..'", "ingest.clusters./l.cluster", ["'..'", "letters, digits"]),
+        ("[ingest]\ncluster = \"x' OR '\"", "ingest.cluster", ["is no name", "letters, digits"]),
         ("[ingest.clusters]\n'/l' = 5", "ingest.clusters./l", ["5"]),
         ("[ingest]\nrecord_bytes_max = 10", "ingest.record_bytes_max", ["4096"]),
         (

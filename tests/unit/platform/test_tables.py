@@ -144,6 +144,13 @@ def test_what_is_no_table_is_told(lake: Path, tmp_path: Path) -> None:
         show_tables(CaptureConsole(), lake, "absent", as_json=False)
 
 
+@pytest.mark.parametrize("line", ["{", "[]", "7", '{"add": {"path": 5, "size": 1}}', '{"add": "x"}'])
+def test_a_log_that_is_none_is_told_in_one_line(lake: Path, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (lake / "gold" / "runs" / "_delta_log" / f"{1:020}.json").write_text(line + "\n", encoding="utf-8")
+    assert cli.run(["tables", "--lake", str(lake)]) == ExitCode.USAGE
+    assert "restore it, or remove the table" in capsys.readouterr().err
+
+
 def test_columns_are_those_of_the_table(lake: Path) -> None:
     console = CaptureConsole()
     show_tables(console, lake, "runs", as_json=False)
