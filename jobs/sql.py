@@ -8,9 +8,9 @@ from jobs.lakes import tables_in
 from pipelines.answers import as_columns, as_csv, as_json
 from pipelines.config import Config
 from pipelines.console import Console
-from pipelines.delta_log import read_log
 from pipelines.duckdb_views import duckdb_script
 from pipelines.errors import ForeignTable
+from pipelines.lake_tables import require_readable
 from pipelines.session import build_session
 from pipelines.spark_jobs import step
 from pipelines.storage.place import Place
@@ -42,7 +42,7 @@ def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCo
     tables, code = {}, ExitCode.CLEAN
     for name, path in tables_in(root).items():
         try:
-            read_log(path)  # DuckDB would follow it wherever it leads
+            require_readable(path)
             tables[name] = path
         except ForeignTable as problem:
             console.warn(f"left out: {problem}")

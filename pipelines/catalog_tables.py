@@ -12,10 +12,9 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pipelines.delta_log import read_log
 from pipelines.errors import InputError
 from pipelines.lake_contents import find_tables
-from pipelines.lake_tables import hadoop_path, sql_text
+from pipelines.lake_tables import hadoop_path, require_readable, sql_text
 from pipelines.storage.place import Place, place_of, resolved
 from pipelines.threads import concurrently
 from pipelines.views import views_over
@@ -78,7 +77,7 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
 
 
 def _register_table(spark: SparkSession, alias: str, path: Place) -> None:
-    read_log(path)  # whoever reads it by this name would follow its log wherever it leads
+    require_readable(path)
     spark.catalog.createTable(alias, hadoop_path(path), "delta")
 
 

@@ -8,7 +8,7 @@ file of documented actions (Delta's PROTOCOL.md: metaData, protocol, domainMetad
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
@@ -39,6 +39,8 @@ _LAYOUT_PROPERTIES = frozenset(
         "delta.tuneFileSizesForRewrites",
     }
 )
+#: Those that who reads may meet besides: columns that others have renamed or dropped.
+READ_PROPERTIES = _LAYOUT_PROPERTIES | {"delta.columnMapping.mode", "delta.columnMapping.maxColumnId"}
 #: Metadata of columns that says nothing but what they are.
 _INERT_METADATA = frozenset({"comment"})
 _SHOWN_CHARS = 80
@@ -203,17 +205,21 @@ def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mappin
         schema: Spark's JSON.
     """
     declared = table_properties(spec)
-    constraints = {name: text for name, text in _constraints(properties).items() if declared.get(name) != text}
-    odd = (
-        name
-        for name in properties
-        if name.startswith("delta.") and name not in {*declared, *constraints} and name not in _LAYOUT_PROPERTIES
-    )
-    return [
-        *(f"constraint {_shown(name.removeprefix(CONSTRAINT))}" for name in sorted(constraints)),
-        *(f"column metadata {_shown(name)}" for name in sorted(_column_metadata(schema) - _INERT_METADATA)),
-        *(f"property {_shown(name)}" for name in sorted(odd)),
+    # Delta takes a name in capitals for a constraint's as well.
+    constraints = [
+        name for name, text in properties.items() if name.lower().startswith(CONSTRAINT) and declared.get(name) != text
     ]
+    return [
+        *(f"constraint {_shown(name[len(CONSTRAINT) :])}" for name in sorted(constraints)),
+        *(f"column metadata {_shown(name)}" for name in sorted(_column_metadata(schema) - _INERT_METADATA)),
+        *odd_properties(properties, _LAYOUT_PROPERTIES),
+    ]
+
+
+def odd_properties(properties: Mapping[str, str], known: Collection[str] = READ_PROPERTIES) -> list[str]:
+    """Properties of Delta's but for constraints and those that are known, in words: by them it may load classes."""
+    odd = (name for name in properties if name.lower().startswith("delta.") and name not in known)
+    return [f"property {_shown(name)}" for name in sorted(odd) if not name.lower().startswith(CONSTRAINT)]
 
 
 def _column_metadata(node: Any) -> set[str]:

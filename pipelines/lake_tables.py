@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from uuid import uuid4
 
 from pyspark.sql.types import StructType
@@ -19,6 +20,7 @@ from pipelines.delta_table import (
     foreign_parts,
     is_same,
     missing_properties,
+    odd_properties,
     widening,
 )
 from pipelines.errors import ForeignTable, InputError, SchemaMismatch
@@ -78,6 +80,22 @@ def lacks(folder: Place, spec: TableSpec) -> str | None:
     return None if how is None else how.what or None
 
 
+def require_readable(folder: Place, version: int | None = None) -> None:
+    """Refuse a table that Delta or DuckDB would read elsewhere, or by what a property names.
+
+    Raises:
+        InputError: its log is damaged.
+        ForeignTable: it names files elsewhere, or has properties that no version declared.
+    """
+    if what := odd_properties(read_log(folder, version).properties):
+        raise _foreign(folder, what, "read")
+
+
+def _foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTable:
+    problem = f"has what is not declared ({', '.join(what)}), and is not {done}"
+    return ForeignTable(folder, problem, "drop it with the program that set it, or remove the table")
+
+
 def require_declared(folder: Place, spec: TableSpec) -> None:
     """Refuse a table whose columns, constraints, generated columns or properties are not the declared ones.
 
@@ -89,8 +107,7 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
     """
     log = read_log(folder)
     if what := foreign_parts(spec, log.schema, log.properties):
-        remedy = "drop it with the program that set it, or remove the table"
-        raise ForeignTable(folder, f"has what is not declared ({', '.join(what)}), and is not written", remedy)
+        raise _foreign(folder, what, "written")
     schema = StructType.fromJson(dict(log.schema))
     if not is_same(spec, schema, dict(log.properties)):
         raise _mismatch(folder, spec, schema)

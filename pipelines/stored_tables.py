@@ -14,7 +14,7 @@ from pipelines.clusters import ClusterInstants, latest
 from pipelines.delta_log import read_log, table_version
 from pipelines.errors import ForeignTable, InputError, LakeError
 from pipelines.lake_contents import find_tables
-from pipelines.lake_tables import hadoop_path
+from pipelines.lake_tables import hadoop_path, require_readable
 from pipelines.parquet import Stored, columns_schema, read_files
 from pipelines.skipping import files_within
 from pipelines.stamps import added_since, added_until, keeps_files, stamps_of
@@ -93,7 +93,7 @@ class StoredTables:
         if version is None and (files := self.files(spec, needed)) and len(files) <= _FEW_FILES:
             # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
             return self._parquet(spec, [file.place for file in files])
-        read_log(self.path(spec), version)  # Delta would follow it wherever it leads
+        require_readable(self.path(spec), version)
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)

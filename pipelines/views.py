@@ -10,10 +10,9 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from pipelines.delta_log import read_log
 from pipelines.errors import InputError
 from pipelines.lake_contents import find_tables
-from pipelines.lake_tables import hadoop_path
+from pipelines.lake_tables import hadoop_path, require_readable
 from pipelines.storage.place import Place
 from schemas.views import VIEWS, ViewSpec, table_alias
 
@@ -42,7 +41,7 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
         wanted = {name for view in views for name in view.reads}
         tables = {name: path for name, path in tables.items() if name in wanted or table_alias(name).lower() in words}
     for full_name, path in tables.items():
-        read_log(path)  # Delta would follow it wherever it leads
+        require_readable(path)
         spark.read.format("delta").load(hadoop_path(path)).createOrReplaceTempView(table_alias(full_name))
     for view in views:
         spark.sql(view.sql).createOrReplaceTempView(view.name)

@@ -181,6 +181,11 @@ def _constrained(metadata: dict[str, Any]) -> None:
     )
 
 
+def _constrained_in_capitals(metadata: dict[str, Any]) -> None:
+    _constrained(metadata)
+    metadata["configuration"]["DELTA.Constraints.walls"] = metadata["configuration"].pop("delta.constraints.walls")
+
+
 def _generated(metadata: dict[str, Any]) -> None:
     schema = json.loads(metadata["schemaString"])
     schema["fields"][0]["metadata"]["delta.generationExpression"] = "reflect('java.lang.System', 'lineSeparator')"
@@ -201,6 +206,7 @@ def _property(metadata: dict[str, Any]) -> None:
 #: What of a table no version of the program declared.
 METADATA: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "constraint": (_constrained, "constraint walls"),
+    "constraint in capitals": (_constrained_in_capitals, "constraint walls"),
     "generated column": (_generated, "column metadata delta.generationExpression"),
     "invariant": (_invariant, "column metadata delta.invariants"),
     "property": (_property, "property delta.checkpointPolicy"),
