@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import orjson
@@ -13,6 +14,7 @@ from pipelines.storage.store import store_of
 
 #: Folder of a lake for what the program notes of it.
 FOLDER: Final = "_highwater"
+_VERSION: Final = re.compile(r"\d{1,9}(\.\d{1,9})*", re.ASCII)
 _PLACE: Final = (FOLDER, "program.json")
 
 
@@ -65,5 +67,4 @@ def _noted(root: Place) -> dict[str, str]:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """A version as it is compared; empty where it is not known."""
-    parts = version.split(".")
-    return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else ()
+    return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

@@ -93,7 +93,8 @@ def require_readable(folder: Place, version: int | None = None) -> None:
 
 def _foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTable:
     problem = f"has what is not declared ({', '.join(what)}), and is not {done}"
-    return ForeignTable(folder, problem, "drop it with the program that set it, or remove the table")
+    remedy = "run `highwater replay` if an older version set it, else drop it with what set it, or remove the table"
+    return ForeignTable(folder, problem, remedy)
 
 
 def require_declared(folder: Place, spec: TableSpec) -> None:
@@ -110,7 +111,8 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
         raise _foreign(folder, what, "written")
     schema = StructType.fromJson(dict(log.schema))
     if not is_same(spec, schema, dict(log.properties)):
-        raise _mismatch(folder, spec, schema)
+        problem = f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})"
+        raise SchemaMismatch(folder, problem, "run `highwater replay` on the lake, which brings it up to this version")
 
 
 def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
@@ -138,16 +140,12 @@ def _how(folder: Place, spec: TableSpec) -> Widening | None:
         return None
     how = widening(spec, schema, properties)
     if how is None or not _holds(folder, spec, now, how):
-        raise _mismatch(folder, spec, schema)
+        raise SchemaMismatch(
+            folder,
+            f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
+            "use another --lake, or the version of highwater that made this one",
+        )
     return how
-
-
-def _mismatch(folder: Place, spec: TableSpec, schema: StructType) -> SchemaMismatch:
-    return SchemaMismatch(
-        folder,
-        f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
-        "use another --lake, or the version of highwater that made this one",
-    )
 
 
 def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:

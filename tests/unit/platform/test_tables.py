@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -285,6 +286,16 @@ def test_a_lake_in_order_needs_no_spark(lake: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr()
     assert said.out == ""
     assert "nothing to do: 2 tables are in order" in said.err
+
+
+def test_a_table_of_an_older_version_is_not_looked_after(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    older = dataclasses.replace(gold.RUNS, columns=gold.RUNS.columns[:-1])
+    commit = lake / "gold" / "runs" / "_delta_log" / f"{0:020}.json"
+    commit.write_text(first_commit(older, "id", CREATED_MS), encoding="utf-8")
+    assert cli.run(["maintain", "--lake", str(lake)]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "gold.runs (columns operations); run `highwater replay` on the lake, which brings it up" in said
+    assert "nothing to do: 1 tables are in order" in said
 
 
 def test_names_for_sql_are_listed_without_spark(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
