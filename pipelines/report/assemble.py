@@ -212,6 +212,8 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
     for rule_id, severity in config.audit.severity.items():
         meant = "is not looked at" if severity == "off" else f"counts as {severity}"
         yield f"What {rule_id} finds {meant}, as configured (audit.severity)."
+    if in_seconds(rows.files):
+        yield "Times of log lines are whole seconds: durations between two lines are as exact as that."
     if len(rows.topics) > TOPICS_MAX:
         yield f"Of {len(rows.topics):,} topics {len(rows.topics) - TOPICS_MAX:,} are not listed."
     if rows.interval_s != config.report.timeline_interval_s:

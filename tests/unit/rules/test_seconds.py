@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from pipelines.arrow_rows import arrow_schema
 from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import FACT_TYPES, TYPES
-from pipelines.rules.partition_audit import place
+from pipelines.rules.partition_audit import GONE_ON_WITH, place
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import OBSERVATION, Settings
 from pipelines.rules.windows import audited
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.examples import examples
+from tests.unit.rules.cut_runs import ends_us, run_by_run
 from tests.unit.rules.test_windows import SETTINGS, Served, damaged
 
 SECOND = 1_000_000
@@ -93,6 +94,15 @@ def test_what_seconds_accuse_of_milliseconds_do_too(seed: int, ids: bool, pace_m
     fine = findings(sorted(facts, key=place), SETTINGS)
     violated = {rule_id for rule_id, severity in findings(cut(facts), COARSE) if severity == "violation"}
     assert violated <= {rule_id for rule_id, severity in fine if severity != OBSERVATION}
+
+
+@given(st.integers(0, 1 << 32), PACES)
+@examples(60)
+def test_any_cut_gives_the_outcomes_of_one_run(seed: int, pace_ms: int) -> None:
+    random = Random(seed)
+    facts = [fact for fact in replicated(seed, True, seed % 9 == 0, pace_ms, honest=0.9) if fact.kind in GONE_ON_WITH]
+    facts = cut(damaged(facts, random))
+    run_by_run(facts, ends_us(facts, random.randint(1, 5), random), random.choice((1, 4)) * SECOND, COARSE)
 
 
 def test_an_instant_is_one_of_two_seconds() -> None:
