@@ -31,6 +31,7 @@ REASSIGNMENT: Final = "reassignment"
 NEW_CONTROLLER: Final = "found_by_new_controller"
 #: The leader lives, the directory with its replica does not (KIP-112; in KRaft KIP-858).
 LOG_DIR_FAILED: Final = "log_dir_failed"
+SHUT_DOWN: Final = "controlled_shutdown"
 UNKNOWN: Final = "unknown"
 #: Strategies of KIP-966: a replica outside the ISR that certainly has all that was committed; and the last leader
 #: known, which may have lost what it had not flushed.
@@ -42,14 +43,14 @@ _FAILURES: Final = {
     "brokers_changed": "failed",
     "broker_fenced": "fenced",
     "log_dir_failed": LOG_DIR_FAILED,
-    "controlled_shutdown": "controlled_shutdown",
+    SHUT_DOWN: SHUT_DOWN,
 }
 _STRATEGY: Final = {
     "failed": "offline",
     "fenced": "offline",
     LOG_DIR_FAILED: "offline",
     NEW_CONTROLLER: "offline",
-    "controlled_shutdown": "controlled_shutdown",
+    SHUT_DOWN: SHUT_DOWN,
     PREFERRED: "preferred",
     REASSIGNMENT: "reassign",
 }
@@ -108,6 +109,11 @@ def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: L
     within = [failure for failure in within if failure.decision] or within
     if elected is not None:
         within = [failure for failure in within if failure.mark.broker_id == elected.broker_id] or within
+    if new is not None and new.from_state == ONLINE:
+        # Of lines of the election's own instant those came after it that would have taken the leader away before.
+        within = [
+            failure for failure in within if failure.mark.time_us < until or failure.reason == SHUT_DOWN
+        ] or within
     if not within:
         recorded = new is not None and new.offset is not None
         # A new controller lives: it finds others dead, never itself.

@@ -16,7 +16,7 @@ from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
 from pipelines.replay.context import Spans
 from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.follower_rows import DIFFERS, UNOBSERVABLE
+from pipelines.replay.follower_rows import UNOBSERVABLE
 from pipelines.replay.isr_outcome import IsrOutcome
 
 #: Causes that a fetch's response itself shows.
@@ -77,7 +77,6 @@ def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
 
 
 def blurred_truncation(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of ``gold.replica_truncations`` without what another line showed just before: it may have come after."""
-    differs = row["class"] == DIFFERS
-    judged = {"class": UNOBSERVABLE, "reason": o.COARSE_TIMES} if differs else {}
+    """A row of ``gold.replica_truncations`` without what other lines of about then told: they may have come after."""
+    judged = {"class": UNOBSERVABLE, "reason": o.COARSE_TIMES}
     return {**row, **judged, "high_watermark_at_truncation": None, "below_high_watermark": None}
