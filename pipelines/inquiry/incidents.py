@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
-from shlex import quote
 
 import orjson
 
-from pipelines.report.happened import Chain, bug, chains, window
+from pipelines.report.happened import Chain, bug, chains, commands, window
 from pipelines.report.model import Incident
 from pipelines.report.plain import plain
 
 WIDTH = 100
 TEXT_MAX = 1200
-#: Kinds in which acks=all produces waited: what `whatif` and `compare` answer.
-_OF_WAITS = ("slow_replica", "broker_stalled", "broker_died", "isr_shrunk", "log_directory_failed")
-#: Kinds of partitions that nobody leads.
-_WITHOUT_LEADER = ("partitions_without_leader",)
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-#: A window to compare with is at least so long.
-_COMPARED = timedelta(seconds=10)
-
-
-def commands(incident: Incident, has_requests: bool) -> list[str]:
-    """What to ask next, each with window and subject filled in.
-
-    Args:
-        has_requests: request logs were read, so that waits are known.
-    """
-    start = datetime.fromisoformat(incident.start_time).replace(microsecond=0)
-    end = None if incident.end_time is None else datetime.fromisoformat(incident.end_time) + timedelta(seconds=1)
-    until = "" if end is None else f" --until {end:{_TIME}}"
-    asked = []
-    if incident.kind in _OF_WAITS and has_requests and end is not None:
-        length = max(end - start, _COMPARED)
-        asked.append(f"highwater compare {start - length:{_TIME}}..{start:{_TIME}} {start:{_TIME}}..{end:{_TIME}}")
-        asked.append(f"highwater whatif --from {start:{_TIME}}{until}")
-    names = [quote(name) for name in incident.topic_partitions]
-    if incident.kind in _WITHOUT_LEADER and names:
-        asked.append(f"highwater survivors {names[0]} --at {start:{_TIME}}")
-    if names:
-        asked.append(f"highwater trace partition {names[0]} --from {start - timedelta(seconds=5):{_TIME}}{until}")
-    return asked
 
 
 def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:

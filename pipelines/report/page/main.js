@@ -49,6 +49,13 @@ function readTimes(event) {
   if (range[0] < range[1]) choose(event.submitter && event.submitter.id === "asbase" ? "base" : "range", range);
   else message.textContent = "The logs have nothing there.";
 }
+// An incident's window, with as much before and after it as it lasts: one without an end lasts to the end of the logs.
+function chooseTimes(from, until) {
+  if (!TIME) return;
+  const start = Date.parse(from), end = until ? Date.parse(until) : TIME.start + TIME.step * TIME.number, margin = Math.max(TIME.step, until ? end - start : TIME.step);
+  const range = [Math.floor((start - margin - TIME.start) / TIME.step), Math.ceil((end + margin - TIME.start) / TIME.step)].map((at) => Math.max(0, Math.min(TIME.number, at)));
+  if (range[0] < range[1]) { choose("range", range); byId("timeline").scrollIntoView({ block: "start" }); }
+}
 // ---------------------------------------------------------------- the address: what is chosen can be sent on
 function keepInAddress() {
   const id = decodeURIComponent(location.hash.slice(1)).split(";")[0];
@@ -136,6 +143,7 @@ function start() {
   on("drag", "change", (event) => { state.drag = event.target.value; });
   on("astable", "click", (event) => { const place = byId("charttable"); place.hidden = !place.hidden; event.target.setAttribute("aria-pressed", String(!place.hidden)); drawChartTable(); });
   for (const button of document.querySelectorAll("button.copy[data-copy]")) button.addEventListener("click", () => copy(byId(button.getAttribute("data-copy")).textContent, button));
+  for (const button of document.querySelectorAll("button.choose")) button.addEventListener("click", () => chooseTimes(button.dataset.from, button.dataset.until));
   addEventListener("hashchange", () => goTo(decodeURIComponent(location.hash.slice(1)).split(";")[0]));
   addEventListener("keydown", keys);
   addEventListener("beforeprint", () => document.querySelectorAll("details.finding").forEach((one) => { one.open = true; }));

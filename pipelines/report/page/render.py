@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from pipelines.report import plain
 from pipelines.report.cluster.parts import Cluster
+from pipelines.report.happened import bug, window
 from pipelines.report.model import Finding, Report
 from pipelines.report.page.first_screen import first_screen
 
@@ -47,6 +48,8 @@ def render_html(report: Report) -> str:
         .render(
             report=report,
             first=first_screen(report),
+            window=window,
+            bug=bug,
             # Our own, and no value of a report goes into them.
             script=Markup(script),
             style=Markup(style),
@@ -138,8 +141,8 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("pipelines.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    # Twice the length of other texts: a command is no use if it is cut.
-    environment.filters["shown"] = lambda text: plain.plain(text, 2 * plain.TEXT_MAX)
+    # Three times the length of other texts: a command is no use if it is cut.
+    environment.filters["shown"] = lambda text: plain.plain(text, 3 * plain.TEXT_MAX)
     environment.filters["count"] = plain.count
     environment.filters["share"] = plain.share
     return environment

@@ -22,7 +22,6 @@ from pipelines.report.page.render import FINDINGS_MAX, INPUTS_MAX, LINE_CHARS_MA
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.summary import summary_text
 from schemas.clocks import CLOCK_BOUNDS
-from schemas.gold import REPLICA_BLAME
 from schemas.views import table_alias
 from tests.unit.report import hostile, sample, sample_detail
 
@@ -187,29 +186,22 @@ def test_lines_are_left_out_once_there_are_too_many(monkeypatch: pytest.MonkeyPa
 # ------------------------------------------------------------------ the first screen
 
 
-def test_the_first_screen_says_the_worst_first_and_what_to_do() -> None:
+def test_the_first_screen_says_what_happened_and_what_to_do() -> None:
     first = first_screen(sample_detail.detailed(sample.audited()))
-    assert first.headline == "1 violation of what Kafka guarantees."
-    leads = [item.lead for item in first.worst]
-    assert leads[0] == "committed-data-lost (KAFKA-1): orders-3, offsets 12 to 14, leader epoch 5"
-    assert leads[1:3] == ["1 partition without leader", "1 partition under min.insync.replicas"]
-    assert first.worst[0].anchor == "finding-f1"
+    assert first.headline == "1 guarantee of Kafka was broken: see below."
+    assert first.about.startswith("cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to ")
+    assert [(chain.cause.kind, len(chain.effects)) for chain in first.story.told] == [("broker_died", 1)]
     assert first.slow[0].lead == "Broker 2:"
     assert "91.00% of all waiting beyond 20 ms" in first.slow[0].text
     assert first.next[0].text == "highwater explain committed-data-lost"
-    assert any("highwater report --from 2026-11-20T14:05:00Z" in item.text for item in first.next)
+    assert any("highwater compare 2026-11-20T14:04:43Z..2026-11-20T14:05:00Z" in item.text for item in first.next)
     assert [item.text for item in first.gaps] == ["cmd"]
 
 
-def test_the_query_on_the_first_screen_can_be_asked() -> None:
-    first = first_screen(sample_detail.detailed(sample.audited()))
-    (query,) = [item.text for item in first.next if item.text.startswith("highwater sql")]
-    found = re.fullmatch(
-        r'highwater sql "select (.+) from (\w+) where replica_id = 2 and singled_out order by (\w+)"', query
-    )
-    assert found
-    assert found[2] == "gold_replica_blame"
-    assert {*found[1].split(", "), found[3]} <= set(REPLICA_BLAME.column_names)
+def test_an_incident_selects_its_window() -> None:
+    page = render_html(sample_detail.detailed(sample.audited()))
+    assert 'data-from="2026-11-20T14:05:00.000Z" data-until="2026-11-20T14:05:16.300Z"' in page
+    assert "Partition orders-3 had fewer in-sync replicas" in page
 
 
 def test_the_first_screen_of_nothing() -> None:
