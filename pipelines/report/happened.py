@@ -116,7 +116,8 @@ def commands(incident: Incident, has_requests: bool) -> list[str]:
         has_requests: request logs were read, so that waits are known.
     """
     start = datetime.fromisoformat(incident.start_time).replace(microsecond=0)
-    end = None if incident.end_time is None else datetime.fromisoformat(incident.end_time) + timedelta(seconds=1)
+    end = None if incident.end_time is None else datetime.fromisoformat(incident.end_time).replace(microsecond=0)
+    end = None if end is None else end + timedelta(seconds=1)
     until = "" if end is None else f" --until {end:{_TIME}}"
     asked = []
     if incident.kind in _OF_WAITS and has_requests and end is not None:

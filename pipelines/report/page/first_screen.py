@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shlex import quote as shell_quoted
 from urllib.parse import quote
 
+from pipelines.incidents.known import releases_of
 from pipelines.report.happened import Story, commands, headline, story, verdict_sentence, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
 from pipelines.report.plain import count, ms, share
@@ -155,7 +156,8 @@ def _next(report: Report) -> Iterator[Item]:
         yield Item("What the rule is, and how it is proven:", f"highwater explain {rule_id}")
     bugs = {finding.known_bug for finding in report.violations if finding.known_bug}
     for bug in sorted({*bugs, *report.operations.produce.known_bugs})[:2]:
-        yield Item(f"{bug} is a known bug of the running version: look for the release that has its fix.")
+        fixed = releases_of(bug)
+        yield Item(f"{bug} is a known bug of the running version{f', fixed in {fixed}' if fixed else ''}.")
     for chain in story(report).told[:1]:
         for command in commands(chain.cause, bool(report.operations.produce.observed))[:2]:
             yield Item(f"{window(chain.cause)} UTC, in figures:", command)
