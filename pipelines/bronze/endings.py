@@ -25,8 +25,8 @@ from pipelines.bronze.raw_record import BINARY, DOUBTFUL, RawRecord
 #: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
 #: a line prints up to three.
 FAR_BYTES: Final = 1 << 17
-#: Ends of lines that are remembered; a broker has some hundred loggers.
-_TAILS_MAX: Final = 4_096
+#: A single line that ends with one of these is taken to end with its logger: as well as these, a client can write one.
+LAST_BYTES: Final = b")]"
 #: One of these stands before any value of a client; lines of partitions, replicas, logs and controllers have none.
 _OF_CLIENTS: Final = re.compile(
     rb"group|member|transaction|client|consumer|producer|user|principal|request|session|connection|authenti|authoriz"
@@ -43,7 +43,6 @@ class Endings:
 
     Attributes:
         records: those that are held.
-        tails: ends of lines, from the last `` (`` on, that are loggers; a line with one of them needs no look.
     """
 
     def __init__(self, tail: re.Pattern[bytes] | None, text_bytes_max: int) -> None:
@@ -53,7 +52,6 @@ class Endings:
             text_bytes_max: of a record's text.
         """
         self.records: list[RawRecord] = []
-        self.tails: set[bytes] = set()
         self._tail = tail
         self._text_bytes_max = text_bytes_max
         #: Offsets of records with no logger or with several, and how many they have.
@@ -74,13 +72,22 @@ class Endings:
         loggers = 1 if self._tail is None else _loggers(record.text, self._tail)
         if loggers != 1:
             self._odd.append((record.byte_offset, loggers))
-        elif record.line_count == 1 and len(self.tails) < _TAILS_MAX:
-            self.tails.add(record.text[record.text.rfind(b" (") :])
+
+    @property
+    def is_odd(self) -> bool:
+        """A record with no logger or with several is held."""
+        return bool(self._odd)
 
     @property
     def is_open(self) -> bool:
         """A record without a logger is held."""
         return any(not loggers for _, loggers in self._odd)
+
+    def release(self) -> list[RawRecord]:
+        """All records, where what follows is known to be of single lines for long."""
+        released = self.records[:]
+        self.records.clear()
+        return released
 
     def take(self, is_last: bool = False) -> list[RawRecord]:
         """Records that are settled: all, if no others follow."""
@@ -137,7 +144,7 @@ class Endings:
         if at + 1 == len(self.records):
             return  # the file may go on
         following = self.records[at + 1]
-        if self._tail is not None and self._tail.search(following.text) is None:
+        if self._tail is not None and not _loggers(following.text, self._tail):
             self._run = (following.byte_offset, of_clients)
         elif of_clients:
             end = self._index(offset + FAR_BYTES)
@@ -171,6 +178,8 @@ def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.P
 
 
 def _loggers(text: bytes, tail: re.Pattern[bytes]) -> int:
+    if b"\n" not in text and text[-1:] in LAST_BYTES:
+        return 1
     number = len(tail.findall(text))
     return number if number < 2 or _SETTINGS.fullmatch(text) is None else 1
 

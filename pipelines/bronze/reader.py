@@ -17,8 +17,10 @@ Memory is bounded by the limit plus one block, and what `Endings` holds.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 
+from pipelines.bronze import endings
 from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
 from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
@@ -61,37 +63,51 @@ class _Reader:
         searched = 0  # no record starts in held[:searched] but at 0
         skipped: RawRecord | None = None  # a line beyond the limit, whose end has not been seen
         limit = self._max
-        endings = Endings(self._tail, limit)
+        ends = Endings(self._tail, limit)
         is_watched = self._tail is not None
-        records, tails = endings.records, endings.tails
         for block in blocks:
             if skipped:
                 end = block.find(b"\n") + 1
                 skipped = skipped._replace(size_bytes=skipped.size_bytes + (end or len(block)))
                 if not end:
                     continue
-                endings.add(self._pass(skipped))
+                ends.add(self._pass(skipped))
                 skipped, held, searched = None, block[end:], 0
             else:
                 held = held + block if held else block
             position = 0
             # Nearly all blocks need none of the care that `_record` takes.
             plain = not self._unknown and b"\0" not in held and b"\r" not in held
-            for found in self._next_start.finditer(held, searched):
-                end = found.start() + 1
+            starts = [found.start() + 1 for found in self._next_start.finditer(held, searched)]
+            is_quiet = plain and bool(starts) and held.count(b"\n", 0, starts[-1]) == len(starts)
+            # Up to here nothing that comes can change a record: of single lines none has two ends.
+            settled = self._offset + starts[-1] - endings.FAR_BYTES if is_quiet and not ends.is_odd else -1
+            if not is_watched:
+                settled = sys.maxsize
+            elif self._offset < settled:
+                yield from ends.release()
+            for end in starts:
                 size = end - position
                 if plain and position and size <= limit:
                     text = held[position : end - 1]
-                    lines = text.count(b"\n") + 1
+                    lines = 1 if is_quiet else text.count(b"\n") + 1
                     record = RawRecord(self._offset, size, self._line, lines, text, None)
-                    records.append(record)
-                    if is_watched and (lines > 1 or text[text.rfind(b" (") :] not in tails):
-                        endings.look(record)
+                    if self._offset < settled and (not is_watched or text[-1] in endings.LAST_BYTES):
+                        yield record
+                    else:
+                        settled = -1
+                        ends.records.append(record)
+                        if lines > 1 or text[-1] not in endings.LAST_BYTES:
+                            ends.look(record)
                     self._offset += size
                     self._line += lines
                 else:
                     for record in self._record(held, position, end):
-                        endings.add(record)
+                        ends.add(record)
+                    if ends.is_odd:
+                        settled = -1
+                    elif self._offset < settled:
+                        yield from ends.release()
                 position = end
             held = held[position:]
             # A start at the end of what is held may lack bytes: look there again.
@@ -102,23 +118,23 @@ class _Reader:
                     skipped = self._made(held[: self._max], len(held), 1, False, OVERSIZED)
                     held = b""
                     break
-                endings.add(self._emit(held, 0, end, OVERSIZED))
+                ends.add(self._emit(held, 0, end, OVERSIZED))
                 held = held[end:]
                 searched = 0
-            yield from endings.take()
+            yield from ends.take()
         if skipped:
-            endings.add(self._pass(skipped))
+            ends.add(self._pass(skipped))
         position = 0
         for found in self._next_start.finditer(held):
             end = found.start() + 1
             if end < len(held):
                 for record in self._record(held, position, end):
-                    endings.add(record)
+                    ends.add(record)
                 position = end
         if position < len(held):
             for record in self._record(held, position, len(held)):
-                endings.add(record)
-        yield from endings.take(is_last=True)
+                ends.add(record)
+        yield from ends.take(is_last=True)
 
     def _cut(self, held: bytes, position: int) -> tuple[int, bool]:
         """Where a record beyond the limit ends: after its last line end before the limit, else at its line's end.

@@ -84,9 +84,8 @@ def logged(carrier: tuple[str, str, str], value: str) -> str:
 
 carriers = st.sampled_from(CARRIERS)
 _forged = st.sampled_from(FORGED).map(TIME.__add__)
-_ends = st.sampled_from(
-    ["", "x", "java.lang.Exception: x", "\tat a.b(C.java:1)", "\r", "\u2028", "in (a.b", "[2026-11-20"]
-)
+_opened = st.sampled_from(["", "x", "java.lang.Exception: x", "\u2028", "in (a.b", "[2026-11-20"])
+_ends = st.one_of(_opened, st.sampled_from(["\tat a.b(C.java:1)", "\r"]))
 _begun = st.lists(st.sampled_from([TIME + "INFO x", TIME + "INFO [KafkaServer id=1] y z"]), max_size=2)
 _wholes = st.lists(_forged, min_size=1, max_size=6)
 
@@ -94,12 +93,12 @@ _wholes = st.lists(_forged, min_size=1, max_size=6)
 @st.composite
 def open_values(draw: st.DrawFn) -> str:
     """Values behind whose beginning the line is not closed, and whose end is no record of its own."""
-    return "\n".join(["g" + draw(_ends), *draw(_begun), *draw(_wholes), draw(_ends)])
+    return "\n".join(["g" + draw(_opened), *draw(_begun), *draw(_wholes), draw(_ends)])
 
 
 @st.composite
 def doubtful_values(draw: st.DrawFn) -> str:
     """Values behind whose beginning the line seems to be closed, or in which others begin, or that end with one."""
-    first, last = draw(st.sampled_from([("g (a.b)", ""), ("g", TIME + "INFO x"), ("g", "")]))
+    first, last = draw(st.sampled_from([("g (a.b)", ""), ("g (a b)", ""), ("g", TIME + "INFO x"), ("g", "")]))
     begun = draw(_begun) if first == "g" else []
     return "\n".join([first, *draw(_wholes), *begun, *draw(_wholes), last + draw(_ends)])
