@@ -10,7 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import BY_NAME
+from pipelines.bronze.layout import Layout
+from pipelines.bronze.layouts import patterns
+from pipelines.bronze.layouts.names import layout_of_name
 from pipelines.bronze.reader import records
 from pipelines.silver.facts import parse_record
 from pipelines.silver.record import UNPARSED, Fact, Record
@@ -21,6 +23,10 @@ from tests.unit.silver import request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record
 
 MIB = 1 << 20
+KAFKA = layout_of_name(patterns.KAFKA)
+JSON = layout_of_name(
+    '{"timestamp":"%d{yyyy-MM-dd\'T\'HH:mm:ss.SSSXXX}","level":"%p","loggerName":"%c","message":"%m"}'
+)
 #: What a request says that its client chose, and what holds all of it.
 CHOSEN = frozenset({"client_id", "group_id", "member_id", "transactional_id", "body"})
 
@@ -109,10 +115,10 @@ def test_a_client_id_in_text_changes_nothing_else_or_the_line_is_not_read(line: 
     assert read is None or honest(read) == honest(before)
 
 
-def told(content: str, layout: str = "kafka") -> list[Fact]:
+def told(content: str, layout: Layout = KAFKA) -> list[Fact]:
     """All facts that lines give."""
-    parse, found = BY_NAME[layout].parser(UTC), []
-    for raw in records([content.encode(errors="surrogatepass")], BY_NAME[layout], MIB):
+    parse, found = layout.parser(UTC), []
+    for raw in records([content.encode(errors="surrogatepass")], layout, MIB):
         head = parse(raw.text)
         if head is not None:
             message = head.message.decode(errors="replace")
@@ -132,7 +138,7 @@ def test_in_json_no_value_ends_its_record(carrier: tuple[str, str, str], value: 
     level, text, logger = carrier
     fields = {"timestamp": "2026-11-20T15:39:28.132Z", "level": level, "loggerName": logger}
     line = json.dumps({**fields, "message": text.format(value)}, ensure_ascii="\ud800" <= value[:1] <= "\udfff")
-    assert told(f"{line}\n", "json") == []
+    assert told(f"{line}\n", JSON) == []
 
 
 def test_the_lines_that_are_forged_are_lines_of_facts() -> None:
