@@ -157,7 +157,8 @@ def _each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keys = list(zip(*(batch.column(name).to_pylist() for name in of_requests.IDENTITY), strict=True))
         # Of those within the batch the first, too.
         first = {key: number for number, key in reversed(list(enumerate(keys)))}
-        yield batch.take([number for key, number in sorted(first.items(), key=lambda item: item[1]) if key not in seen])
+        new = [number for key, number in sorted(first.items(), key=lambda item: item[1]) if key not in seen]
+        yield batch.take(pa.array(new, pa.int64()))
         seen.update(keys)
 
 

@@ -15,7 +15,8 @@ from jobs.exit_codes import ExitCode
 from pipelines.controllers.rows import Ref
 from pipelines.lake import Lake
 from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
-from pipelines.metrics.request_stage import _ranges
+from pipelines.metrics.request_stage import _each_once, _ranges
+from pipelines.metrics.requests import IDENTITY
 from pipelines.metrics.stage import collect_rows
 from pipelines.premises import STARTING, Life, LogFile, Premises
 from schemas import silver
@@ -188,3 +189,9 @@ def test_the_verb_names_what_is_missing(lake: Lake, tmp_path: Path, capsys: pyte
     _put(lake, BROKER_METRICS, [{**row, "kind": "gauge", "measured": "exact", "value": 2.0}])
     assert _verb("--lake", str(lake.root), "--out", str(tmp_path / "file")) == ExitCode.USAGE
     assert _verb("--from", "2026-11-20T12:01", "--until", "2026-11-20T12:00") == ExitCode.USAGE
+
+
+def test_a_batch_whose_lines_all_stand_in_another_file_too_has_none_left() -> None:
+    names = IDENTITY
+    batch = pa.RecordBatch.from_pylist([dict.fromkeys(names, "a"), dict.fromkeys(names, "b")])
+    assert [part.num_rows for part in _each_once([batch, batch, batch.slice(1)])] == [2, 0, 0]
