@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
+
+#: Clocks that something keeps in step are nearer to each other.
+FAR_APART_MS: Final = 60_000.0
+_FAR_MAX = 5
 
 
 class _Apart(NamedTuple):
@@ -120,3 +124,25 @@ def _width(row: Row) -> float:
 
 def _negative(value: float | None) -> float | None:
     return None if value is None else -value
+
+
+def far_clocks(rows: Sequence[Row]) -> Iterator[str]:
+    """Brokers whose clocks are proven to be far apart, a sentence for each pair.
+
+    Args:
+        rows: of ``gold.clock_bounds``.
+    """
+    ahead_ms: dict[tuple[str | None, int, int], float] = {}
+    for row in rows:
+        for late, early, ms in (
+            (row["broker_b"], row["broker_a"], row["lowest_ms"]),
+            (row["broker_a"], row["broker_b"], None if row["highest_ms"] is None else -row["highest_ms"]),
+        ):
+            if ms is not None and ms > FAR_APART_MS:
+                pair = row["cluster_id"], late, early
+                ahead_ms[pair] = max(ms, ahead_ms.get(pair, ms))
+    for (_, late, early), ms in sorted(ahead_ms.items(), key=lambda item: item[0][1:])[:_FAR_MAX]:
+        yield (
+            f"The clock of broker {late} is {ms / 1000:,.0f} s or more ahead of broker {early}'s: one of them is wrong, "
+            "or one's log is in another time zone, which ingest.clusters can give its folder."
+        )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipelines.clocks.order import far_clocks
 from pipelines.config import Config
 from pipelines.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
@@ -218,6 +219,7 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
         yield f"Of {len(rows.topics):,} topics {len(rows.topics) - TOPICS_MAX:,} are not listed."
     if rows.interval_s != config.report.timeline_interval_s:
         yield f"The timeline has intervals of {rows.interval_s} s, for it would be too long otherwise."
+    yield from far_clocks(rows.far_clocks)
 
 
 # ------------------------------------------------------- brokers and coverage

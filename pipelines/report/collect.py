@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.clocks.order import FAR_APART_MS
 from pipelines.config import Config
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -38,6 +39,8 @@ _OF_FILES = (
 )
 _OF_RECORDS = ("file_id", "byte_offset")
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
+#: Clocks that are further apart than any that are kept in step: one is wrong, or its log is in another time zone.
+_FAR = (pc.field("lowest_ms") > FAR_APART_MS) | (pc.field("highest_ms") < -FAR_APART_MS)
 #: What tells a run from the one before.
 _JUDGED = (VIOLATIONS, RULE_RESULTS)
 #: ``p99_ms_without`` is worked out for so many brokers, the most blamed first: each costs a quantile of its own.
@@ -143,6 +146,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         "singled_out": small.singled_out(intervals, bounds),
         "findings": findings,
         "evidence": evidence,
+        "far_clocks": rows(CLOCK_BOUNDS, "cluster_id", "broker_a", "broker_b", "lowest_ms", "highest_ms", where=_FAR),
         "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_both_of(evidence)),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake, cluster_id),

@@ -70,6 +70,7 @@ class Collected:
         findings: rows of gold.violations, at most so many of a severity; ``of_severity`` says how many there are.
         evidence: their lines.
         clocks: rows of gold.clock_bounds of the brokers that wrote them.
+        far_clocks: rows of gold.clock_bounds of brokers whose clocks are far apart.
         rule_results: a row per rule; empty where no rule was run.
         before: what the run before came to; None: there is none.
         topics: cluster and name, in order.
@@ -93,6 +94,7 @@ class Collected:
     findings: Rows = field(default_factory=list)
     evidence: Rows = field(default_factory=list)
     clocks: Rows = field(default_factory=list)
+    far_clocks: Rows = field(default_factory=list)
     rule_results: Rows = field(default_factory=list)
     before: RunBefore | None = None
     topics: Rows = field(default_factory=list)

@@ -58,6 +58,7 @@ def of_cluster(rows: Collected, cluster_id: str) -> Collected:
         findings=of(rows.findings),
         evidence=of(rows.evidence),
         clocks=of(rows.clocks),
+        far_clocks=of(rows.far_clocks),
         rule_results=[row for row in rows.rule_results if row["cluster_id"] in (None, cluster_id)],
         topics=of(rows.topics),
     )

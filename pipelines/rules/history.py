@@ -95,6 +95,17 @@ class PartitionHistory:
             named |= set(fact.isr or ()) | set(fact.replicas or ())
         return {broker_id for broker_id in named if broker_id >= 0}
 
+    @cached_property
+    def strangers(self) -> tuple[frozenset[int], ...]:
+        """Groups of several brokers of which none, by its lines of leaders and ISRs, names one of another group."""
+        groups: list[set[int]] = []
+        for fact in (*self.facts[a.LEADERSHIP], *self.facts[a.METADATA], *self.facts[a.ISR_CHANGE]):
+            named = {fact.broker_id, fact.leader, *(fact.isr or ()), *(fact.replicas or ())}
+            known = {broker_id for broker_id in named if broker_id is not None and broker_id >= 0}
+            joined = [group for group in groups if group & known]
+            groups = [group for group in groups if not group & known] + [known.union(*joined)]
+        return tuple(sorted((frozenset(group) for group in groups if len(group) > 1), key=min))
+
     @property
     def chain(self) -> FetchChain:
         """The connection of the fetch that was taken last (`chain.fact`)."""

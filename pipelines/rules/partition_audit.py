@@ -293,11 +293,23 @@ class PartitionAudit:
         try:
             cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
             for case in cases:
-                outcome.cases.append(case.settled(self._one_suffices[rule_id]))
+                outcome.cases.append(self._among_strangers(case).settled(self._one_suffices[rule_id]))
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))
         except Exception as error:
             self._failed(rule_id, error)
+
+    def _among_strangers(self, case: Case) -> Case:
+        """A case that stays open says so if the brokers that it is about are probably of two clusters."""
+        groups = [group for group in self.history.strangers if group & set(case.brokers)]
+        if case.severity != OPEN or len(groups) < 2:
+            return case
+        first, *others = (", ".join(map(str, sorted(group))) for group in groups)
+        why = (
+            f"No line of leaders or ISRs by brokers {first} names one of {' or '.join(others)}, or the other way: "
+            "these are probably of two clusters; then name the folder of each in ingest.clusters"
+        )
+        return replace(case, message=f"{case.message.removesuffix('.')}. {why}.")
 
     def _failed(self, rule_id: str, error: Exception) -> None:
         """The rule is out of the audit of this partition: what it would have found is unknown."""

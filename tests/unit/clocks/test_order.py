@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.clocks.order import in_order, order_note
+from pipelines.clocks.order import far_clocks, in_order, order_note
 
 S = 1_000_000
 AT = 1_800_000_000 * S
@@ -112,3 +112,15 @@ def test_lines_farther_apart_than_the_bounds_are_wide_stand_as_they_happened(
     for number, (_, _, first_ms) in enumerate(made):
         for broker, _, later_ms in made[number + 1 :]:
             assert later_ms - first_ms >= -off_ms or broker == made[number][0]
+
+
+def test_clocks_that_are_far_apart_are_said() -> None:
+    def bounds(broker_a: int, broker_b: int, lowest_ms: float | None, highest_ms: float | None) -> dict[str, object]:
+        pair = {"cluster_id": "c", "broker_a": broker_a, "broker_b": broker_b}
+        return {**pair, "lowest_ms": lowest_ms, "highest_ms": highest_ms}
+
+    rows = [bounds(1, 3, 3_599_990.0, 3_600_010.0), bounds(1, 3, 3_599_000.0, None), bounds(1, 2, -5.0, 5.0)]
+    (said,) = far_clocks([*rows, bounds(1, 4, None, 3_600_000.0)])
+    assert said.startswith("The clock of broker 3 is 3,600 s or more ahead of broker 1's.")
+    (other,) = far_clocks([bounds(1, 2, None, -90_000.0)])
+    assert other.startswith("The clock of broker 1 is 90 s or more ahead of broker 2's.")

@@ -393,3 +393,15 @@ def _history(facts: list[Fact]) -> PartitionHistory:
         history.add(one)
     history.close()
     return history
+
+
+def test_brokers_that_never_name_each_other_are_probably_of_two_clusters():
+    def led(second: float, broker_id: int, other: int) -> Fact:
+        return leads(second, broker_id, 3, 8900, isr=(broker_id, other))
+
+    (case,) = cases(two_leaders.RULE, [led(1, 1, 2), led(2, 11, 12)])
+    assert case.severity == OPEN
+    assert "No line of leaders or ISRs by brokers 1, 2 names one of 11, 12" in case.message
+    assert "ingest.clusters" in case.message
+    (one_cluster,) = cases(two_leaders.RULE, [led(1, 1, 2), led(2, 11, 12), leads(3, 2, 4, 9000, isr=(2, 11))])
+    assert "ingest.clusters" not in one_cluster.message
