@@ -143,6 +143,6 @@ def far_clocks(rows: Sequence[Row]) -> Iterator[str]:
                 ahead_ms[pair] = max(ms, ahead_ms.get(pair, ms))
     for (_, late, early), ms in sorted(ahead_ms.items(), key=lambda item: item[0][1:])[:_FAR_MAX]:
         yield (
-            f"The clock of broker {late} is {ms / 1000:,.0f} s or more ahead of broker {early}'s: one of them is wrong, "
-            "or one's log is in another time zone, which ingest.clusters can give its folder."
+            f"The clock of broker {late} is {ms / 1000:,.0f} s or more ahead of broker {early}'s: one of them is "
+            "wrong, or one's log is in another time zone, which ingest.clusters can give its folder."
         )

@@ -121,6 +121,6 @@ def test_clocks_that_are_far_apart_are_said() -> None:
 
     rows = [bounds(1, 3, 3_599_990.0, 3_600_010.0), bounds(1, 3, 3_599_000.0, None), bounds(1, 2, -5.0, 5.0)]
     (said,) = far_clocks([*rows, bounds(1, 4, None, 3_600_000.0)])
-    assert said.startswith("The clock of broker 3 is 3,600 s or more ahead of broker 1's.")
+    assert said.startswith("The clock of broker 3 is 3,600 s or more ahead of broker 1's: ")
     (other,) = far_clocks([bounds(1, 2, None, -90_000.0)])
-    assert other.startswith("The clock of broker 1 is 90 s or more ahead of broker 2's.")
+    assert other.startswith("The clock of broker 1 is 90 s or more ahead of broker 2's: ")
