@@ -98,7 +98,7 @@ def test_a_doubtful_line_has_no_facts() -> None:
     sure, doubtful = parse([line(lines.PRODUCE_39)]), parse([line(lines.PRODUCE_39, problem="doubtful")])
     assert "produce_requests" in sure
     assert sorted(doubtful) == ["line_counts", "unparsed_lines"]
-    assert [row["reason"] for row in doubtful["unparsed_lines"]] == ["doubtful"]
+    assert [(row["reason"], row["line_no"]) for row in doubtful["unparsed_lines"]] == [("doubtful", 1)]
 
 
 def test_a_time_in_milliseconds_fits_into_microseconds():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+from collections import Counter
 from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -162,3 +165,18 @@ def test_carriers_are_read_as_lines_without_facts() -> None:
     for level, text, logger in CARRIERS[:-1]:
         assert Record("server", 1, level, logger, text) is not None
         assert parse_record("server", 1, level, logger, None, text.format("g")).outcome in ("known", "unparsed")
+
+
+SLICE = Path(__file__).parents[2] / "data" / "slice" / "broker-1" / "logs" / "server.log.gz"
+
+
+@examples(60)
+@given(carriers, st.one_of(open_values(), doubtful_values()), st.integers(0, 10_000))
+def test_no_fact_of_a_real_log_comes_from_such_a_line(carrier: tuple[str, str, str], value: str, place: int) -> None:
+    lines = gzip.decompress(SLICE.read_bytes()).decode().splitlines(True)
+    starts = [number for number, line in enumerate(lines) if line.startswith("[20")]
+    at = starts[place % len(starts)]
+    near = max(0, at - 40), at + 40
+    before, after = "".join(lines[near[0] : at]), "".join(lines[at : near[1]])
+    honest_facts = Counter(map(repr, told(before) + told(after)))
+    assert Counter(map(repr, told(before + logged(carrier, value) + after))) <= honest_facts
