@@ -29,10 +29,12 @@ def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
         spans: when the times of each (cluster, broker) are whole seconds.
     """
     is_coarse = pa.array([False] * len(facts), pa.bool_())
+    # What ends after the last line of whole seconds may have begun before it.
+    begun_us = pc.min_element_wise(facts["earliest_us"], facts["time_us"])
     for (cluster_id, broker_id), of_broker in spans.items():
         of_it = both(pc.equal(facts["cluster_id"], cluster_id), pc.equal(facts["broker_id"], broker_id))
         for since_us, until_us in of_broker:
-            within = both(pc.greater_equal(facts["time_us"], since_us), pc.less(facts["time_us"], until_us))
+            within = both(pc.greater_equal(facts["time_us"], since_us), pc.less(begun_us, until_us))
             is_coarse = pc.or_(is_coarse, pc.fill_null(both(of_it, within), False))
     is_coarse = both(is_coarse, pc.invert(pc.is_in(facts["kind"], value_set=_OF_FILES)))
     is_operation = pc.equal(facts["kind"], a.OPERATION)

@@ -127,3 +127,11 @@ def test_only_the_span_of_a_broker_is_cut() -> None:
     rows = pa.RecordBatch.from_pylist([KEY | fact._asdict() for fact in facts], arrow_schema(TYPES))
     made = in_seconds(rows, {("c", 1): [(10 * SECOND, 11 * SECOND)], ("d", 2): EVER})
     assert made["time_us"].to_pylist() == [9_500_000, 9_500_000, 10 * SECOND, 10_500_000]
+
+
+def test_a_request_that_began_within_the_span_is_cut() -> None:
+    facts = [Fact(a.ANSWER, 13_500_000, 1, earliest_us=begun_us) for begun_us in (10_500_000, 12_500_000)]
+    rows = pa.RecordBatch.from_pylist([KEY | fact._asdict() for fact in facts], arrow_schema(TYPES))
+    made = in_seconds(rows, {("c", 1): [(9 * SECOND, 11 * SECOND)]})
+    assert made["time_us"].to_pylist() == [13 * SECOND, 13_500_000]
+    assert made["earliest_us"].to_pylist() == [10 * SECOND, 12_500_000]
