@@ -12,7 +12,7 @@ from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperati
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Broker, Coverage, Finding, Incident, Report
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import TEXT_MAX, count, ms, plain, share
-from pipelines.report.tiers import DELAYED_OPERATIONS
+from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
 from pipelines.report.values import UNKNOWN_BROKER
 
 WIDTH = 100
@@ -109,11 +109,13 @@ def _in_short(report: Report) -> Iterator[str]:
     near = []
     if produce.succeeded and produce.within_ms.get("5") is not None:
         near.append(f"{share(produce.within_ms['5'])} of {count(produce.succeeded)} acks=all produces")
-    if parked.observed:
+    if parked.within_ms.get("5") is not None:
         near.append(f"{share(parked.within_ms['5'])} of {count(parked.observed)} waiting fetches")
     if near:
         yield from _wrapped(f"accuracy: {' and '.join(near)} were answered within 5 ms of when Kafka's rules say.")
     coverage = report.coverage
+    if any(gap.needs == FINER_TIMES for gap in coverage.not_checkable):
+        yield from _wrapped(f"accuracy: cannot be shown, times have whole seconds: {FINER_TIMES}")
     yield f"coverage: {count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
     yield from _list("input: ", report.problems)
     yield "more: highwater report --verbose, highwater incidents, and report.html beside report.json"

@@ -16,6 +16,7 @@ from pipelines.report.model import NotCheckable, Window
 from pipelines.report.plain import count, markdown, ms, plain, share
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
 from pipelines.report.summary import WIDTH, details_text, summary_text
+from pipelines.report.tiers import DELAYED_OPERATIONS, times_too_coarse
 from pipelines.report.write import render_json, write_report
 from tests.unit.report import sample
 
@@ -324,6 +325,21 @@ def test_the_summary_leads_with_what_happened() -> None:
         "coverage: 990 of 1,000 log records (99.00%)",
         "more: highwater report --verbose, highwater incidents, and report.html beside report.json",
     ]
+
+
+def test_the_summary_says_that_whole_seconds_show_no_accuracy_and_what_to_set() -> None:
+    plain_report = sample.report()
+    never = dict.fromkeys(("1", "5", "20"))
+    operations = plain_report.operations
+    parked = operations.fetch.parked.model_copy(update={"within_ms": never})
+    kinds = {
+        "produce": operations.produce.model_copy(update={"within_ms": never}),
+        "fetch": operations.fetch.model_copy(update={"within_ms": never, "parked": parked}),
+    }
+    coverage = plain_report.coverage.model_copy(update={"not_checkable": (times_too_coarse(DELAYED_OPERATIONS, [1]),)})
+    coarse = {"operations": operations.model_copy(update=kinds), "coverage": coverage}
+    (line,) = [line for line in summary_text(sample.report(**coarse)).split("\n") if line.startswith("accuracy")]
+    assert line.startswith("accuracy: cannot be shown, times have whole seconds: write times with milliseconds")
 
 
 def test_at_most_ten_sentences_are_told() -> None:
