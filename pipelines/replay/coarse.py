@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from pipelines.bronze.resolution import SECOND_US
 from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
 from pipelines.replay.context import Spans
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.follower_rows import UNOBSERVABLE
 from pipelines.replay.isr_outcome import IsrOutcome
+from schemas.replicas import ReplicaEvent
 
 #: Causes that a fetch's response itself shows.
 _SHOWN: Final = frozenset(
@@ -76,7 +78,16 @@ def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
     )
 
 
+def untraced(event: ReplicaEvent) -> ReplicaEvent:
+    """A follower's event without what TRACE lines of its very second showed: they may have come after it."""
+    second = event.time_us // SECOND_US
+    if (event.traced_high_watermark_us or 0) // SECOND_US == second:
+        event = event._replace(traced_high_watermark=None, traced_high_watermark_us=None)
+    if (event.traced_end_offset_us or 0) // SECOND_US == second:
+        event = event._replace(traced_end_offset=None, traced_end_offset_us=None)
+    return event
+
+
 def blurred_truncation(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of ``gold.replica_truncations`` without what other lines of about then told: they may have come after."""
-    judged = {"class": UNOBSERVABLE, "reason": o.COARSE_TIMES}
-    return {**row, **judged, "high_watermark_at_truncation": None, "below_high_watermark": None}
+    """A row of ``gold.replica_truncations`` that is not judged: where it was due rests on other lines of about then."""
+    return {**row, "class": UNOBSERVABLE, "reason": o.COARSE_TIMES}

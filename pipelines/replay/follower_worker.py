@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.blobs import Batches, Tables
 from pipelines.groups import groups
 from pipelines.premises import SHUT_DOWN, STARTING, Premises
-from pipelines.replay.coarse import blurred_truncation, is_coarse
+from pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
 from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
 from pipelines.replay.follower_events import KEY, events_of, rows_of
 from pipelines.replay.follower_truncation import effective_rules
@@ -38,6 +38,8 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
         tables = Tables({spec.name: spec.schema for spec in SPECS})
         for (cluster_id, topic, partition), rows in groups(batches, len(KEY), rows_of):
             events = events_of(rows, threads.get(cluster_id, {}), turns.get(cluster_id, {}))
+            if contexts.coarse:
+                events = [_as_coarse(contexts, cluster_id, event) for event in events]
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
             fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in {e.broker_id for e in events}}
             for kind, values in partition_rows(events, topic, partition, partial(rules_of, cluster_id), fetchers):
@@ -52,6 +54,11 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
         return effective_rules(rules_for(version), value_at(protocols.get((cluster_id, broker_id), ()), time_us))
 
     return replay
+
+
+def _as_coarse(contexts: Contexts, cluster_id: str, event: r.ReplicaEvent) -> r.ReplicaEvent:
+    broker = cluster_id, event.broker_id
+    return untraced(event) if is_coarse(contexts.coarse, broker, event.time_us, event.time_us) else event
 
 
 def _is_coarse(contexts: Contexts, cluster_id: str, truncation: Mapping[str, Any]) -> bool:

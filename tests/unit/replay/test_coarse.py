@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
-from pipelines.replay.coarse import blurred, blurred_change, blurred_fetch, blurred_truncation, is_coarse
+from pipelines.replay.coarse import blurred, blurred_change, blurred_fetch, blurred_truncation, is_coarse, untraced
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.judge import UNOBSERVABLE
 from pipelines.replay.operations import produce_operation
+from schemas.replicas import ReplicaEvent
 from schemas.session_events import FETCH, Origin, SessionEvent
 from tests.unit.replay.test_operations import LIMITS, outcome, request
 
@@ -68,7 +69,16 @@ def test_a_change_of_an_isr_stays_and_its_prediction_goes(class_: str) -> None:
 
 @pytest.mark.parametrize("class_", ["differs", "agrees", "none_needed"])
 def test_a_truncation_is_judged_by_no_line_of_about_then(class_: str) -> None:
-    row = {"class": class_, "reason": None, "high_watermark_at_truncation": 177, "below_high_watermark": True}
-    made = blurred_truncation(row | {"logged_offset": 163})
-    assert (made["class"], made["logged_offset"]) == ("unobservable", 163)
-    assert (made["high_watermark_at_truncation"], made["below_high_watermark"]) == (None, None)
+    made = blurred_truncation({"class": class_, "reason": None, "logged_offset": 163, "below_high_watermark": True})
+    assert made == {
+        "class": "unobservable",
+        "reason": o.COARSE_TIMES,
+        "logged_offset": 163,
+        "below_high_watermark": True,
+    }
+
+
+@pytest.mark.parametrize(("traced_us", "known"), [(4_000_000, True), (5_000_000, False)])
+def test_a_trace_line_of_the_very_second_shows_nothing_before_it(traced_us: int, known: bool) -> None:
+    event = ReplicaEvent(1, 5_000_000, "truncated", traced_high_watermark=177, traced_high_watermark_us=traced_us)
+    assert untraced(event) == (event if known else ReplicaEvent(1, 5_000_000, "truncated"))
