@@ -1,8 +1,11 @@
 """Which incident brought which about: by kind, broker, partition and order in time, never by likeness alone. Pure.
 
-Each kind lists the kinds that can cause it, the likeliest first. A cause begins no later than its effect, and is
-still under way, or over for no longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`.
-Both have a subject in common: the broker that the effect names as its origin, a partition, or a broker.
+Each kind lists the kinds that can cause it. A cause begins no later than its effect, and is still under way, or over
+for no longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`. Both have a subject in
+common: the broker that the effect names as its origin, a partition, or a broker. A produce that waits also has the
+replicas of its partition in common with what happens to one of them.
+
+Of several, the cause is one that is under way, and of these the one that begins last: an earlier one is behind it.
 """
 
 from __future__ import annotations
@@ -11,28 +14,35 @@ from collections.abc import Mapping, Sequence
 
 from pipelines.incidents.incident import Incident
 
-#: What a fault does is seen so late at the most: beyond replica.lag.time.max.ms (30 s) and session timeouts (18 s).
-LAG_US = 60_000_000
+#: What is over brings about nothing that begins later than this: a replica that catches up is taken out no more.
+LAG_US = 15_000_000
 #: Clocks of two brokers of one cluster may differ so much unnoticed.
 SLACK_US = 1_500_000
+#: Brokers that are replicas of a partition, as lines show, by cluster and name.
+Replicas = Mapping[tuple[str, str], frozenset[int]]
 
 
-def linked(incidents: Sequence[Incident], causes: Mapping[str, Sequence[str]]) -> list[Incident]:
+def linked(
+    incidents: Sequence[Incident], causes: Mapping[str, Sequence[str]], replicas: Replicas | None = None
+) -> list[Incident]:
     """The incidents, each with its cause where there is one.
 
     Args:
-        causes: kinds that can bring a kind about, the likeliest first.
+        causes: kinds that can bring a kind about; of two that begin at once the first one does.
+        replicas: of partitions, for effects that are about nothing else.
     """
     by_kind: dict[str, list[Incident]] = {}
     for incident in incidents:
         by_kind.setdefault(incident.kind, []).append(incident)
 
     def cause_of(effect: Incident) -> Incident | None:
-        for kind in causes.get(effect.kind, ()):
-            possible = [cause for cause in by_kind.get(kind, ()) if can_cause(cause, effect)]
-            if possible:
-                return max(possible, key=lambda cause: cause.start_us)
-        return None
+        possible = [
+            cause
+            for kind in causes.get(effect.kind, ())
+            for cause in by_kind.get(kind, ())
+            if can_cause(cause, effect, replicas)
+        ]
+        return max(possible, key=lambda cause: _nearness(cause, effect), default=None)
 
     linked = []
     for incident in incidents:
@@ -41,17 +51,29 @@ def linked(incidents: Sequence[Incident], causes: Mapping[str, Sequence[str]]) -
     return linked
 
 
-def can_cause(cause: Incident, effect: Incident) -> bool:
+def _nearness(cause: Incident, effect: Incident) -> tuple[bool, bool, int]:
+    is_under_way = cause.end_us is None or cause.end_us + SLACK_US >= effect.start_us
+    return is_under_way, cause.start_us <= effect.start_us, cause.start_us
+
+
+def can_cause(cause: Incident, effect: Incident, replicas: Replicas | None = None) -> bool:
     """Whether subjects and order allow that one brought the other about."""
-    if cause is effect or cause.cluster_id != effect.cluster_id or cause.start_us > effect.start_us + SLACK_US:
+    if cause is effect or cause.cluster_id != effect.cluster_id:
+        return False
+    if cause.start_us > effect.start_us + max(effect.waited_us, SLACK_US):
         return False
     if cause.end_us is not None and effect.start_us > cause.end_us + LAG_US:
         return False
-    if effect.by is not None:
-        return effect.by in cause.broker_ids
+    if effect.by:
+        return not set(cause.broker_ids).isdisjoint(effect.by)
     if cause.partitions and effect.partitions:
         return bool(cause.partitions & effect.partitions)
-    return bool(set(cause.broker_ids) & set(effect.broker_ids))
+    if set(cause.broker_ids) & set(effect.broker_ids):
+        return True
+    holders = (replicas or {}).get
+    return any(
+        not holders((effect.cluster_id, name), frozenset()).isdisjoint(cause.broker_ids) for name in effect.partitions
+    )
 
 
 def roots(incidents: Sequence[Incident]) -> dict[str, str]:

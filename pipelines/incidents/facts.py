@@ -30,7 +30,7 @@ class Facts:
         availability: rows of `gold.availability`.
         failovers: rows of `gold.failovers`.
         isr_changes: `gold.isr_timeline` without what was not observed: cluster_id, topic, partition, broker_id (the
-            leader), replica_id, change, change_time, made_by, class, class_reason.
+            leader), replica_id, change, change_time, made_by, class, class_reason, isr_after.
         findings: rows of `gold.violations`.
         finding_places: finding_id, file_id, byte_offset of `gold.evidence`.
         configs: last value of each key per broker: cluster_id, broker_id, key, value.
@@ -44,10 +44,9 @@ class Facts:
             line_count, first_time, last_time, broker_ids, message, file_id, byte_offset.
         waits: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
             slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics.
-        totals: the same by second and leader: cluster_id, second, broker_id, operations, slow_operations,
-            request_queue_ms, local_ms, remote_ms, response_ms (sums).
         errors: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time,
             answers, partitions (list), client_ids (list), file_id, byte_offset.
+        first_produces: arrival of the first produce that logs show of each cluster.
         ends: last instant of the logs of each cluster.
     """
 
@@ -65,8 +64,8 @@ class Facts:
     remarks: Rows = ()
     loud: Rows = ()
     waits: Rows = ()
-    totals: Rows = ()
     errors: Rows = ()
+    first_produces: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -93,6 +92,16 @@ class Facts:
         known = self._versions.get(node, [])
         before = [text for time, text in known if time <= time_us]
         return before[-1] if before else known[0][1] if known else None
+
+    @cached_property
+    def replicas(self) -> dict[tuple[str, str], frozenset[int]]:
+        """Brokers that lines show as in-sync replicas of a partition at some time, by cluster and its name."""
+        replicas: dict[tuple[str, str], set[int]] = defaultdict(set)
+        for row in self.isr_changes:
+            replicas[row["cluster_id"], partition_name(row)] |= {row["replica_id"], *(row["isr_after"] or ())}
+        for row in self.failovers:
+            replicas[row["cluster_id"], partition_name(row)] |= {row["old_leader"], *(row["isr_before"] or ())}
+        return {partition: frozenset(ids) for partition, ids in replicas.items()}
 
     def remarked(self, *signatures: str) -> list[Row]:
         """Episodes of lines with one of these signatures."""

@@ -61,8 +61,9 @@ class Incident:
         places: lines that show it.
         known_bug: a bug of the running version with this signature.
         weight: orders incidents of one severity, the heavier first: partitions times seconds, or what is nearest.
-        by: broker that brought it about, as the lines themselves tell (a follower that lags, a peer that cannot be
-            reached); None where they do not.
+        by: brokers of which one brought it about, as the lines themselves tell (a follower that lags, a peer that
+            cannot be reached); empty where they do not.
+        waited_us: its start is when something arrived that waited for so long at most: a cause may begin meanwhile.
         caused_by: the incident that brought it about; `pipelines.incidents.causes` fills it.
     """
 
@@ -79,7 +80,8 @@ class Incident:
     places: tuple[Place, ...] = ()
     known_bug: Bug | None = None
     weight: float = 0.0
-    by: int | None = None
+    by: tuple[int, ...] = ()
+    waited_us: int = 0
     caused_by: str | None = None
 
     @property

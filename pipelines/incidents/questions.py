@@ -185,6 +185,14 @@ def errors(gap_s: int) -> str:
     """
 
 
+def first_produces() -> str:
+    """When the first produce of each cluster arrived."""
+    return """
+        SELECT cluster_id, min(arrival_time) AS time FROM silver_produce_requests
+        WHERE arrival_time IS NOT NULL GROUP BY cluster_id ORDER BY cluster_id
+    """
+
+
 def texts(places: str) -> str:
     """The lines of places, a table with file_id and byte_offset."""
     return f"""

@@ -87,6 +87,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         loud=reader.rows(questions.loud(signatures)),
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
+        first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )
 

@@ -19,7 +19,8 @@ def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[Incident]:
     """All incidents, of each cluster the most harmful first, at most `STORED_MAX`."""
     detected = [incident for kind in kinds for incident in kind.detect(facts)]
     distinct = {incident.incident_id: incident for incident in detected}
-    ordered = by_harm(linked(list(distinct.values()), {kind.name: kind.causes for kind in kinds}))
+    causes = {kind.name: kind.causes for kind in kinds}
+    ordered = by_harm(linked(list(distinct.values()), causes, facts.replicas))
     of_cluster: dict[str, int] = defaultdict(int)
     stored = []
     for incident in ordered:

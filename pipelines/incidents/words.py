@@ -28,6 +28,13 @@ def span(start_us: int, end_us: int | None) -> str:
     return f"from {shown(start_us)} to {shown(end_us)} ({lasting(end_us - start_us)})"
 
 
+def when(start_us: int, end_us: int | None) -> str:
+    """``at 15:27:39`` where it is over within the second, else as `span`."""
+    if end_us is not None and end_us - start_us < 1_000_000:
+        return f"at {clock(start_us)}"
+    return span(start_us, end_us)
+
+
 def lasting(duration_us: float) -> str:
     """A duration: ``340 ms``, ``14.0 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 4 h``."""
     seconds = duration_us / 1_000_000

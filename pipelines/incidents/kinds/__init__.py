@@ -30,6 +30,7 @@ from pipelines.incidents.kinds import (
     partitions_under_min_isr,
     partitions_without_leader,
     produces_refused,
+    produces_timed_out,
     session_expired,
     slow_replica,
     unclean_election,
@@ -60,6 +61,7 @@ KINDS: tuple[Kind, ...] = (
     leader_unreachable.KIND,
     slow_replica.KIND,
     produces_refused.KIND,
+    produces_timed_out.KIND,
     also_logged.KIND,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -9,7 +9,7 @@ from pipelines.incidents.facts import Facts, Row, node, place
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.signatures import Signature
-from pipelines.incidents.words import clock, partitions, span, times
+from pipelines.incidents.words import partitions, times, when
 
 _RETRY = Signature(
     "controlled_shutdown_retried",
@@ -74,7 +74,7 @@ def _failed(facts: Facts, row: Row, retries: list[Row], severity: str) -> Incide
         broker_ids=(broker_id,),
         partitions=names,
         sentence=(
-            f"The controlled shutdown of broker {broker_id} failed {times(max(attempts, 1))} {_when(start, end)}{why}."
+            f"The controlled shutdown of broker {broker_id} failed {times(max(attempts, 1))} {when(start, end)}{why}."
             f"{gave_up}"
         ),
         advice=(
@@ -91,10 +91,6 @@ def _failed(facts: Facts, row: Row, retries: list[Row], severity: str) -> Incide
 
 def _is_within(row: Row, start: int, end: int) -> bool:
     return bool(start - 60_000_000 <= row["first_time"] <= end + 1_000_000)
-
-
-def _when(start: int, end: int) -> str:
-    return span(start, end) if end > start else f"at {clock(start)}"
 
 
 KIND = Kind(

@@ -97,7 +97,7 @@ def _changed(facts: Facts, cluster_id: str, before: Term, after: Term) -> Incide
         figures={"without_controller_s": gap / 1e6},
         places=(after.place,),
         weight=gap / 1e6,
-        by=before.controller,
+        by=(before.controller,),
     )
 
 

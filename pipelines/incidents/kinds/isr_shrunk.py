@@ -80,7 +80,8 @@ def _shrunk(replica: Node, group: list[Absence]) -> Incident:
         advice=f"Find out why broker {replica[1]} did not keep up or is not there." if away else "",
         figures={"partitions": len(names), "not_back": away},
         weight=len(names) * lasted_s,
-        by=replica[1],
+        # A leader that stood still takes out, as it goes on, all who could not fetch from it.
+        by=(replica[1], *sorted(leaders)),
     )
 
 

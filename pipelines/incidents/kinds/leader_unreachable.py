@@ -68,7 +68,7 @@ def _unreachable(cluster_id: str, leader: int, group: list[Row]) -> Incident:
         figures={"errors": lines, "leader": leader},
         places=tuple(map(place, group)),
         weight=(end - start) / 1e6,
-        by=leader,
+        by=(leader,),
     )
 
 

@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.words import brokers, listed, number, partitions, span
+from pipelines.incidents.words import brokers, listed, number, partitions, when
 from pipelines.metrics.error_names import error_name
 
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
+TIMED_OUT = "REQUEST_TIMED_OUT"
 _WORDS = {
-    "REQUEST_TIMED_OUT": (
+    TIMED_OUT: (
         "timed out",
-        "the in-sync replicas did not have the records in time; they may be written all the same",
+        "the in-sync replicas did not have the records in time, and they may be written all the same",
     ),
     "NOT_ENOUGH_REPLICAS": ("were refused", "too few replicas were in sync; nothing was written"),
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND": ("were refused after they were written", "too few replicas were in sync"),
@@ -37,7 +38,14 @@ _TOGETHER_US = 10_000_000
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
-    """Episodes of one error over all brokers of a cluster."""
+    """Episodes of errors but timeouts over all brokers of a cluster."""
+    for cluster_id, error, rows in episodes(facts):
+        if error != TIMED_OUT:
+            yield refused(KIND.name, cluster_id, error, rows)
+
+
+def episodes(facts: Facts) -> Iterable[tuple[str, str, list[Row]]]:
+    """Cluster, error, and the rows of one episode of it, over all brokers."""
     groups: dict[tuple[str, int], list[list[Row]]] = defaultdict(list)
     for row in facts.errors:
         if error_name(row["error_code"]) in _ROUTINE:
@@ -49,11 +57,11 @@ def detect(facts: Facts) -> Iterable[Incident]:
             of_error.append([row])
     for (cluster_id, error_code), of_error in groups.items():
         for rows in of_error:
-            yield _refused(cluster_id, error_code, rows)
+            yield cluster_id, error_name(error_code), rows
 
 
-def _refused(cluster_id: str, error_code: int, rows: list[Row]) -> Incident:
-    error = error_name(error_code)
+def refused(kind: str, cluster_id: str, error: str, rows: list[Row]) -> Incident:
+    """One episode in words."""
     verb, meaning = _WORDS.get(error, ("failed", ""))
     start, end = min(row["first_time"] for row in rows), max(row["last_time"] for row in rows)
     answers = sum(row["answers"] for row in rows)
@@ -63,10 +71,12 @@ def _refused(cluster_id: str, error_code: int, rows: list[Row]) -> Incident:
     of_clients = (
         f", of {number(len(clients), 'client')}" if len(clients) > 3 else f", of {listed(clients)}" if clients else ""
     )
-    verb = verb.replace("were", "was") if answers == 1 else verb
+    if answers == 1:
+        verb = verb.replace("they were", "it was").replace("were", "was")
+        meaning = meaning.replace("before them", "before it").replace("they may", "it may")
     because = f": {meaning}" if meaning else ""
     return Incident(
-        kind=KIND.name,
+        kind=kind,
         severity=MAJOR if answers >= 10 else MINOR,
         cluster_id=cluster_id,
         start_us=start,
@@ -75,7 +85,7 @@ def _refused(cluster_id: str, error_code: int, rows: list[Row]) -> Incident:
         partitions=names,
         sentence=(
             f"{number(answers, 'produce')} to {partitions(names)} at {brokers(leaders)}{of_clients} {verb} with "
-            f"{error} {span(start, end)}{because}."
+            f"{error} {when(start, end)}{because}."
         ),
         advice="",
         figures={"answers": answers, "clients": len(clients), "partitions": len(names)},
@@ -86,16 +96,11 @@ def _refused(cluster_id: str, error_code: int, rows: list[Row]) -> Incident:
 
 KIND = Kind(
     name="produces_refused",
-    meaning="Produce requests were answered with an error that clients notice, in one stretch.",
+    meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout.",
     source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords",
     detect=detect,
     causes=(
         "partitions_under_min_isr",
         "log_directory_failed",
-        "broker_died",
-        "broker_halted",
-        "broker_stalled",
-        "isr_shrunk",
-        "slow_replica",
     ),
 )

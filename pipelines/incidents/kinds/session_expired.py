@@ -50,7 +50,7 @@ def _expired(facts: Facts, row: Row) -> Incident:
         ),
         places=(place(row),),
         weight=50.0,
-        by=row["broker_id"],
+        by=(row["broker_id"],),
     )
 
 

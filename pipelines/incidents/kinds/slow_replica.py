@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.facts import Facts, Node, Row
-from pipelines.incidents.incident import MAJOR, Incident
+from pipelines.incidents.facts import Facts, Node, Row, node
+from pipelines.incidents.incident import INFO, MAJOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.questions import WAIT_MAX_MS
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
 
 #: What a second costs in which nobody waited: a window ends where waiting falls below it for long, milliseconds.
@@ -23,6 +24,11 @@ _WAIT_MS = 2_000.0
 _OPERATIONS = 20
 #: Of all waiting beyond the limit within the window, the replica has at least this share.
 _SHARE = 0.5
+
+#: After a broker's start, or a cluster's first produce, waiting is warm-up for so long, microseconds.
+_WARM_UP_US = 15_000_000
+#: A second is that of arrival: a produce waits through a fault that begins so long after it, microseconds.
+_FAULT_WITHIN_US = 10_000_000
 
 
 class Window(NamedTuple):
@@ -105,11 +111,11 @@ def detect(facts: Facts) -> Iterable[Incident]:
                 for row in facts.waits
                 if row["cluster_id"] == replica[0] and window.first <= row["second"] <= window.last
             ]
-            if (incident := _slow(replica, window, within)) is not None:
+            if (incident := _slow(facts, replica, window, within)) is not None:
                 yield incident
 
 
-def _slow(replica: Node, window: Window, within: Sequence[Row]) -> Incident | None:
+def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) -> Incident | None:
     own = [row for row in within if row["replica_id"] == replica[1] and row["role"] != "leader"]
     wait_ms, all_ms = sum(row["slow_wait_ms"] for row in own), sum(row["slow_wait_ms"] for row in within)
     operations = sum(row["operations"] for row in own)
@@ -119,10 +125,11 @@ def _slow(replica: Node, window: Window, within: Sequence[Row]) -> Incident | No
     leaders = sorted({leader for row in own for leader in row["leader_ids"]})
     topics = sorted({topic for row in own for topic in row["topics"] or ()})
     longest_ms = max(row["wait_ms_max"] for row in own)
+    warm_up = _warm_up(facts, replica, start) if longest_ms <= WAIT_MAX_MS else ""
     named = listed(topics[:3]) + (f" and {len(topics) - 3} more topics" if len(topics) > 3 else "") if topics else ""
     return Incident(
         kind=KIND.name,
-        severity=MAJOR,
+        severity=INFO if warm_up else MAJOR,
         cluster_id=replica[0],
         start_us=start,
         end_us=end,
@@ -130,11 +137,13 @@ def _slow(replica: Node, window: Window, within: Sequence[Row]) -> Incident | No
         sentence=(
             f"Broker {replica[1]} was slow to replicate {span(start, end)}: {number(operations, 'acks=all produce')} "
             f"of {named or 'clients'} at {brokers(leaders)} waited {lasting(wait_ms * 1000)} in all for it, the "
-            f"longest {lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting."
+            f"longest {lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting.{warm_up}"
         ),
         advice=(
-            f"Look at broker {replica[1]} from {clock(start)} on: garbage collection, disk, network; compare with the "
-            "time before."
+            ""
+            if warm_up
+            else f"Look at broker {replica[1]} from {clock(start)} on: garbage collection, disk, network; compare with "
+            "the time before."
         ),
         figures={
             "operations": operations,
@@ -143,7 +152,18 @@ def _slow(replica: Node, window: Window, within: Sequence[Row]) -> Incident | No
             "share": wait_ms / all_ms,
         },
         weight=wait_ms / 1000,
+        waited_us=max(_FAULT_WITHIN_US, int(longest_ms * 1000)),
     )
+
+
+def _warm_up(facts: Facts, replica: Node, start_us: int) -> str:
+    starts = [row["time"] for row in facts.lifecycle if node(row) == replica and row["event"] == "started"]
+    if any(0 <= start_us + 1_000_000 - time <= _WARM_UP_US for time in starts):
+        return " It had just started: this is its warm-up."
+    first = facts.first_produces.get(replica[0])
+    if first is not None and start_us - first <= _WARM_UP_US:
+        return " The cluster's first produces had just come: this is its warm-up."
+    return ""
 
 
 KIND = Kind(
@@ -151,5 +171,5 @@ KIND = Kind(
     meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
     source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
     detect=detect,
-    causes=("broker_died", "broker_stalled"),
+    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "log_directory_failed"),
 )

@@ -21,20 +21,35 @@ def incident(kind: str, start_s: float, end_s: float | None = None, **fields: ob
 
 def test_a_cause_comes_first_and_shares_a_subject() -> None:
     died = incident("died", 10, 30, broker_ids=(2,))
-    assert can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=2))
-    assert not can_cause(died, incident("shrunk", 8, 40, broker_ids=(2,), by=2)), "it began before"
-    assert not can_cause(died, incident("shrunk", 95, 99, broker_ids=(2,), by=2)), "long after"
-    assert not can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=3)), "another broker is its origin"
-    assert not can_cause(died, replace(incident("shrunk", 16, 40, by=2), cluster_id="other"))
+    assert can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=(2,)))
+    assert not can_cause(died, incident("shrunk", 8, 40, broker_ids=(2,), by=(2,))), "it began before"
+    assert not can_cause(died, incident("shrunk", 95, 99, broker_ids=(2,), by=(2,))), "long after"
+    assert not can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=(3,))), "another broker is its origin"
+    assert not can_cause(died, replace(incident("shrunk", 16, 40, by=(2,)), cluster_id="other"))
 
 
-def test_the_likeliest_kind_then_the_latest_cause() -> None:
-    early, late = incident("stalled", 1, 2, broker_ids=(2,)), incident("stalled", 14, 15, broker_ids=(2,))
+def test_the_cause_is_what_is_under_way_and_began_last() -> None:
+    over, under_way = incident("stalled", 8, 12, broker_ids=(2,)), incident("stalled", 6, 20, broker_ids=(2,))
     died = incident("died", 10, 30, broker_ids=(2,))
-    shrunk = incident("shrunk", 16, 40, by=2)
+    shrunk = incident("shrunk", 16, 40, by=(2,))
     of = {"shrunk": ("stalled", "died")}
-    assert linked([early, late, died, shrunk], of)[-1].caused_by == late.incident_id
-    assert linked([died, shrunk], of)[-1].caused_by == died.incident_id
+    assert linked([over, under_way, died, shrunk], of)[-1].caused_by == died.incident_id
+    assert linked([over, under_way, shrunk], of)[-1].caused_by == under_way.incident_id
+    assert linked([over, shrunk], of)[-1].caused_by == over.incident_id
+
+
+def test_an_effect_on_a_partition_comes_of_one_of_its_replicas() -> None:
+    stalled = incident("stalled", 10, 20, broker_ids=(2,))
+    refused = incident("refused", 16, 17, broker_ids=(1,), partitions=frozenset({"t-0"}))
+    assert can_cause(stalled, refused, {("c", "t-0"): frozenset({1, 2})})
+    assert not can_cause(stalled, refused, {("c", "t-0"): frozenset({1, 3}), ("c", "t-1"): frozenset({2})})
+    assert not can_cause(stalled, refused), "no line says where the replicas are"
+
+
+def test_what_waited_may_have_arrived_before_its_cause() -> None:
+    died = incident("died", 10, 30, broker_ids=(2,))
+    assert can_cause(died, incident("slow", 5, 12, broker_ids=(2,), waited_us=6 * S))
+    assert not can_cause(died, incident("slow", 3, 12, broker_ids=(2,), waited_us=6 * S))
 
 
 def test_a_chain_stands_where_its_worst_part_does() -> None:
