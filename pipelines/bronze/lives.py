@@ -37,11 +37,14 @@ class LifeWatch:
     def __init__(self) -> None:
         self._lives: list[Life] = [Life(0, None)]
         self._is_mixed = False
+        self._offset = 0
 
     def see(self, offset: int, message: bytes, broker_id: int | None) -> None:
-        """Take in a record."""
+        """Take in a record; streams that a wrapper mixes come one after the other, with offsets that go back."""
+        self._is_mixed = self._is_mixed or offset < self._offset
         if self._is_mixed:
             return
+        self._offset = offset
         current = self._lives[-1]
         if current.broker_id is not None and _STARTS.match(message):
             self._lives.append(Life(offset, broker_id))

@@ -81,6 +81,23 @@ def test_a_configuration_may_come_before_the_start(tmp_path: Path):
     assert brokers_of(written(tmp_path, [*old(1001), ROLLED, *old(1002)]))[0] == [1001] * 4 + [1002] * 3
 
 
+def test_streams_that_a_wrapper_mixes_are_no_lives():
+    watch = LifeWatch()
+    for offset, broker in ((0, 1), (900, 1), (300, 2), (1200, 2)):
+        watch.see(offset, b"starting" if broker == 2 else b"x", broker)
+    assert watch.lives() == ()
+
+
+def test_services_of_one_compose_file_are_no_lives(tmp_path: Path):
+    path = tmp_path / "docker-compose.log"
+    messages = [(1, message) for message in life(1)] + [(2, message) for message in life(2)]
+    stamp = "[2026-11-20 15:33:{:02},394] INFO"
+    texts = [f"kafka{broker}_1  | {stamp.format(at)} {text}" for at, (broker, text) in enumerate(messages)]
+    texts = [text for pair in zip(texts[:8], texts[8:], strict=True) for text in pair if "\n" not in text]
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    assert profile(str(path), "UTC", 1 << 20).lives == ()
+
+
 @given(st.lists(st.tuples(st.sampled_from((None, 1, 2)), st.booleans()), max_size=12))
 def test_no_record_is_given_to_another_broker_than_it_names(records: list[tuple[int | None, bool]]):
     watch = LifeWatch()
