@@ -212,8 +212,8 @@ def _json(key_of: dict[str, str], form: str, nested: bool = False) -> Callable[[
 def _csv(record: Written) -> str:
     row = io.StringIO()
     text = record.message + record.trace
-    csv.writer(row, lineterminator="").writerow([stamp(record.time_us, _ISO), record.level, record.logger, text])
-    return row.getvalue()
+    csv.writer(row, lineterminator="\n").writerow([stamp(record.time_us, _ISO), record.level, record.logger, text])
+    return row.getvalue().removesuffix("\n")
 
 
 #: How a record becomes lines. Those of Kafka, Strimzi, Confluent, Bitnami, Spring Boot and others' textbooks.

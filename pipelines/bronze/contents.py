@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -111,28 +111,30 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
             yield Unread(path, sha, None)
         else:
             before = marks.get(_folder(path), ())
-            yield profile(path, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
+            yield from profile(path, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
 
 def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
-    """Rows of a file or of a range of it, or of several members of one bundle.
+    """Rows of a file or of a range of it, of several sources of one file, or of several members of one bundle.
 
     Raises:
         FileChangedError: one of them is no longer what was profiled.
         OSError: the file cannot be read.
     """
     bundle = readings[0].bundle
-    if bundle is None:
-        yield from rows(readings[0], how.zone_of(readings[0].path), how.record_bytes_max)
+    if bundle is None or bundle == readings[0].file:
+        yield from rows(readings, how.zone_of(readings[0].file), how.record_bytes_max)
         return
-    wanted = {reading.path: reading for reading in readings}
+    wanted: dict[str, list[FileSpan]] = defaultdict(list)
+    for reading in readings:
+        wanted[reading.file].append(reading)
     with suppress(FileNotFoundError), open_file(bundle) as file:
         for entry in entries(bundle, file, how.is_log):
-            reading = wanted.pop(entry.path, None)
-            if reading is not None and entry.stream is not None:
-                yield from stream_rows(reading, entry.stream, how.zone_of(entry.path), how.record_bytes_max)
+            of_member = wanted.pop(entry.path, None)
+            if of_member is not None and entry.stream is not None:
+                yield from stream_rows(of_member, entry.stream, how.zone_of(entry.path), how.record_bytes_max)
             if not wanted:
                 return
     raise FileChangedError(next(iter(wanted)))
@@ -190,8 +192,8 @@ def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread
                 continue
             before = marks.get(_folder(entry.path), ())
             zone = how.zone_of(entry.path)
-            found = profile_stream(entry.path, entry.stream, zone, how.record_bytes_max, before)
-            yield replace(found, bundle=path)
+            for found in profile_stream(entry.path, entry.stream, zone, how.record_bytes_max, before):
+                yield replace(found, bundle=path)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")
 

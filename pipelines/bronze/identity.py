@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from pathlib import PurePath
 
 from pipelines.bronze.layout import Head
+from pipelines.bronze.streams import source_of
 from pipelines.releases import is_named_at_start
 
 #: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
@@ -209,6 +210,9 @@ def kind_of_logger(logger: str) -> str:
 
 def kind_of_name(path: str) -> tuple[str | None, str]:
     """The kind of file that its name stands for, and what the name has in front of it (``broker1-``)."""
+    if source := source_of(path):
+        # Lines of one source in a file of several: nothing beside them is of the same source.
+        return None, source
     name = PurePath(path).name
     if found := _NAME_KIND.match(name):
         return found.group("kind"), found.group("prefix").removesuffix("kafka-")

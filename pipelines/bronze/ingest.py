@@ -60,8 +60,9 @@ from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass
+from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
+from pipelines.bronze.streams import id_of, source_of
 from pipelines.config import IngestConfig
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -168,7 +169,7 @@ def ingest_batches(
     profiled, unread = _profile(spark, changed, register, config)
     opened: list[Profile | Unread] = [*profiled, *unread]
     unread += [Unread(name, sha, None) for logs in same.values() for name, sha in logs]
-    unread.sort(key=lambda item: item.path)
+    unread = sorted(of_sources(unread, register), key=lambda item: item.path)
 
     known = [item for item in unread if item.problem is None]
     new: dict[str, Profile] = {}
@@ -289,8 +290,9 @@ def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
     """Length and content id of known plain files by folder: a log that is being written is plain, and stays there."""
     marks: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for row in register:
-        if row["sha256"].startswith(row["file_id"]):  # stored as is: the size is that of the content
-            marks[str(PurePath(row["path"]).parent)].append((row["size_bytes"], row["file_id"]))
+        content_id = row["sha256"][: len(row["file_id"])]
+        if row["file_id"] in (content_id, id_of(content_id, source_of(row["path"]))):  # stored as is
+            marks[str(PurePath(row["path"]).parent)].append((row["size_bytes"], content_id))
     return marks
 
 
@@ -336,6 +338,7 @@ def _reading(item: Profile, identity: Identity) -> FileSpan:
         flips=item.flips,
         lives=item.lives if identity.broker_ids else (),
         names_broker=bool(identity.broker_ids) and not item.lives,
+        source=item.source,
         strays=item.strays,
     )
 
@@ -370,7 +373,7 @@ def _store_lines(
     how = _how(config)
     units: dict[str | FileSpan, list[FileSpan]] = defaultdict(list)
     for item in todo:
-        units[item.bundle or item].append(item)
+        units[item.bundle or item].append(item)  # sources of one file are read together
     sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 

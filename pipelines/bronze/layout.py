@@ -57,6 +57,7 @@ class Layout:
         unwrap: what each line has to go through first; None if lines stand as they were logged.
         tail: matches the logger at the end of a line; None if it does not stand at the end of the message.
         pieces: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines.
+        is_broken: a line that goes on by its length alone is over where the next one starts as a record does.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Layout:
     unwrap: Unwrap | None = None
     tail: re.Pattern[bytes] | None = None
     pieces: str = ""
+    is_broken: bool = False
 
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `Head` or None if it does not fit."""

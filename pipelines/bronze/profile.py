@@ -10,16 +10,20 @@ from datetime import tzinfo
 from itertools import chain
 from zoneinfo import ZoneInfo
 
+from pipelines.bronze.causes import cut_lines, wrapped_lines
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints, kind_of
 from pipelines.bronze.layout import Clock, Layout
+from pipelines.bronze.layouts.infer import sees_kafka
 from pipelines.bronze.lives import Life, LifeWatch
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.raw_record import RawRecord
+from pipelines.bronze.reader import records
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
 from pipelines.bronze.resolution import ResolutionWatch
 from pipelines.bronze.source import BLOCK_BYTES, BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.strays import StrayWatch, is_possible
-from pipelines.bronze.wrapped import log_records
+from pipelines.bronze.streams import OTHER_LINES, id_of, label, path_of
+from pipelines.bronze.wrapped import sourced_records
 from pipelines.bronze.wrappers.recognise import recognise
 from pipelines.storage.store import open_file
 
@@ -27,13 +31,15 @@ from pipelines.storage.store import open_file
 ASKED_PER_BLOCK = 20
 NEEDLE_BYTES_MAX = max(map(len, NEEDLES))
 _SHOWN_CHARS = 100
+#: Beginnings of the names of Kafka's own loggers; ZooKeeper's are in brokers' logs, and in those of its servers.
+_KAFKAS = ("kafka.", "org.apache.kafka.", "state.change.")
 OF_CLIENT = (
     "left out: a client of Kafka wrote it (Connect, MirrorMaker, Streams, REST proxy, Schema Registry, ksqlDB or a "
     "tool), and no broker a line of it"
 )
 EXPECTED_LINES = (
-    "expected lines such as [2026-11-20 15:33:21,101] INFO ... (kafka.server.KafkaServer), in this or another layout "
-    "with time, level and full logger name, bare or as containers and system logs wrap them (docs/inputs.md)"
+    "expected lines such as [2026-11-20 15:33:21,101] INFO ... (kafka.server.KafkaServer), in any layout that has the "
+    "date, the level and Kafka's own messages, bare or as containers and others wrap them (docs/inputs.md)"
 )
 
 
@@ -60,7 +66,7 @@ class Profile:
         start_offset: first byte that no known file has; start of a line.
         start_line: number of that line.
         readable: it is text, and has at least one line of a broker's, as far as its loggers tell.
-        bundle: the file that it is a member of, if it is one.
+        bundle: the file that it is a member of, or in which its lines are mixed with others', if it is one.
         kafka_records: about how many of the records Kafka's loggers wrote, by those that were asked.
         passages: what its lines tell of an hour that its zone repeats.
         flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
@@ -68,6 +74,7 @@ class Profile:
         lives: brokers that wrote it one after the other, if several did.
         resolution_us: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time.
         strays: bytes at which records begin whose times are far from those around them.
+        source: whose lines these are of a file in which those of several are mixed; empty: all of them.
     """
 
     path: str
@@ -96,6 +103,7 @@ class Profile:
     resolution_us: int | None = None
     lives: tuple[Life, ...] = ()
     strays: tuple[int, ...] = ()
+    source: str = ""
 
 
 def stored_sha256(path: str) -> str:
@@ -120,8 +128,8 @@ def profile(
     record_bytes_max: int,
     marks: Sequence[tuple[int, str]] = (),
     range_bytes: int | None = None,
-) -> Profile:
-    """Profile a file.
+) -> list[Profile]:
+    """Profile a file: one profile, or several if lines of several sources are mixed in it (`pipelines.bronze.streams`).
 
     Args:
         path: a readable file.
@@ -144,7 +152,7 @@ def profile_stream(
     record_bytes_max: int,
     marks: Sequence[tuple[int, str]] = (),
     range_bytes: int | None = None,
-) -> Profile:
+) -> list[Profile]:
     """`profile` of an open file."""
     source = Source(file, marks)
     blocks = source.blocks()
@@ -159,7 +167,7 @@ def profile_stream(
     # The sample's last line is cut, unless it is the file's last.
     layout, missing = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
-    counted = _Counted(Hints(), layout, ZoneInfo(zone))
+    counted = _Sources(layout, ZoneInfo(zone))
     cutter = None
     if range_bytes is not None and not source.compressed:
         is_wrapped = layout is not None and layout.unwrap is not None
@@ -167,45 +175,57 @@ def profile_stream(
     if why is None:
         content = chain(first, blocks)
         tapped = counted.tap(content if cutter is None else cutter.tap(content))
-        for record in log_records(tapped, layout, record_bytes_max, cutter=cutter):
-            counted.count(record)
+        if layout is not None and layout.unwrap is not None:
+            for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
+                counted.of(named).count(record)
+        else:
+            plain = counted.of(b"")
+            for record in records(tapped, layout, record_bytes_max):
+                plain.count(record)
     else:
         for _ in blocks:
             pass
     grown = source.grown_from is not None and why is None
     offset, line = source.grown_line if grown else (0, 1)
-    counted.end()
-    kafka_records = counted.kafka_records()
-    kind = "other" if why else kind_of(path, counted.hints.kinds)
-    made = Profile(
-        path=path,
-        sha256=source.stored_sha256,
-        content_id=source.content_id,
-        size_bytes=source.stored_bytes,
-        content_bytes=source.content_bytes,
-        compressed=source.compressed,
-        kind=kind,
-        layout=layout.name if layout else None,
-        line_count=counted.lines,
-        record_count=counted.records,
-        first_us=counted.first_us,
-        last_us=counted.last_us,
-        problem=_problem(source, why, layout, kafka_records, lines, missing),
-        hints=counted.hints,
-        grown_from=source.grown_from[1] if source.grown_from and grown else None,
-        start_offset=offset,
-        start_line=line,
-        readable=why is None and counted.lines > 0,
-        kafka_records=kafka_records,
-        passages=tuple(counted.passages()),
-        ranges=() if cutter is None else cutter.ranges(),
-        resolution_us=counted.resolution.resolution_us,
-        lives=counted.lives.lives(),
-        strays=tuple(counted.strays),
-    )
-    if not counted.hints.is_clients:
-        return made
-    return replace(made, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT)
+    parts = counted.parts()
+    made = []
+    for name, part in parts.items():
+        part.end()
+        kafka_records = part.kafka_records() if name != OTHER_LINES else 0
+        part_path = path_of(path, name) if name else path
+        problem = _problem(source, why, layout, kafka_records, lines, missing) if name != OTHER_LINES else None
+        one = Profile(
+            path=part_path,
+            sha256=source.stored_sha256,
+            content_id=id_of(source.content_id, name) if name else source.content_id,
+            size_bytes=source.stored_bytes,
+            content_bytes=source.content_bytes,
+            compressed=source.compressed,
+            kind=OTHER if why or name == OTHER_LINES else kind_of(part_path, part.hints.kinds),
+            layout=layout.name if layout else None,
+            line_count=part.lines,
+            record_count=part.records,
+            first_us=part.first_us,
+            last_us=part.last_us,
+            problem=problem,
+            hints=part.hints if name != OTHER_LINES else Hints(),
+            grown_from=source.grown_from[1] if source.grown_from and grown else None,
+            start_offset=offset,
+            start_line=line,
+            readable=why is None and part.lines > 0,
+            bundle=path if name else None,
+            kafka_records=kafka_records,
+            passages=tuple(part.passages()),
+            ranges=() if cutter is None or name else cutter.ranges(),
+            resolution_us=part.resolution.resolution_us,
+            lives=part.lives.lives(),
+            strays=tuple(part.strays),
+            source=name,
+        )
+        if part.hints.is_clients:
+            one = replace(one, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT)
+        made.append(one)
+    return made
 
 
 def _problem(
@@ -220,8 +240,12 @@ def _problem(
         return source.problem or "empty file"
     if why or source.problem:
         return why or source.problem
+    if (cut := cut_lines(lines)) is not None:
+        return cut
     if layout is not None and kafka_records:
         return None
+    if (wrapped := wrapped_lines(lines)) is not None and sees_kafka(lines):
+        return f"no record of it is whole: {wrapped}"
     what = "no known log layout" if layout is None else f"nothing of it is Kafka's (layout {layout.name})"
     return f"{what}: it begins with {_shown(lines)}; {missing or EXPECTED_LINES}"
 
@@ -234,6 +258,55 @@ def _shown(lines: Sequence[bytes]) -> str:
     return f'"{plain[:_SHOWN_CHARS]}{"…" if len(plain) > _SHOWN_CHARS else ""}"'
 
 
+class _Sources:
+    """Counts the records of each source that is mixed in a file; of most files that is one."""
+
+    def __init__(self, layout: Layout | None, zone: tzinfo) -> None:
+        self._layout = layout
+        self._zone = zone
+        self._of: dict[bytes | None, _Counted] = {}
+        self._block = b""
+
+    def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Hands the blocks on, and says to whoever counts that there is the next one."""
+        for block in blocks:
+            self._block = block
+            for counted in self._of.values():
+                counted.begin(block)
+            yield block
+
+    def of(self, source: bytes | None) -> _Counted:
+        """Who counts the records of a source; None is what stands in no wrapper."""
+        counted = self._of.get(source)
+        if counted is None:
+            counted = self._of[source] = _Counted(Hints(), self._layout, self._zone)
+            counted.begin(self._block)
+        return counted
+
+    def parts(self) -> dict[str, _Counted]:
+        """By name, the sources that wrote anything of Kafka's, and all else; under an empty name, if it is one file."""
+        named = {source: counted for source, counted in self._of.items() if source is not None}
+        of_kafka = {source: counted for source, counted in named.items() if counted.is_kafka}
+        if len(named) > 1 and of_kafka:
+            parts: dict[str, _Counted] = {}
+            for source, counted in of_kafka.items():
+                name = label(source)
+                parts[name] = self._together([parts[name], counted]) if name in parts else counted
+            rest = [counted for source, counted in self._of.items() if source not in of_kafka]
+            if rest:
+                parts[OTHER_LINES] = self._together(rest)
+            return parts
+        return {"": self._together(self._of.values())}
+
+    def _together(self, several: Iterable[_Counted]) -> _Counted:
+        """The one that counted most, with the lines of the others."""
+        largest, *others = sorted(several, key=lambda counted: -counted.records) or [self.of(b"")]
+        for counted in others:
+            largest.lines += counted.lines
+            largest.records += counted.records
+        return largest
+
+
 class _Counted:
     """Counts records, and asks some of them who wrote them: all at the start of the file, and around rare texts."""
 
@@ -241,6 +314,7 @@ class _Counted:
         self.hints = hints
         self.lines = 0
         self.records = 0
+        self.is_kafka = False
         self.first_us: int | None = None
         self.resolution = ResolutionWatch()
         self.lives = LifeWatch()
@@ -258,23 +332,20 @@ class _Counted:
         self._seen_offset = -1
         #: Texts of lines whose time the zone has twice; until the first time is read, of none.
         self._hours: list[bytes] = []
-        self._is_near = False
+        self._is_near = self._was_near = False
+        self._offset = 0
+        self._tail = b""
+        self._was_here = True
 
-    def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Hands the blocks on, and decides how many of the records that end in each are asked."""
-        offset = 0
-        tail = b""
-        before = True
-        was_near = False
-        for block in blocks:
-            here = offset < BLOCK_BYTES or (not self._requests() and _tells(tail, block, NEEDLES))
-            near = bool(self._hours) and _tells(tail, block, self._hours)
-            # A record may end, and so come out, one block after the one that it begins in.
-            self._to_ask = float("inf") if here or before else ASKED_PER_BLOCK
-            self._is_near, was_near = near or was_near, near
-            yield block
-            before, tail = here, block[-NEEDLE_BYTES_MAX:]
-            offset += len(block)
+    def begin(self, block: bytes) -> None:
+        """Decide how many of the records that end in the next block are asked."""
+        here = self._offset < BLOCK_BYTES or (not self._requests() and _tells(self._tail, block, NEEDLES))
+        near = bool(self._hours) and _tells(self._tail, block, self._hours)
+        # A record may end, and so come out, one block after the one that it begins in.
+        self._to_ask = float("inf") if here or self._was_here else ASKED_PER_BLOCK
+        self._is_near, self._was_near = near or self._was_near, near
+        self._was_here, self._tail = here, block[-NEEDLE_BYTES_MAX:]
+        self._offset += len(block)
 
     def _requests(self) -> bool:
         """Request logs say nothing but addresses, and those all the time."""
@@ -293,6 +364,7 @@ class _Counted:
             if head is not None:
                 if is_asked:
                     self.lives.see(record.byte_offset, head.message, self.hints.observe(head))
+                    self.is_kafka = self.is_kafka or (head.logger or "").startswith(_KAFKAS)
                     self.resolution.see(head.time_us)
                 if is_possible(head.time_us):
                     self._look(record, head.time_us, is_asked)

@@ -10,6 +10,8 @@ HALF_LINE = "half_line"
 BINARY = "binary"
 NO_LAYOUT = "layout"
 DOUBTFUL = "doubtful"
+#: With the program's name behind it: a line of another program, which is no record of Kafka's.
+FOREIGN = "foreign."
 
 
 class RawRecord(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -14,6 +15,7 @@ from pipelines.bronze.namesakes import Log, told_apart
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
+from pipelines.bronze.streams import id_of, path_of, source_of
 
 #: A row of the register, by the names of its columns.
 Row = Any
@@ -42,10 +44,10 @@ def identify(
     Raises:
         InputError: a name stands for two clusters, or two brokers cannot be told apart.
     """
-    by_sha = {row["sha256"]: row for row in register}
+    row_of = _rows_by_content(register)
     here = [_evidence(item).in_cluster(said.of(item.path).cluster) for item in new]
     logged = {item.path: item.cluster for item in map(_evidence, new)}
-    here += [_stored_evidence(by_sha[item.sha256 or ""], item.path, said) for item in known]
+    here += [_stored_evidence(row_of(item), item.path, said) for item in known]
     identities = resolve(here)
 
     # What is in the lake from earlier runs, in the same folders, answers only what the files at hand do not: the
@@ -73,6 +75,28 @@ def identify(
     require_one_name(said, stored)
     said_of_brokers = _told_apart(new, identities, register)
     return identities, [*_changes([*here, *before], register), *said_of_brokers]
+
+
+def _rows_by_content(register: Rows) -> Callable[[Unread], Row]:
+    """The row of a known file: that of its source, if several are mixed in it."""
+    of_source = {(row["sha256"], source_of(row["path"])): row for row in register}
+    of_file = {row["sha256"]: row for row in register}
+    return lambda item: of_source.get((item.sha256, source_of(item.path))) or of_file[item.sha256 or ""]
+
+
+def of_sources(items: Iterable[Unread], register: Rows) -> Iterator[Unread]:
+    """The items, each source by itself of a known file in which the lines of several are mixed."""
+    sources: dict[str, set[str]] = defaultdict(set)
+    for row in register:
+        source = source_of(row["path"])
+        if source and row["file_id"] == id_of(row["sha256"][: len(row["file_id"])], source):
+            sources[row["sha256"]].add(source)
+    for item in items:
+        mixed = sources.get(item.sha256 or "", set()) if item.problem is None else set()
+        if not mixed or source_of(item.path) in mixed:
+            yield item
+        else:
+            yield from (replace(item, path=path_of(item.path, source)) for source in sorted(mixed))
 
 
 def _evidence(item: Profile) -> Evidence:
@@ -209,14 +233,14 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
 
 def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[Broker, ...]:
     """Brokers of the new and the known files; of several versions the highest as text."""
-    by_sha = {row["sha256"]: row for row in register}
+    row_of = _rows_by_content(register)
     found = [
         (item.cluster_id, broker, item.kafka_version, item.mode)
         for item in identities
         for broker in item.broker_ids or (item.broker_id,)
     ]
     for item in known:
-        row = by_sha[item.sha256 or ""]
+        row = row_of(item)
         for broker in row["broker_ids"] or (row["broker_id"],):
             found.append((row["cluster_id"], broker, row["kafka_version"], row["mode"]))
     told: dict[tuple[str, int], tuple[str | None, str | None]] = {}

@@ -10,14 +10,16 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from pipelines.bronze.identity import own_broker
-from pipelines.bronze.layout import Clock, Head, Parser
+from pipelines.bronze.layout import Clock, Head, Layout
 from pipelines.bronze.lives import Life
 from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
-from pipelines.bronze.wrapped import log_records
+from pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
+from pipelines.bronze.wrapped import log_records, sourced_records
 from pipelines.bronze.wrappers.recognise import layout_named
+from pipelines.bronze.wrappers.remarks import OTHER_STREAM, looked_into
 from pipelines.storage.store import open_file
 from schemas.bronze import LOG_LINES
 
@@ -41,11 +43,12 @@ class FileSpan:
         kind: kind of file.
         cluster_id: cluster it belongs to.
         broker_id: broker that wrote it.
-        bundle: the file that it is a member of, if it is one.
+        bundle: the file that it is a member of, or in which its lines are mixed with others', if it is one.
         flips, strays: as in `pipelines.bronze.profile.Profile`.
         part: the range of the file that is read; None: all of it.
         lives: brokers that wrote it one after the other, if several did.
         names_broker: several brokers wrote it at a time: a record is of the one that it names, if it does.
+        source: whose lines are read of a file in which those of several are mixed; empty: all of them.
     """
 
     path: str
@@ -60,9 +63,15 @@ class FileSpan:
     bundle: str | None = None
     flips: tuple[int, ...] = ()
     strays: tuple[int, ...] = ()
+    source: str = ""
     part: ByteRange | None = None
     lives: tuple[Life, ...] = ()
     names_broker: bool = False
+
+    @property
+    def file(self) -> str:
+        """The file, or the member of a bundle, in which the lines stand."""
+        return self.path.removesuffix(f"{MARK}{self.source}") if self.source else self.path
 
     @property
     def stored_bytes(self) -> int:
@@ -94,52 +103,71 @@ class FileChangedError(Exception):
         super().__init__(f"{CHANGED}: {path}")
 
 
-def rows(reading: FileSpan, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """Rows of one file, or of a range of it.
+def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """Rows of one file, of a range of it, or of several sources whose lines are mixed in it.
 
     Raises:
         FileChangedError: at the end, when what was read is not what was profiled.
         OSError: the file cannot be read.
     """
+    first = readings[0]
+    path = first.file
     try:
-        file = open_file(reading.path)
+        file = open_file(path)
     except FileNotFoundError:
-        raise FileChangedError(reading.path) from None
+        raise FileChangedError(path) from None
     with file:
-        if reading.part is None:
-            yield from stream_rows(reading, file, zone, record_bytes_max)
+        if first.part is None:
+            yield from stream_rows(readings, file, zone, record_bytes_max)
             return
-        content = RangeReader(file, reading.part)
-        yield from _rows(reading, content.blocks(), reading.part.start, zone, record_bytes_max)
+        content = RangeReader(file, first.part)
+        yield from _rows(readings, content.blocks(), first.part.start, zone, record_bytes_max)
         if not content.is_same:
-            raise FileChangedError(reading.path)
+            raise FileChangedError(path)
 
 
-def stream_rows(reading: FileSpan, file: Readable, zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
+def stream_rows(
+    readings: Sequence[FileSpan], file: Readable, zone: str, record_bytes_max: int
+) -> Iterator[pa.RecordBatch]:
     """`rows` of an open file."""
     source = Source(file)
-    yield from _rows(reading, source.blocks(reading.content_bytes), 0, zone, record_bytes_max)
-    if source.content_id != reading.file_id:
-        raise FileChangedError(reading.path)
+    first = readings[0]
+    yield from _rows(readings, source.blocks(first.content_bytes), 0, zone, record_bytes_max)
+    content_id = id_of(source.content_id, first.source) if first.source else source.content_id
+    if content_id != first.file_id:
+        raise FileChangedError(first.path)
 
 
 def _rows(
-    reading: FileSpan, blocks: Iterator[bytes], begun: int, zone: str, record_bytes_max: int
+    readings: Sequence[FileSpan], blocks: Iterator[bytes], begun: int, zone: str, record_bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
     """
     Args:
         blocks: content of the file from byte ``begun`` on.
     """
-    layout = layout_named(reading.layout) if reading.layout else None
-    clock = Clock(ZoneInfo(zone))
-    batch = _Batch(reading, layout.make(clock) if layout else None, clock)
-    stored = _from(blocks, reading.start_offset - begun)
-    for record in log_records(stored, layout, record_bytes_max, reading.start_offset, reading.start_line):
-        batch.add(record)
-        if batch.bytes >= BATCH_BYTES or len(batch.offsets) >= BATCH_ROWS:
-            yield batch.flush()
-    if batch.offsets:
-        yield batch.flush()
+    first = readings[0]
+    layout = layout_named(first.layout) if first.layout else None
+    batches = {reading.source: _Batch(reading, layout, Clock(ZoneInfo(zone))) for reading in readings}
+    stored = _from(blocks, first.start_offset - begun)
+    place = (first.start_offset, first.start_line)
+    if layout is not None and layout.unwrap is not None and first.source:
+        labels: dict[bytes | None, str] = {}
+        for source, record in sourced_records(stored, layout, record_bytes_max, *place):
+            name = labels.get(source)
+            if name is None:
+                named = "" if source is None else label(source)
+                name = labels[source] = named if named in batches else OTHER_LINES
+            if (batch := batches.get(name)) is not None:
+                batch.add(record)
+                if batch.is_full:
+                    yield batch.flush()
+    else:
+        (batch,) = batches.values()
+        for record in log_records(stored, layout, record_bytes_max, *place):
+            batch.add(record)
+            if batch.is_full:
+                yield batch.flush()
+    yield from (batch.flush() for batch in batches.values() if batch.offsets)
 
 
 def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
@@ -155,13 +183,19 @@ def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
 class _Batch:
     """Columns being filled."""
 
-    def __init__(self, reading: FileSpan, parse: Parser | None, clock: Clock) -> None:
+    def __init__(self, reading: FileSpan, layout: Layout | None, clock: Clock) -> None:
         self._reading = reading
-        self._parse = parse
+        self._parse = layout.make(clock) if layout else None
+        self._is_other = reading.source == OTHER_LINES
         self._clock = clock
         self._flips = reading.flips
         self._strays = frozenset(reading.strays)
         self._clear()
+
+    @property
+    def is_full(self) -> bool:
+        """It is time to hand it over."""
+        return self.bytes >= BATCH_BYTES or len(self.offsets) >= BATCH_ROWS
 
     def _clear(self) -> None:
         self.bytes = 0
@@ -183,13 +217,19 @@ class _Batch:
         logger: str | None = None
         if self._flips:
             self._clock.set_pass(is_second=bisect_right(self._flips, offset) % 2 == 1)
-        head = self._parse(text) if self._parse is not None and problem != CONTINUATION else None
+        # Lines of other programs stay as they are: their streams are in no wrapper's name one of a broker.
+        is_asked = self._parse is not None and problem != CONTINUATION and not self._is_other
+        head = self._parse(text) if self._parse is not None and is_asked else None
         if head is not None and (offset in self._strays or not is_possible(head.time_us)):
             problem = problem or TIME_OUT_OF_RANGE
         elif head is not None:
             time_us, level, logger, text = head
-        elif problem is None:
-            problem = NO_LAYOUT
+        elif self._parse is not None and self._is_other and problem in (None, CONTINUATION):
+            problem = OTHER_STREAM
+        elif self._parse is not None:
+            problem = looked_into(problem or NO_LAYOUT, text)
+        else:
+            problem = problem or NO_LAYOUT
         if self._brokers is not None:
             self._brokers.append(self._reading.broker_of(offset, head))
         self.bytes += len(text)

@@ -21,6 +21,7 @@ from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.bronze.reader import records
+from pipelines.bronze.wrappers.lines import source_of
 from pipelines.bronze.wrappers.pieces import Piece, split
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
@@ -32,6 +33,24 @@ _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
 #: A stream's records are looked at for settled ones whenever so many have come.
 _TAKEN_RECORDS = 256
+
+
+def sourced_records(
+    blocks: Iterable[bytes],
+    layout: Layout,
+    record_bytes_max: int,
+    byte_offset: int = 0,
+    line_no: int = 1,
+    cutter: RangeCutter | None = None,
+) -> Iterator[tuple[bytes | None, RawRecord]]:
+    """Records of a wrapped file, each with the source that its wrapper names; None without the wrapper.
+
+    Args:
+        blocks, layout, record_bytes_max, byte_offset, line_no, cutter: as in `log_records`.
+    """
+    assert layout.unwrap is not None
+    reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
+    return reader.read(blocks, byte_offset, line_no)
 
 
 def log_records(
@@ -50,8 +69,8 @@ def log_records(
     """
     if layout is None or layout.unwrap is None:
         return records(blocks, layout, record_bytes_max, byte_offset, line_no)
-    reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
-    return reader.read(blocks, byte_offset, line_no)
+    sourced = sourced_records(blocks, layout, record_bytes_max, byte_offset, line_no, cutter)
+    return (record for _, record in sourced)
 
 
 class _Piece:
@@ -76,9 +95,10 @@ class _Piece:
 class _Stream:
     """What is under way in one stream: a record, and behind it a line that comes in pieces."""
 
-    __slots__ = ("endings", "last", "line", "record", "take_at")
+    __slots__ = ("endings", "last", "line", "record", "source", "take_at")
 
-    def __init__(self, endings: Endings) -> None:
+    def __init__(self, source: bytes, endings: Endings) -> None:
+        self.source = source
         self.endings = endings
         self.take_at = _TAKEN_RECORDS
         self.last = 0  # where its last line begins
@@ -91,6 +111,7 @@ class _Wrapped:
         self._start = layout.start
         self._pieces = layout.pieces
         self._tail = layout.tail
+        self._is_broken = layout.is_broken
         self._unwrap = unwrap
         self._max = record_bytes_max
         self._streams: OrderedDict[bytes, _Stream] = OrderedDict()
@@ -99,12 +120,12 @@ class _Wrapped:
         self._cut = 1
         self._open: int | None = None
 
-    def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[RawRecord]:
+    def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[tuple[bytes | None, RawRecord]]:
         line_bytes_max = self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
         for line in split(blocks, self._pieces, line_bytes_max, byte_offset, line_no):
             unwrapped = self._unwrap(line.text)
             if unwrapped is None:
-                yield self._foreign(line)
+                yield None, self._foreign(line)
                 continue
             name, text, goes_on = unwrapped
             while self._streams and (silent := next(iter(self._streams.values()))).last < line.offset - SILENT_BYTES:
@@ -112,7 +133,7 @@ class _Wrapped:
                 yield from self._close(silent)
             stream = self._streams.get(name)
             if stream is None:
-                stream = self._streams[name] = _Stream(Endings(self._tail, self._max))
+                stream = self._streams[name] = _Stream(source_of(name), Endings(self._tail, self._max))
                 if len(self._streams) > STREAMS_MAX:
                     _, silent = self._streams.popitem(last=False)
                     yield from self._close(silent)
@@ -120,6 +141,9 @@ class _Wrapped:
                 self._streams.move_to_end(name)
             stream.last = line.offset
             piece = stream.line
+            if piece is not None and self._is_broken and self._start.match(text):
+                yield from self._line(stream)
+                piece = None
             if piece is None:
                 piece = stream.line = _Piece(line)
             piece.size += line.size
@@ -136,7 +160,7 @@ class _Wrapped:
         for stream in sorted(self._streams.values(), key=_place):
             yield from self._close(stream)
 
-    def _line(self, stream: _Stream, cut: bool = False) -> Iterator[RawRecord]:
+    def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
         """A logged line is whole: it begins a record, or belongs to the one before it."""
         line, before = stream.line, stream.record
         if line is None:
@@ -161,14 +185,14 @@ class _Wrapped:
             self._whole(stream, stream.record, OVERSIZED if stream.record.length > self._max else HALF_LINE)
             stream.record = None
         if len(stream.endings.records) >= stream.take_at:
-            yield from stream.endings.take()
+            yield from ((stream.source, record) for record in stream.endings.take())
             stream.take_at = len(stream.endings.records) + _TAKEN_RECORDS
 
-    def _close(self, stream: _Stream) -> Iterator[RawRecord]:
+    def _close(self, stream: _Stream) -> Iterator[tuple[bytes, RawRecord]]:
         yield from self._line(stream, cut=True)
         if stream.record is not None:
             self._whole(stream, stream.record, None)
-        yield from stream.endings.take(is_last=True)
+        yield from ((stream.source, record) for record in stream.endings.take(is_last=True))
 
     def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
         """A range may begin where no line comes in pieces, if no record that is under way there goes on."""

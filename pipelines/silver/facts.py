@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.blobs import BLOB_ROWS_MAX, pack
-from pipelines.bronze.raw_record import DOUBTFUL
+from pipelines.bronze.raw_record import DOUBTFUL, FOREIGN
 from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
-from pipelines.silver.record import UNPARSED, Parsed, Record
+from pipelines.silver.record import KNOWN, UNPARSED, Parsed, Record
 from pipelines.silver.request_log import parse_request
 from pipelines.silver.text_log import mask, parse_text
 from schemas import silver
@@ -215,6 +215,8 @@ def parse_record(
 ) -> Parsed:
     """Parse one record with the grammar of its logger; one that the reader found fault with stays as it is."""
     text = message or ""
+    if problem is not None and problem.startswith(FOREIGN):
+        return Parsed(problem, KNOWN)
     if problem == DOUBTFUL:
         return Parsed(mask(text), UNPARSED, reason=problem)
     if time_us is not None and not is_possible(time_us):  # stored by a version that took any time for one

@@ -16,6 +16,7 @@ from datetime import UTC
 from itertools import islice
 from typing import NamedTuple
 
+from pipelines.bronze.causes import width_of
 from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import Head, Layout
 from pipelines.bronze.layouts import structured
@@ -45,6 +46,7 @@ _BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*(?:\([^()\n]*\))?[^()
 _BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()} | {b"{": re.compile(rb"\{([^}\n]*)\}")}
 #: Threads, and up to 1.0 what lines begin with, which has a comma behind it then.
 _FETCHER = re.compile(rb"(?:ReplicaFetcherThread-\d+|delete-topics-thread)-\d+")
+_CLASS_AT = re.compile(rb"(?:[a-z_]\w*\.)*[A-Z]\w{3,}")
 _WORD_AT = re.compile(rb"[^\s|]*")
 _SIGNS = b"-|:;,/>~*=#])}"
 #: What may stand behind a message: what has the logger's name is the group.
@@ -87,7 +89,8 @@ def infer(lines: Sequence[bytes]) -> Inferred:
     if best.proven:
         return best
     groups = _groups(lines)
-    for is_named in (True, False):
+    # A line that was cut may look like one of a template that ends earlier: without loggers nothing would tell.
+    for is_named in (True, False) if width_of(lines) is None else (True,):
         for group in groups:
             found = _of_group(group, is_named)
             best = max(best, found, key=_score)
@@ -95,8 +98,15 @@ def infer(lines: Sequence[bytes]) -> Inferred:
             break
     if not best.proven and _kafka_share(lines) >= FIT_SHARE:
         return Inferred(pattern_layout(KAFKA), _WORD * len(_starts(pattern_layout(KAFKA), lines)), 1)
-    missing = next((group.missing for group in groups if group.missing), None)
+    missing = next((group.missing for group in groups if group.missing and sees_kafka(group.lines)), None)
     return best if best.layout is not None else best._replace(missing=missing)
+
+
+def sees_kafka(lines: Sequence[bytes]) -> bool:
+    """Whether the eye sees Kafka: half of the lines name a class of it."""
+    some = [line for line in lines[: 2 * TRIED] if line.strip()]
+    seen = sum(any(is_kafka(word.decode()) for word in _CLASS_AT.findall(line[:400])) for line in some)
+    return bool(some) and 2 * seen >= len(some)
 
 
 def _score(found: Inferred) -> float:

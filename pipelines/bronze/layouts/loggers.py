@@ -32,6 +32,8 @@ _TRAITS = frozenset(("Logging", "Logging$class", "LoggerAdapter", "ContextualLog
 _KEY = 6
 #: What of a template's pattern is no constant text, and the words of what is.
 _OPEN = re.compile(r"\\.|\[[^\]]*\]|\([^()]*\)|\(|\)")
+#: AbstractConfig.logAll: a configuration prints the name of its class.
+_SETTINGS = re.compile(r"(\w+Config) values:")
 _WORDS = re.compile(r"[A-Za-z]{3,}")
 
 _by_simple: dict[str, list[str]] = defaultdict(list)
@@ -148,6 +150,8 @@ def by_template(message: bytes) -> str | None:
     text = message[:400].partition(b"\n")[0].decode(errors="replace")
     if text.startswith(("Completed request:", "Handling request:", "Processing a request ")):
         return REQUEST_LOGGER
+    if (settings := _SETTINGS.match(text)) and (names := candidates(settings[1])):
+        return names[0]
     starts = {0, bare_context(text)[1]}
     if text.startswith("[") and (close := text.find("]")) > 0:
         start = close + 1 + (text[close + 1 : close + 2] in (":", ","))

@@ -51,6 +51,7 @@ _EPOCH = re.compile(rb"(?P<seconds>1\d{9})(?:(?P<millis>\d{3})|(?P<part>\.\d{3,6
 
 NO_DATE = "its times have no date (such as 15:33:21): log with a date in the pattern, as %d{ISO8601} has it"
 NO_YEAR = "its times have no year: log with one in the pattern, as %d{ISO8601} has it"
+NO_MONTH = "its times have months in a language that is not known: log with numbers, as %d{ISO8601} has it"
 NO_ORDER = "day and month of its dates cannot be told apart: write the year first, as %d{ISO8601} has it"
 
 
@@ -81,6 +82,9 @@ def spelled(line: bytes, end: int) -> Spelled | None:
         form = "UNIX_MILLIS" if number["millis"] else "UNIX"
         return Spelled(*number.span(), form)
     day = _day(found)
+    month = found["month"] or found["word"]
+    if month and _lower(month) not in MONTHS:
+        return Spelled(*found.span(), "", missing=NO_MONTH)
     if found["between"] is None:
         return Spelled(*found.span(), "", missing=NO_DATE)
     if day is None:

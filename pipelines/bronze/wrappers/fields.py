@@ -33,7 +33,8 @@ def wrappers(lines: Sequence[bytes]) -> Iterator[Wrapper]:
     objects = [fields for line in lines[:400] if line[:1] == b"{" and (fields := parsed(line))]
     if 2 * len(objects) > min(len(lines), 400):
         yield from _of_columns("json", [dict(flat(fields)) for fields in objects[:_SAMPLE]])
-        return
+        if len(lines) > 1:
+            return
     content = b"\n".join(lines)
     if content.lstrip()[:1] in (b"{", b"["):
         for nested in range(1, _NESTED_MAX + 1):

@@ -12,6 +12,8 @@ from typing import Any
 from pipelines.bronze.layout import Unwrap, Unwrapped
 from pipelines.json_text import loads
 
+#: Of lines that a terminal broke, before the width in brackets.
+COLUMNS = "columns"
 #: Behind the source of a stream (a pod, a service, a host and its program) stands what tells streams of it apart.
 OF_SOURCE = b"\0"
 _ISO = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
@@ -153,6 +155,15 @@ def _rest(fields: dict[str, Any], *keys: str) -> bytes:
 def _colours(line: bytes) -> Unwrapped | None:
     """Colours stand anywhere in a line; who copies or ships it may write the escape sign in other ways."""
     return b"", _COLOURS.sub(b"", line), False
+
+
+def columns(width: int) -> Wrapper:
+    """Lines that a terminal broke where its width ends: whole ones go on in the next line."""
+
+    def unwrap(line: bytes) -> Unwrapped | None:
+        return b"", line, len(line.decode(errors="replace")) == width
+
+    return Wrapper(f"{COLUMNS}({width})", "", unwrap)
 
 
 def has_colours(line: bytes) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pipelines.bronze.causes import width_of
 from pipelines.bronze.layout import Layout, Unwrap, Unwrapped
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from pipelines.bronze.layouts.names import layout_of_name
 from pipelines.bronze.wrappers import fields
-from pipelines.bronze.wrappers.lines import COLOURS, OF_SOURCE, WRAPPERS, Wrapper, has_colours
+from pipelines.bronze.wrappers.lines import COLOURS, COLUMNS, OF_SOURCE, WRAPPERS, Wrapper, columns, has_colours
 from pipelines.bronze.wrappers.pieces import split
 
 #: Wrappers within wrappers, colours not counted.
@@ -22,6 +23,9 @@ _SHARE_MIN = 0.2
 _SAMPLE_MAX = 1 << 24
 _WRAPPER_OF = {wrapper.name: wrapper for wrapper in (COLOURS, *WRAPPERS)}
 _NAME = re.compile(r"(?:[a-z0-9-]+|[a-z]+\d?\([^()]*(?:\([^()]*\))?[^()]*\))/")
+
+
+_COLUMNS = re.compile(COLUMNS + r"\((\d+)\)")
 
 
 class Recognised(NamedTuple):
@@ -60,7 +64,10 @@ def layout_named(name: str) -> Layout:
     chain = []
     while found := _NAME.match(name):
         wrapper = _WRAPPER_OF.get(found[0][:-1])
-        chain.append(wrapper if wrapper is not None else fields.of_name(found[0][:-1]))
+        width = _COLUMNS.fullmatch(found[0][:-1])
+        if wrapper is None:
+            wrapper = columns(int(width[1])) if width else fields.of_name(found[0][:-1])
+        chain.append(wrapper)
         name = name[found.end() :]
     layout = layout_of_name(name)
     return _around(tuple(chain), layout) if chain else layout
@@ -75,7 +82,9 @@ def _within(lines: Sequence[bytes], depth: int) -> tuple[tuple[Wrapper, ...], In
     best = infer(lines)
     if not depth or is_plain_kafka(lines):
         return best_chain, best
-    for wrapper in (*WRAPPERS, *fields.wrappers(lines)):
+    width = width_of(lines)
+    broken = [] if width is None else [columns(width)]
+    for wrapper in (*WRAPPERS, *fields.wrappers(lines), *broken):
         inner = _unwrapped(wrapper, lines)
         if not inner:
             continue
@@ -116,7 +125,8 @@ def _around(chain: Sequence[Wrapper], layout: Layout) -> Layout:
         unwrap = _both(wrapper.unwrap, unwrap)
     name = "/".join([*(wrapper.name for wrapper in chain), layout.name])
     pieces = next((wrapper.pieces for wrapper in chain if wrapper.pieces), "")
-    return replace(layout, name=name, unwrap=unwrap, pieces=pieces)
+    is_broken = chain[-1].name.startswith(COLUMNS)
+    return replace(layout, name=name, unwrap=unwrap, pieces=pieces, is_broken=is_broken)
 
 
 def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:

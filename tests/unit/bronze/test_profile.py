@@ -29,7 +29,8 @@ SERVER = (
 
 def made(path: Path, content: bytes) -> Profile:
     path.write_bytes(content)
-    return profile(str(path), "UTC", 1 << 20)
+    (found,) = profile(str(path), "UTC", 1 << 20)
+    return found
 
 
 def read(found: Profile) -> list[dict]:
@@ -45,7 +46,7 @@ def read(found: Profile) -> list[dict]:
         1,
         strays=found.strays,
     )
-    batches = list(rows(reading, "UTC", 1 << 20))
+    batches = list(rows([reading], "UTC", 1 << 20))
     assert all(batch.schema.equals(LOG_LINES.arrow_schema) for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -113,7 +114,7 @@ def test_a_log_that_was_read_while_it_was_written(tmp_path: Path) -> None:
     before = made(path, SERVER[:cut])
     assert read(before)[-1]["problem"] == "half_line"
     path.write_bytes(SERVER + SERVER)
-    after = profile(str(path), "UTC", 1 << 20, [(before.content_bytes, before.content_id)])
+    (after,) = profile(str(path), "UTC", 1 << 20, [(before.content_bytes, before.content_id)])
     assert after.grown_from == before.content_id
     assert (after.start_line, after.start_offset) == (7, SERVER.rindex(b"\n", 0, cut) + 1)
     whole = [row["message"] for row in read(made(path, SERVER + SERVER))]

@@ -203,10 +203,11 @@ def made(path: Path, content: bytes, range_bytes: int = RANGE_BYTES, known: byte
     marks = []
     if known:
         path.write_bytes(known)
-        before = profile(str(path), "UTC", MIB)
+        (before,) = profile(str(path), "UTC", MIB)
         marks = [(before.content_bytes, before.content_id)]
     path.write_bytes(content)
-    found = from_json(to_json(profile(str(path), "UTC", MIB, marks, range_bytes)))
+    (made,) = profile(str(path), "UTC", MIB, marks, range_bytes)
+    found = from_json(to_json(made))
     assert isinstance(found, Profile)
     return found
 
@@ -217,7 +218,7 @@ def span(found: Profile) -> FileSpan:
 
 
 def stored(readings: list[FileSpan]) -> list[dict]:
-    return [row for reading in readings for batch in rows(reading, "UTC", MIB) for row in batch.to_pylist()]
+    return [row for reading in readings for batch in rows([reading], "UTC", MIB) for row in batch.to_pylist()]
 
 
 @examples(150)

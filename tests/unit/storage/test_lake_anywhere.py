@@ -154,7 +154,7 @@ def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811
     found = discover([str(root)])
     assert [path.removeprefix(f"{root}/") for path in found.files] == list(names[:2])
     assert found.skipped == 2
-    profiles = [profile(path, "UTC", 1 << 20) for path in found.files]
+    profiles = [part for path in found.files for part in profile(path, "UTC", 1 << 20)]
     assert [item.line_count for item in profiles] == [1, 1]
     assert len({item.content_id for item in profiles}) == 1
     assert [item.sha256 for item in profiles] == [stored_sha256(path) for path in found.files]

@@ -1,0 +1,42 @@
+"""Why lines that the eye knows for Kafka's cannot be read, and what to do, by the first lines of a file. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+#: What tools end a line with that they cut at the width of a terminal.
+_MARKS = (b">", b"\xe2\x80\xa6", b"...")
+#: Shorter lines are no terminal's width, and longer ones are no terminal's.
+_WIDTHS = range(60, 400)
+_SHARE_MIN = 0.2
+_LINES_MIN = 3
+
+
+def width_of(lines: Sequence[bytes]) -> int | None:
+    """The width at which lines were wrapped or cut, in characters; None if they were not."""
+    sizes = Counter(len(line.decode(errors="replace")) for line in lines if line)
+    widest = max(sizes, default=0)
+    enough = sizes[widest] >= max(_LINES_MIN, _SHARE_MIN * len(lines))
+    return widest if widest in _WIDTHS and enough and sizes[widest] == max(sizes.values()) else None
+
+
+def cut_lines(lines: Sequence[bytes]) -> str | None:
+    """What is wrong with lines that a tool cut, and how to have them whole."""
+    marked = [line for line in lines if len(line) > _WIDTHS.start and line.rstrip().endswith(_MARKS)]
+    whole = [line for line in lines if line.strip()]
+    if len(marked) < _LINES_MIN or len(marked) < _SHARE_MIN * len(whole):
+        return None
+    mark = next(mark for mark in _MARKS if marked[0].rstrip().endswith(mark)).decode()
+    return (
+        f'its lines are truncated (they end with "{mark}"): write them whole with journalctl --no-pager -o cat, or '
+        "with systemctl status --no-pager -l, and into a file"
+    )
+
+
+def wrapped_lines(lines: Sequence[bytes]) -> str | None:
+    """What is wrong with lines that a terminal broke where its width ends."""
+    width = width_of(lines)
+    if width is None:
+        return None
+    return f"its lines are wrapped, or truncated, at {width} columns: copy the file itself, not what a terminal shows"

@@ -1,0 +1,118 @@
+"""Reads a folder of logs as an audit does, up to the facts of each record, without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipelines.bronze.contents import HowRead, batches, profiles
+from pipelines.bronze.discover import discover
+from pipelines.bronze.neighbours import Identity
+from pipelines.bronze.profile import Profile
+from pipelines.bronze.register import identify
+from pipelines.bronze.rows import FileSpan
+from pipelines.config import load_config
+from pipelines.silver.facts import parse_record
+from pipelines.silver.record import UNPARSED, Parsed
+
+MIB = 1 << 20
+
+
+class ReadRecord(NamedTuple):
+    """A record as silver has it."""
+
+    path: str
+    broker_id: int | None
+    time_us: int | None
+    level: str | None
+    logger: str | None
+    problem: str | None
+    message: str
+    parsed: Parsed
+
+
+class ReadFolder(NamedTuple):
+    """What was read of a folder.
+
+    Attributes:
+        files: those with text, by path; each source of a file of several by itself.
+    """
+
+    files: dict[str, Profile]
+    identities: dict[str, Identity]
+    records: list[ReadRecord]
+
+    @property
+    def coverage(self) -> float:
+        """Share of the records that were understood."""
+        unparsed = sum(record.parsed.outcome == UNPARSED for record in self.records)
+        return 1 - unparsed / len(self.records) if self.records else 0.0
+
+    @property
+    def brokers(self) -> dict[int, tuple[str | None, str | None]]:
+        """Version and mode of each broker."""
+        told = {}
+        for identity in self.identities.values():
+            if identity.broker_id is not None:
+                told[identity.broker_id] = (identity.kafka_version, identity.mode)
+        return dict(sorted(told.items()))
+
+
+def read_folder(folder: Path) -> ReadFolder:
+    """Read all logs below a folder."""
+    config = load_config().ingest
+    how = HowRead(config.timezone, MIB, tuple(config.include), tuple(config.exclude))
+    found = discover([folder], config.include, config.exclude)
+    items = [item for path in found.files for item in profiles(path, frozenset(), {}, how)]
+    files = {item.path: item for item in items if isinstance(item, Profile)}
+    identities, _ = identify(list(files.values()), [], [])
+    records = []
+    by_file: dict[str, list[FileSpan]] = {}
+    for item in files.values():
+        if item.readable:
+            by_file.setdefault(item.bundle or item.path, []).append(_span(item, identities[item.path]))
+    for spans in by_file.values():
+        path_of = {span.file_id: span.path for span in spans}
+        records += [_record(path_of[row["file_id"]], row) for row in _rows(batches(spans, how))]
+    return ReadFolder(files, identities, records)
+
+
+def _rows(found: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for batch in found:
+        time_us = batch.column("time").cast("int64").to_pylist()
+        for row, at in zip(batch.to_pylist(), time_us, strict=True):
+            yield row | {"time": at}
+
+
+def _record(path: str, row: dict[str, Any]) -> ReadRecord:
+    about = (row["time"], row["level"], row["logger"], row["problem"], row["message"])
+    return ReadRecord(path, row["broker_id"], *about, parse_record(row["kind"], *about))
+
+
+def _span(item: Profile, identity: Identity) -> FileSpan:
+    return FileSpan(
+        path=item.path,
+        file_id=item.content_id,
+        content_bytes=item.content_bytes,
+        start_offset=item.start_offset,
+        start_line=item.start_line,
+        layout=item.layout,
+        kind=item.kind,
+        cluster_id=identity.cluster_id,
+        broker_id=identity.broker_id,
+        bundle=item.bundle,
+        flips=item.flips,
+        strays=item.strays,
+        lives=item.lives if identity.broker_ids else (),
+        names_broker=bool(identity.broker_ids) and not item.lives,
+        source=item.source,
+    )
+
+
+def reasons(records: Iterable[ReadRecord]) -> Counter[tuple[str | None, str]]:
+    """What was not understood, for a message."""
+    return Counter(
+        (record.parsed.reason, record.parsed.template) for record in records if record.parsed.outcome == UNPARSED
+    )
