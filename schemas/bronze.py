@@ -13,7 +13,8 @@ LOG_FILES = TableSpec(
         required(
             "path",
             STRING,
-            "Path as it was found, first name under which this content appeared; in a bundle: logs.tgz!/b1/server.log",
+            "Path as it was found, first name under which this content appeared; in a bundle: logs.tgz!/b1/server.log; "
+            "of a file in which lines of several sources are mixed: compose.log#kafka1_1",
         ),
         required("sha256", STRING, "SHA-256 of the file's bytes as stored (compressed if it was)"),
         required("size_bytes", LONG, "Size as stored, in bytes"),
@@ -21,7 +22,7 @@ LOG_FILES = TableSpec(
         column(
             "layout",
             STRING,
-            "Name of the log4j layout that was recognised, behind its wrapper's if it has one: kafka, cri/kafka",
+            "Conversion pattern of its lines, behind the names of its wrappers: [%d] %p %m (%c), cri/[%d] %p %m (%c)",
         ),
         column(
             "cluster_id",
@@ -72,7 +73,8 @@ LOG_LINES = TableSpec(
             STRING,
             "layout: no layout fits; binary: not text; half_line: cut by the end of the file; "
             "oversized: longer than the limit, text cut; continuation: lines without the record "
-            "that they continue (time is null); doubtful: it may be the text of another, which a client chose",
+            "that they continue (time is null); doubtful: it may be the text of another, which a client chose; "
+            "foreign.compose and the like: lines of another program",
         ),
         column("message", STRING, "The message, without time, level and logger; continuation lines after newlines"),
     ),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import version_table
+from bench import inputs
 from pipelines.releases import NUMBERINGS, release_of, shown, value_of
 from pipelines.releases.numberings import BRANCHES, CONFLUENT
 
@@ -107,10 +107,10 @@ def test_any_text_is_of_a_known_branch_or_of_none(text: str):
 
 
 def test_the_document_has_the_table():
-    text = version_table.DOCUMENT.read_text(encoding="utf-8")
-    assert text == version_table.written(text), "python -m bench.version_table writes docs/inputs.md anew"
+    text = inputs.DOCUMENT.read_text(encoding="utf-8")
+    assert text == inputs.written(text), "python -m bench.inputs writes docs/inputs.md anew"
 
 
 def test_a_document_without_marks_is_not_written():
     with pytest.raises(ValueError, match="has no line"):
-        version_table.written("# What is read")
+        inputs.written("# What is read")
