@@ -35,6 +35,12 @@ def source_of(path: str) -> str:
     return "" if name.isdigit() else name
 
 
+def file_of(path: str) -> str:
+    """The path of the file in which lines of a path stand."""
+    source = source_of(path)
+    return path.removesuffix(f"{MARK}{source}") if source else path
+
+
 def id_of(content_id: str, source: str) -> str:
     """The content id of a source's lines in a content."""
     return sha256(f"{content_id}{MARK}{source}".encode()).hexdigest()[:CONTENT_ID_DIGITS]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pipelines.bronze.streams import file_of
 from pipelines.delta_log import read_log, table_version
 from pipelines.parquet import read_files
 from pipelines.storage.place import Place, place_of
@@ -21,7 +22,11 @@ _COMPRESSED = re.compile(r".+\.(?:gz|bz2|xz|zst|lz4|zip|tgz|tbz2?|txz|tzst)", re
 
 def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
     """Text in files that the lake does not know by their name and size; of a run in batches, in one of them."""
-    known = {(row["path"], row["size_bytes"]) for row in _rows(lake, LOG_FILES, "path", "size_bytes")}
+    known = {
+        (path, row["size_bytes"])
+        for row in _rows(lake, LOG_FILES, "path", "size_bytes")
+        for path in (row["path"], file_of(row["path"]))
+    }
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
     sizes = ((path, _size_bytes(path)) for path in files if path not in bundles)
     size_bytes = sum(_text_bytes(*file) for file in sizes if file not in known)

@@ -31,6 +31,8 @@ FIT_SHARE = 0.9
 TRIED = 40
 #: Candidates that are tried of a group of lines, and what settles it: nearly all of its lines are read by templates.
 _CANDIDATES_MAX = 40
+#: Where no name of a logger stands, each line is held against the templates of all.
+_NAMELESS_MAX = 10
 _SETTLED = 1.5
 #: Bytes of a line in which its time stands.
 _TIME_WITHIN = 120
@@ -121,7 +123,7 @@ def _of_group(group: _Group, is_named: bool) -> Inferred:
     """The best layout of a group of lines; one whose lines name their loggers, or none that does."""
     best = Inferred(None)
     patterns = (pattern for pattern in group.patterns() if ("%c" in pattern or "%C" in pattern) == is_named)
-    for pattern in islice(dict.fromkeys(patterns), _CANDIDATES_MAX):
+    for pattern in islice(dict.fromkeys(patterns), _CANDIDATES_MAX if is_named else _NAMELESS_MAX):
         found = tried(pattern, group.lines)
         best = max(best, found, key=_score)
         if found.score >= _SETTLED * len(group.lines):
