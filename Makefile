@@ -1,7 +1,8 @@
 # Everything starts here. `make help` lists the targets.
 PYTHON ?= python3.11
 LOGS   ?= tests/data/slice
-LAKE   ?= highwater-lake
+# The bundled slice has a lake of its own: what is audited later is not mixed with it.
+LAKE   ?= $(if $(filter tests/data/slice,$(LOGS)),highwater-slice,highwater-lake)
 OUT    ?= highwater-report
 KILLS  ?= 50
 # Of `make cluster`: one release, or two for an upgrade; more in docs/testbed.md.
@@ -230,5 +231,5 @@ lock:
 	rm -rf $(LOCK_VENV)
 
 clean:
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis highwater-lake highwater-report spark-warehouse
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis highwater-lake highwater-slice highwater-report spark-warehouse
 	find jobs pipelines schemas tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -14,6 +14,8 @@ from highwater_tasks import GOLD_ASSETS, LAKE, REPORTS, SHARED, LakeOperator, fo
 
 #: Verdicts: the report of a broken guarantee has been written all the same. The gate judges.
 VERDICTS = (0, 1, 3)
+#: Files that could not be read are told by the gate, too.
+READ = (0, 3)
 
 with DAG(
     dag_id="highwater_audit",
@@ -60,7 +62,7 @@ with DAG(
 
     ingest = LakeOperator(
         task_id="ingest",
-        bash_command=highwater("ingest", '"$HIGHWATER_LOGS"', lake),
+        bash_command=highwater("ingest", '"$HIGHWATER_LOGS"', lake, passing=READ),
         env=interval | {"HIGHWATER_LOGS": "{{ params.logs }}"},
         writes=("bronze",),
     )

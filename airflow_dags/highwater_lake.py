@@ -20,6 +20,7 @@ GOLD_TABLES = (
     "evidence",
     "failovers",
     "fetcher_timeline",
+    "holes",
     "incidents",
     "isr_timeline",
     "purgatory_checks",

@@ -73,6 +73,8 @@ def gate_lines(report: Report, fail_on: str, only_new: bool = False, cluster_id:
     if report.verdict == VIOLATED and not report.violations:
         # Of rules there are no results, or more cases than findings: the count is all that there is to show.
         yield f"{VIOLATED}: {_unlisted(report)}"
+    for outside in report.window.outside:
+        yield f"outside the window: {plain(outside)}"
     for reason in report.inconclusive:
         yield f"{INCONCLUSIVE}: {plain(reason)}"
     if only_new and _is_known(report):

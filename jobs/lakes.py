@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from datetime import UTC, datetime
 
-from pipelines.clusters import ClusterInstants
+import pyarrow.compute as pc
+
+from pipelines.clusters import ClusterFile, ClusterInstants, clusters_of
 from pipelines.errors import InputError
+from pipelines.lake import Lake
 from pipelines.lake_contents import find_tables
 from pipelines.lake_program import require_no_newer
+from pipelines.report.small_tables import bounds
+from pipelines.report.values import iso_utc
 from pipelines.storage.place import Place
+from schemas.bronze import LOG_FILES
 
 
 def tables_in(root: Place) -> dict[str, Place]:
@@ -43,3 +49,52 @@ def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) ->
             kept = "their lines were dropped, and what was found in them stays"
             asked = "rules were asked of later lines, and of what is as small as metadata"
             yield str(root), f"{closing}: {kept}; {asked}"
+
+
+def cluster_files(lake: Lake) -> list[ClusterFile]:
+    """The log files of a lake, as far as they tell its clusters."""
+    names = ("cluster_id", "broker_id", "logged_cluster_id")
+    return [ClusterFile(*map(row.get, names)) for row in lake.rows(LOG_FILES, *names).to_pylist()]
+
+
+def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:
+    """The cluster that a report is of, where a lake holds others than those whose logs were given; None: all of it.
+
+    Args:
+        given: clusters of the logs that were given.
+        note: is told that there are others.
+
+    Raises:
+        InputError: the logs are of several clusters, and the lake holds others.
+    """
+    others = sorted(set(clusters_of(cluster_files(lake))) - given)
+    if not given or not others:
+        return None
+    listed = ", ".join(others)
+    if len(given) > 1:
+        holds = f"holds logs of cluster {listed}, beside those of {', '.join(sorted(given))} that were given"
+        raise InputError(lake.root, holds, "give a lake of its own, or highwater report --cluster for each")
+    (cluster_id,) = given
+    note(f"  the report is of cluster {cluster_id}, whose logs were given; the lake holds cluster {listed}, too")
+    return cluster_id
+
+
+def require_lines(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> None:
+    """See that a window may have lines.
+
+    Raises:
+        InputError: it begins after the last line, or ends before the first one.
+    """
+    asked = bounds(since, until)
+    where = None if cluster_id is None else pc.field("cluster_id") == cluster_id
+    rows = lake.rows(LOG_FILES, "first_time", "last_time", where=where)
+    first_us, last_us = (
+        bound.value if (bound := of(rows[name])).is_valid else None
+        for of, name in ((pc.min, "first_time"), (pc.max, "last_time"))
+    )
+    if asked.since_us is not None and last_us is not None and asked.since_us > last_us:
+        problem = f"--from {iso_utc(asked.since_us)} is after the last line, {iso_utc(last_us)}"
+        raise InputError(lake.root, problem, "give an earlier time")
+    if asked.until_us is not None and first_us is not None and asked.until_us <= first_us:
+        problem = f"--until {iso_utc(asked.until_us)} is before the first line, {iso_utc(first_us)}"
+        raise InputError(lake.root, problem, "give a later time")

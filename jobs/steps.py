@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Thread
 from uuid import uuid4
@@ -12,14 +12,14 @@ from uuid import uuid4
 from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.gate import gate_code, gate_lines, outdated
-from jobs.lakes import closed_days, no_lake
+from jobs.lakes import closed_days, cluster_files, no_lake, only_cluster, require_lines
 from jobs.run_ledger import is_noted, note_run
 from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import folders, ingest_batches
 from pipelines.bronze.unread import new_bytes, waiting_bytes
 from pipelines.catalog_tables import register_in, require_schema
-from pipelines.clusters import ClusterFile, cluster_named
+from pipelines.clusters import cluster_named
 from pipelines.config import Config
 from pipelines.console import Console
 from pipelines.data_dir.ingest import DataSummary, ingest_data
@@ -30,7 +30,7 @@ from pipelines.lake_contents import find_tables
 from pipelines.lake_tables import make_lake
 from pipelines.lake_writer import NO_WRITER, Writer, writer_of
 from pipelines.machine_faults import machine_faults
-from pipelines.quality.quarantine import custody, quarantined
+from pipelines.quality.quarantine import quarantined
 from pipelines.quality.stage import check
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
@@ -40,6 +40,7 @@ from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.printed import PRINTED
 from pipelines.report.write import make_report_folder, write_report
+from pipelines.rules.holes_stage import unread
 from pipelines.session import build_session, in_process_cores, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
 from pipelines.spark_jobs import step
@@ -47,10 +48,8 @@ from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from pipelines.threads import concurrently
 from pipelines.upgrade import require_up_to_date, upgrade
-from schemas import bronze
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
-from schemas.data_files import DATA_FILES
 
 #: Paths, and what is wrong with each.
 Problems = tuple[tuple[str, str], ...]
@@ -88,11 +87,7 @@ class Run:
         Raises:
             InputError: it has none of this name.
         """
-        if self.cluster is None:
-            return None
-        names = ("cluster_id", "broker_id", "logged_cluster_id")
-        rows = lake.rows(bronze.LOG_FILES, *names).to_pylist()
-        return cluster_named(self.lake, [ClusterFile(*map(row.get, names)) for row in rows], self.cluster)
+        return None if self.cluster is None else cluster_named(self.lake, cluster_files(lake), self.cluster)
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
@@ -102,8 +97,11 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     make_report_folder(run.out)
     problems: dict[tuple[str, str], None] = {}
     with _filled(run, "audit", files) as lake:
-        for of_batch, is_last in _ingested(run, lake, logs):
+        for of_batch, is_last, clusters in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
+            if is_last:
+                run = replace(run, cluster=only_cluster(lake, clusters, run.console.note))
+                require_lines(lake, run.time_from, run.time_until, run.cluster)
             run_id = _replay_batch(run, lake)
             if is_last:
                 report = _report(run, lake, run_id, list(problems), started)
@@ -118,13 +116,19 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 
 
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
-    """Files to bronze; of more text than a batch the last one, once those before it are replayed."""
+    """Files to bronze; of more text than a batch the last one, once those before it are replayed.
+
+    The code is that of an inconclusive verdict where a file of the lake could not be read, or not to its end.
+    """
     files = _look(run, logs)
     with _filled(run, "ingest", files) as lake:
-        for _, is_last in _ingested(run, lake, logs):
+        for _, is_last, _ in _ingested(run, lake, logs):
             if not is_last:
                 _replay_batch(run, lake)
-    return ExitCode.CLEAN
+        lost = [hole.message for hole in unread(lake)]
+    for message in lost:
+        run.console.warn(f"inconclusive: {message}")
+    return ExitCode.INCONCLUSIVE if lost else ExitCode.CLEAN
 
 
 def parse(run: Run) -> ExitCode:
@@ -284,8 +288,8 @@ def _replay_batch(run: Run, lake: Lake) -> str:
     return _replay(run, lake)
 
 
-def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Problems, bool]]:
-    """Files to bronze, a batch whenever the next one is asked for: its problems, and whether it is the last.
+def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Problems, bool, set[str]]]:
+    """Files to bronze, a batch whenever the next one is asked for: problems, whether it is the last, all clusters.
 
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
@@ -308,7 +312,7 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
         problems = (*summary.problems, *data.problems)
         for path, problem in problems:
             run.console.warn(f"{path}: {problem}")
-        yield problems, is_last
+        yield problems, is_last, {broker.cluster_id for broker in summary.brokers}
 
 
 def new_id() -> str:
@@ -340,7 +344,7 @@ def _replay(run: Run, lake: Lake) -> str:
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
     with stage(run, lake, "replay"):
-        starts = gold.refresh(lake, run.config, run_id, _inputs_of(run, lake))
+        starts = gold.refresh(lake, run.config, run_id, gold.inputs_of(lake, run.config))
     several = len({cluster_id for cluster_id, _ in starts}) > 1
     for (cluster_id, broker_id), start in sorted(starts.items()):
         of_cluster = f" of cluster {cluster_id}" if several else ""
@@ -377,6 +381,7 @@ def whole_report(
 
 def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
     cluster_id = run.cluster_id(lake)
+    require_lines(lake, run.time_from, run.time_until, cluster_id)
     left_out = [(file.path, file.problem) for file in quarantined(lake)]
     info = RunInfo(
         run_id=run_id,
@@ -390,11 +395,4 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
 
 def run_id_of(run: Run, lake: Lake) -> str:
     """Id of the audit that the lake's files, this configuration and this code make."""
-    return fingerprint.run_id(_inputs_of(run, lake), run.config.rules_hash)
-
-
-def _inputs_of(run: Run, lake: Lake) -> str:
-    registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
-    held = custody(lake).quarantined
-    ids = (file_id for register in registers for file_id in register if file_id not in held)
-    return fingerprint.inputs_fingerprint(ids, gold.fingerprint_of(lake, run.config))
+    return fingerprint.run_id(gold.inputs_of(lake, run.config), run.config.rules_hash)

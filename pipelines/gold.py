@@ -15,20 +15,19 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.arrow_rows import one_batch
 from pipelines.clocks.stage import write_clock_bounds
 from pipelines.config import Config
 from pipelines.digests import drop_outdated
 from pipelines.errors import LakeError
-from pipelines.fingerprint import replay_fingerprint
+from pipelines.fingerprint import inputs_fingerprint, replay_fingerprint
 from pipelines.incidents.stage import write_incidents
 from pipelines.lake import Lake
 from pipelines.latency.stage import has_requests, once, request_phases, write_replica_blame
 from pipelines.metrics.stage import write_broker_metrics
 from pipelines.premises import Premises
 from pipelines.premises_stage import collect_premises
-from pipelines.quality.quarantine import batches_without
-from pipelines.readings import Reading, by_batch, read_in_tasks, write_in_tasks
+from pipelines.quality.quarantine import batches_without, custody
+from pipelines.readings import Reading, read_in_tasks, write_in_tasks
 from pipelines.replay.anchors import keep_anchors
 from pipelines.replay.bounds import instant
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
@@ -45,10 +44,11 @@ from pipelines.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.silver.parse import parsed_by
 from pipelines.staged import Staged, as_declared, remove_staging
 from pipelines.threads import concurrently
-from schemas import clocks, controllers, gold, incidents, metrics, replicas, silver
+from schemas import bronze, clocks, controllers, gold, incidents, metrics, replicas, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.catalog import TABLES
 from schemas.checks import PURGATORY_CHECKS
+from schemas.data_files import DATA_FILES
 from schemas.isr import ISR_TIMELINE
 from schemas.state import AUDITED, CARRIED, REPLAYS
 from schemas.table import TableSpec
@@ -61,6 +61,7 @@ ANSWERS = (
     gold.REQUEST_PHASES,
     gold.REPLICA_BLAME,
     gold.COVERAGE,
+    gold.HOLES,
     ISR_TIMELINE,
     PURGATORY_CHECKS,
     replicas.REPLICA_TRUNCATIONS,
@@ -86,6 +87,16 @@ def is_current(lake: Lake, run_id: str) -> bool:
 def fingerprint_of(lake: Lake, config: Config) -> str:
     """What decides what a replay of the lake carries and merges."""
     return replay_fingerprint(config.replay_hash, parsed_by(lake))
+
+
+def inputs_of(lake: Lake, config: Config) -> str:
+    """Hash of what an audit rests on: the files that were read, those that could not be, and how they are replayed."""
+    registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
+    held = custody(lake).quarantined
+    ids = [file_id for register in registers for file_id in register if file_id not in held]
+    unread = lake.rows(bronze.UNREAD_FILES, "path", "problem").to_pylist()
+    ids += [f"{row['path']}: {row['problem']}" for row in unread]
+    return inputs_fingerprint(ids, fingerprint_of(lake, config))
 
 
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
@@ -120,9 +131,6 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
             _merge_phases(lake, new)
 
-    def coverage() -> None:
-        lake.replace(gold.COVERAGE, _coverage(lake), run_id)
-
     def followers() -> None:
         lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
 
@@ -139,7 +147,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
             version = last.carried_version
             rest.append((last.seals, lambda: version))
         else:
-            concurrently([operations, phases, followers, checks, coverage])
+            concurrently([operations, phases, followers, checks])
         ((seals, carry),) = rest
         carried, audited, _ = concurrently(
             [
@@ -290,20 +298,3 @@ def _merge_phases(lake: Lake, file_ids: Set[str]) -> None:
     if first_us is not None:
         lake.merge(gold.REQUEST_PHASES, rows, {"line_time": instant(first_us)})
     rows.unpersist()
-
-
-def _coverage(lake: Lake) -> pa.Table:
-    """How many records of each broker fell to which template."""
-    spec = gold.COVERAGE
-    reading = Reading(silver.LINE_COUNTS, spec.column_names, by_batch(_counted))
-    rows = read_in_tasks(lake, [reading], spec.worker_schema)
-    if rows is None:
-        return spec.arrow_schema.empty_table()
-    return pa.Table.from_batches([_counted(as_table(rows, spec.worker_schema))]).cast(spec.arrow_schema)
-
-
-def _counted(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    columns = {name: rows.column(name) for name in gold.COVERAGE.column_names}
-    columns["broker_id"] = pc.coalesce(columns["broker_id"], pa.scalar(-1, pa.int32()))
-    counts = pa.table(columns).group_by(list(gold.COVERAGE.keys)).aggregate([("line_count", "sum")])
-    return one_batch(counts.rename_columns([*gold.COVERAGE.keys, "line_count"]))

@@ -30,11 +30,15 @@ FILE: Final = "file"
 PARSED: Final = "parsed"
 TRANSACTIONAL: Final = "transactional"
 THREAD: Final = "thread"
+CHAIN: Final = "chain"
+FETCH_END: Final = "fetch_end"
 
 #: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
 #: the seconds of `detail`; of one that has started.
 STARTING: Final = "starting"
 HAS_STARTED: Final = "started"
+SHUTTING_DOWN: Final = "shutting_down"
+FETCHER_STOPPING: Final = "fetcher_stopping"
 SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
@@ -42,6 +46,8 @@ REQUEST_FILE: Final = "kafka-request"
 OTHER_FILE: Final = "other"
 #: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
 FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
+#: That of any release: up to 0.10 it names the thread and the leader.
+FETCHER_THREAD: Final = r"^(?:broker-\d+-fetcher-\d+|ReplicaFetcherThread-\d+-\d+)$"
 UNKNOWN_CLUSTER: Final = "unknown"
 UNKNOWN_BROKER: Final = -1
 
@@ -82,6 +88,42 @@ class Life(NamedTuple):
     detail: str | None
 
 
+class Run(NamedTuple):
+    """Fetches of a follower whose numbers follow each other on a connection.
+
+    Attributes:
+        broker_id: leader whose request log has them.
+        first_us, last_us: times of the first and the last of their lines.
+        missing: numbers left out between them, in lines from `missing_since_us` to `missing_until_us`.
+    """
+
+    cluster_id: str
+    broker_id: int
+    connection: str
+    replica_id: int
+    first_number: int
+    last_number: int
+    first_us: int
+    last_us: int
+    missing: int = 0
+    missing_since_us: int | None = None
+    missing_until_us: int | None = None
+
+
+class FetchEnd(NamedTuple):
+    """A follower's thread stopped, or could not fetch, from its first time to its last.
+
+    Attributes:
+        broker_id: the follower.
+    """
+
+    cluster_id: str
+    broker_id: int
+    leader: int
+    first_us: int
+    last_us: int
+
+
 @dataclass(frozen=True)
 class Premises:
     """What the whole audit rests on.
@@ -100,6 +142,8 @@ class Premises:
             Request logs before 2.8 do not print a produce's. A transactional producer sends nothing outside of
             transactions, so whoever began one under this name and from this host is taken for the sender.
         threads: by cluster, the follower's fetcher thread that each connection to a leader belongs to.
+        runs: of the fetches of all followers, in no order.
+        fetch_ends: when threads that fetch stopped, or could not fetch.
     """
 
     contexts: Contexts = field(default_factory=Contexts)
@@ -112,6 +156,8 @@ class Premises:
     producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
     transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    fetch_ends: tuple[FetchEnd, ...] = ()
 
     @cached_property
     def modes(self) -> dict[Broker, str]:
@@ -182,9 +228,20 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         records=tuple(by_kind[RECORD]),
         snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
+        runs=tuple(_run(row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
+        fetch_ends=tuple(
+            FetchEnd(**{name: row[name] for name in FetchEnd._fields})
+            for row in by_kind[FETCH_END]
+            if row["broker_id"] is not None
+        ),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
     )
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    values = {name: row[name] for name in Run._fields}
+    return Run(**values | {"missing": row["missing"] or 0})
 
 
 def _producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:

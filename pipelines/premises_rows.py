@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -46,12 +48,28 @@ SHAPE: Final = {
     "resolution_us": "long",
     "connection": "string",
     "fetcher_id": "int",
+    "replica_id": "int",
+    "first_number": "long",
+    "last_number": "long",
+    "missing": "long",
+    "missing_since_us": "long",
+    "missing_until_us": "long",
     "transactional_id": "string",
     "producer_id": "long",
     "client_id": "string",
     "remote_host": "string",
     "begins": "boolean",
 }
+#: A thread whose fetch waits for half a second (replica.fetch.wait.max.ms) and says nothing for so long stood still,
+#: or its leader did: what comes then is another run.
+SILENT_US: Final = 2_000_000
+#: Runs of numbers that a connection has of one batch. Where more lines are missing than this, what is missing between
+#: them is added up.
+RUNS_MAX: Final = 20
+#: What a fetcher thread asks for on the connection of its fetches.
+APIS_OF_FETCHERS: Final = ("OFFSET_FOR_LEADER_EPOCH", "LIST_OFFSETS", "API_VERSIONS")
+#: From here on numbers are of authentication (`SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID`).
+RESERVED_NUMBER: Final = 2**31 - 8
 TRANSACTIONAL_COLUMNS: Final = ("cluster_id", "api", "transactional_id", "producer_id", "client_id", "connection")
 _SCHEMA: Final = arrow_schema(SHAPE)
 
@@ -98,6 +116,98 @@ def threads(rows: pa.RecordBatch) -> pa.RecordBatch:
     each = each.filter(pc.match_substring_regex(each.column("client_id"), p.FETCHER_CLIENT))
     thread = pc.replace_substring_regex(each.column("client_id"), p.FETCHER_CLIENT, r"\2")
     return of_kind(each, p.THREAD, fetcher_id=thread)
+
+
+def threads_and_chains(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """`threads` and `chains` of the same rows."""
+    yield threads(rows)
+    yield chains(rows)
+
+
+def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.fetch_requests` or `silver.requests`: runs of numbers on connections of followers' threads.
+
+    A fetcher thread counts what it asks a leader for: fetches, and where epochs end and logs begin (requests of other
+    APIs). A run has the times of its first and its last line, and what is missing within it where `RUNS_MAX` are not
+    enough.
+    """
+    client_id = rows.column("client_id")
+    of_threads = pc.and_(pc.match_substring_regex(client_id, p.FETCHER_THREAD), pc.is_valid(rows.column("connection")))
+    # Up to 0.10 the thread is named after its leader: only the fetch itself says whose it is.
+    replica_id = pc.if_else(
+        pc.match_substring_regex(client_id, p.FETCHER_CLIENT),
+        pc.replace_substring_regex(client_id, p.FETCHER_CLIENT, r"\1"),
+        rows.column("replica_id").cast(pa.string()) if "replica_id" in rows.schema.names else None,
+    )
+    names = ["cluster_id", "broker_id", "connection"]
+    columns = {name: rows.column(name) for name in (*names, "correlation_id", "time")}
+    fetches = pa.table({**columns, "replica_id": replica_id})
+    is_counted = pc.less(rows.column("correlation_id"), RESERVED_NUMBER)
+    fetches = fetches.filter(both(of_threads, is_counted, pc.is_valid(replica_id)))
+    fetches = fetches.sort_by([(name, "ascending") for name in (*names, "correlation_id", "time")]).combine_chunks()
+    if not fetches.num_rows:
+        return of_kind(rows.slice(0, 0).select(names), p.CHAIN)
+    number = fetches.column("correlation_id").to_numpy().astype(np.int64)
+    time_us = micros(fetches.column("time")).to_numpy()
+    begins = np.ones(len(number), bool)
+    begins[1:] = False
+    for name in names:
+        codes = pc.fill_null(pc.dictionary_encode(fetches.column(name)).combine_chunks().indices, -1).to_numpy()
+        begins[1:] |= codes[1:] != codes[:-1]
+    connection_no = np.cumsum(begins) - 1
+    begins[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > SILENT_US)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(number)) - 1
+    first, last, missing = _few_runs(first, last, connection_no, number, time_us)
+    return of_kind(
+        fetches.take(pa.array(first)).select([*names, "replica_id"]),
+        p.CHAIN,
+        first_number=pa.array(number[first]),
+        last_number=pa.array(number[last]),
+        first_us=pa.array(time_us[first]),
+        last_us=pa.array(time_us[last]),
+        **{name: pa.array(values, pa.int64()) for name, values in missing.items()},
+    )
+
+
+def _few_runs(
+    first: Any, last: Any, connection_no: Any, number: Any, time_us: Any
+) -> tuple[Any, Any, dict[str, list[int | None]]]:
+    """First and last row of each run; those of a connection that has too many as one."""
+    firsts, lasts = [], []
+    missing: dict[str, list[int | None]] = {"missing": [], "missing_since_us": [], "missing_until_us": []}
+    bounds = np.flatnonzero(np.append(True, np.diff(connection_no[first]) > 0))
+    for start, end in zip(bounds, np.append(bounds[1:], len(first)), strict=True):
+        if end - start <= RUNS_MAX:
+            firsts += first[start:end].tolist()
+            lasts += last[start:end].tolist()
+            for values in missing.values():
+                values += [None] * (end - start)
+            continue
+        firsts.append(first[start])
+        lasts.append(last[end - 1])
+        between = number[first[start + 1 : end]] - number[last[start : end - 1]] - 1
+        missing["missing"].append(int(between.sum()))
+        missing["missing_since_us"].append(int(time_us[last[start]]))
+        missing["missing_until_us"].append(int(time_us[first[end - 1]]))
+    return np.array(firsts), np.array(lasts), missing
+
+
+def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.fetcher_events` of partitions that a thread could not fetch: from when until when, by leader."""
+    could_not = both(is_in(rows.column("action"), ("failed", "error", "fenced")), pc.is_valid(rows.column("leader")))
+    names = ["cluster_id", "broker_id", "leader"]
+    ends = pa.table([*map(rows.column, names), micros(rows.column("time"))], names=[*names, "us"]).filter(could_not)
+    ends = ends.group_by(names).aggregate([("us", "min"), ("us", "max")])
+    times = {"first_us": ends.column("us_min"), "last_us": ends.column("us_max")}
+    return of_kind(ends.select(names), p.FETCH_END, **times)
+
+
+def thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.broker_lifecycle` of threads that were stopped, with the leader that they fetched from."""
+    times = micros(rows.column("time"))
+    ends = rows.select(["cluster_id", "broker_id"])
+    return of_kind(ends, p.FETCH_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
 
 
 def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -22,6 +22,7 @@ from schemas.silver.data_dir import METADATA_RECORDS
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
 _LINE = (*_PLACE, "line_no", "time")
 _OF_THREADS = ("cluster_id", "broker_id", "connection", "client_id")
+OF_CHAINS = (*_OF_THREADS, "correlation_id", "time")
 _OF_BROKER = pc.field("broker_id").is_valid()
 
 
@@ -97,7 +98,26 @@ def _readings() -> list[Reading]:
         ),
         Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.distinct, p.NAME)),
         Reading(bronze.LOG_FILES, registers, by_batch(pr.files)),
-        Reading(silver.FETCH_REQUESTS, _OF_THREADS, by_batch(pr.threads), digest="threads"),
+        Reading(silver.FETCH_REQUESTS, (*OF_CHAINS, "replica_id"), pr.threads_and_chains, digest="threads"),
+        Reading(
+            silver.REQUESTS,
+            (*OF_CHAINS, "api"),
+            by_batch(pr.chains),
+            pc.field("api").isin(pr.APIS_OF_FETCHERS),
+            digest="chains",
+        ),
+        Reading(
+            silver.FETCHER_EVENTS,
+            ("cluster_id", "broker_id", "time", "action", "leader"),
+            by_batch(pr.fetch_ends),
+            digest="fetch ends",
+        ),
+        Reading(
+            silver.BROKER_LIFECYCLE,
+            ("cluster_id", "broker_id", "time", "event", "detail"),
+            by_batch(pr.thread_ends),
+            _OF_BROKER & (pc.field("event") == p.FETCHER_STOPPING),
+        ),
         Reading(
             silver.REQUESTS,
             pr.TRANSACTIONAL_COLUMNS,

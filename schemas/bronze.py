@@ -84,4 +84,17 @@ LOG_LINES = TableSpec(
     checks={"line_from_one": "line_no >= 1", "offset_not_negative": "byte_offset >= 0"},
 )
 
-TABLES = (LOG_FILES, LOG_LINES)
+UNREAD_FILES = TableSpec(
+    layer="bronze",
+    name="unread_files",
+    comment="One row per log, or bundle of logs, that a run found and could not read, until a run reads it.",
+    columns=(
+        required("path", STRING, "Path as it was found; in a bundle: logs.zip!/b1/server.log"),
+        required("problem", STRING, "Why it was not read, and what to do"),
+        column("modified_time", TIMESTAMP, "When it was last changed: it has no lines after that; null: not known"),
+        required("run_id", STRING, "Run that could not read it"),
+    ),
+    keys=("path",),
+)
+
+TABLES = (LOG_FILES, LOG_LINES, UNREAD_FILES)

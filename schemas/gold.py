@@ -181,6 +181,9 @@ REPLICA_BLAME = TableSpec(
     dated_by=("interval_start",),
 )
 
+#: Of `COVERAGE.outcome`.
+MISSING = "missing"
+
 COVERAGE = TableSpec(
     layer="gold",
     name="coverage",
@@ -192,12 +195,41 @@ COVERAGE = TableSpec(
         column("logger", STRING, "Logger"),
         column("level", STRING, "Level"),
         required("template", STRING, "Template id, or the masked text of an unparsed line"),
-        required("outcome", STRING, "typed, known, unparsed"),
-        required("line_count", LONG, "Records"),
+        required("outcome", STRING, "typed, known, unparsed; missing: not there to be read, see gold.holes"),
+        required("line_count", LONG, "Records; of those that are missing the least number that there were, 1 at least"),
     ),
     feeds_changes=True,
     keys=("cluster_id", "broker_id", "kind", "logger", "level", "template", "outcome"),
     cluster_by=("cluster_id", "broker_id"),
+)
+
+HOLES = TableSpec(
+    layer="gold",
+    name="holes",
+    comment="One row per hole in the logs: what must have been written, and was not read. No rule is clean for it.",
+    columns=(
+        _CLUSTER,
+        required("broker_id", INT, "Broker whose log it is; -1 where nothing tells"),
+        required("kind", STRING, "Kind of log, as in bronze.log_files"),
+        required(
+            "reason",
+            STRING,
+            "lines_missing: numbers of requests are left out on connections that live on; nul_bytes; not_read: a file "
+            "that could not be read, or not to its end; not_understood: requests that no grammar reads; no_log: a "
+            "broker has no request log, and others have; ends_early, begins_late: a request log ends, or begins, "
+            "while its broker goes on",
+        ),
+        column("since_time", TIMESTAMP, "After this line; null: not known"),
+        column("until_time", TIMESTAMP, "Before this line; null: not known"),
+        column("records", LONG, "So many records at least; null: nothing counts them"),
+        required("message", STRING, "What is missing, and what to do"),
+    ),
+    feeds_changes=True,
+    keys=("cluster_id", "broker_id", "kind", "reason", "since_time", "message"),
+    checks={
+        "reason_known": "reason IN ('lines_missing', 'nul_bytes', 'not_read', 'not_understood', 'no_log', "
+        "'ends_early', 'begins_late')"
+    },
 )
 
 RUNS = TableSpec(
@@ -220,4 +252,4 @@ RUNS = TableSpec(
     keys=("run_id",),
 )
 
-TABLES = (DELAYED_OPERATIONS, REQUEST_PHASES, REPLICA_BLAME, COVERAGE, RUNS)
+TABLES = (DELAYED_OPERATIONS, REQUEST_PHASES, REPLICA_BLAME, COVERAGE, HOLES, RUNS)

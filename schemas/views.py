@@ -253,13 +253,15 @@ group by cluster_id, broker_id, p.topic, p.partition, p.error_code
     ),
     ViewSpec(
         "understood_lines",
-        "One row per broker and kind of file: how many log records are typed, known, or not understood.",
+        "One row per broker and kind of file: how many log records are typed, known, or not understood; "
+        "and how many are missing.",
         """
 select cluster_id, broker_id, kind,
-       sum(line_count) as records,
+       sum(case when outcome = 'missing' then 0 else line_count end) as records,
        sum(case when outcome = 'typed' then line_count else 0 end) as typed,
        sum(case when outcome = 'known' then line_count else 0 end) as known,
-       sum(case when outcome = 'unparsed' then line_count else 0 end) as unparsed
+       sum(case when outcome = 'unparsed' then line_count else 0 end) as unparsed,
+       sum(case when outcome = 'missing' then line_count else 0 end) as missing
 from gold_coverage
 group by cluster_id, broker_id, kind
 """,

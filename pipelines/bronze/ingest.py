@@ -58,6 +58,7 @@ from pipelines.bronze.contents import (
 from pipelines.bronze.discover import discover
 from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
+from pipelines.bronze.lost import lost_files
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
@@ -69,7 +70,7 @@ from pipelines.lake import Lake
 from pipelines.rows import as_table, in_tasks
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
-from schemas.bronze import LOG_FILES, LOG_LINES
+from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 from schemas.state import INVENTORY
 
 #: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
@@ -157,7 +158,7 @@ def ingest_batches(
             stored then.
     """
     found = discover(paths, config.include, config.exclude)
-    lake.create([LOG_FILES, LOG_LINES])
+    lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES])
     register: Rows = lake.rows(LOG_FILES, *LOG_FILES.column_names).to_pylist()
     sha_of = {row["file_id"]: row["sha256"] for row in register}
     looked_us = time.time_ns() // 1000
@@ -195,22 +196,21 @@ def ingest_batches(
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
     for part in parts or [[]]:
         run_id = new_id()
-        readings = [
-            span
-            for item in part
-            if item.readable
-            for span in _reading(item, identities[item.path]).in_ranges(item.ranges)
-        ]
+        readable = [item for item in part if item.readable]
+        readings = [span for item in readable for span in _reading(item, identities[item.path]).in_ranges(item.ranges)]
         _store_lines(spark, lake, readings, config, run_id, registered)
         files = [file_row(item, identities[item.path], run_id) for item in part]
         if files:
             # None of them is in the register, which was read above.
             lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
             # Files of later batches are in it as well: they count for read once the register has them.
-            noted = pa.Table.from_pylist(rows(entries), INVENTORY.arrow_schema)
-            lake.replace(INVENTORY, noted, stamp=run_id)
+            lake.replace(INVENTORY, pa.Table.from_pylist(rows(entries), INVENTORY.arrow_schema), stamp=run_id)
         registered.add(run_id)
         waiting -= len(part)
+        if not waiting:
+            before = lake.rows(UNREAD_FILES, *UNREAD_FILES.column_names).to_pylist()
+            if (lost := lost_files(before, cannot, [*found.files, *dict(found.unreadable)], run_id)) != before:
+                lake.replace(UNREAD_FILES, pa.Table.from_pylist(lost, UNREAD_FILES.arrow_schema), run_id)
         said = [(row["path"], row["problem"]) for row in files if row["problem"]]
         yield IngestSummary(
             run_id=run_id,

@@ -26,7 +26,8 @@ _CONTROLLER_EVENTS = (
 _LIFECYCLE_EVENTS = (
     "starting version started shutting_down controlled_shutdown shut_down registered fenced unfenced "
     "zookeeper_connected zookeeper_expired log_dir_failure state_change fatal signal log_loading "
-    "high_watermarks_loaded stopping_replicas stepped_down clock_set_back"
+    "high_watermarks_loaded stopping_replicas stepped_down fetcher_stopping "
+    "clock_set_back"
 )
 
 #: Values by table and column.

@@ -60,9 +60,12 @@ from pipelines.report.tiers import (
 )
 from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
+from pipelines.rules.rule import VIOLATION
 
 #: Topics that are listed.
 TOPICS_MAX = 1000
+#: The highest share that is not all: shares have six digits.
+SHARE_MAX = 0.999999
 _NOTES = (
     "timeline and blame are of clients' acks=all produces, blame_coordinator of requests to group and transaction "
     "coordinators. They take the time of an operation from its arrival to its completion; the response queue and "
@@ -88,7 +91,9 @@ def assemble(
         inconclusive=judged.reasons,
         tier=judged.tier,
         tier_by_broker=_named(judged.tiers),
-        window=Window(since=_instant(since_us), until=_instant(until_us)),
+        window=Window(
+            since=_instant(since_us), until=_instant(until_us), outside=tuple(_outside(rows, len(clusters) > 1))
+        ),
         clusters=tuple(
             ClusterVerdict(cluster_id=name, verdict=part.verdict, tier=part.tier, inconclusive=part.reasons)
             for name, part in parts.items()
@@ -156,7 +161,8 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
         further = (times_too_coarse(DELAYED_OPERATIONS, in_seconds(rows.files)), *further)
     coverage = _coverage(rows, brokers, further)
     problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
-    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, problems, of_rules)
+    holes = [row["message"] for row in rows.holes if row["is_inside"]]
+    verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, holes, of_rules)
     tier: Tier = min(deciding.values(), default="T0")
     return _Judged(tiers, tier, brokers, of_rules, coverage, operations, tuple(problems), verdict, reasons)
 
@@ -200,6 +206,15 @@ def incident_of(row: Mapping[str, Any]) -> Incident:
             for line in row["evidence"]
         ),
     )
+
+
+def _outside(rows: Collected, several: bool) -> Iterable[str]:
+    """Findings that are outside of the window, one sentence each."""
+    for row in rows.outside:
+        of_cluster = f" of cluster {row['cluster_id']}" if several else ""
+        place = f" {row['topic']}-{row['partition']}" if row["topic"] is not None else ""
+        what = "violated" if row["severity"] == VIOLATION else "left open"
+        yield f"{what}: {row['rule_id']}{place}{of_cluster} at {iso_utc(row['time'])}"
 
 
 def _instant(time_us: int | None) -> str | None:
@@ -298,6 +313,7 @@ def _last(rows: Rows, name: str) -> str | None:
 def _coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotCheckable]) -> Coverage:
     lines = sum(row["lines"] for row in rows.coverage)
     unparsed = sum(row["unparsed"] for row in rows.coverage)
+    missing = sum(row["missing"] for row in rows.coverage)
     checkable = _controllers(brokers) | {_node(row) for row in rows.coverage if row["request_log"]}
     gaps = [
         not_checkable(broker.broker_id, broker.kafka_version)
@@ -308,9 +324,11 @@ def _coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotC
         lines=lines,
         parsed=lines - unparsed,
         unparsed=unparsed,
-        share_parsed=share_of(lines - unparsed, lines) if lines else None,
+        # However many there are, it is not all.
+        share_parsed=min(share_of(lines - unparsed, lines + missing), SHARE_MAX if missing else 1.0) if lines else None,
         not_checkable=(*gaps, *further),
         top_unparsed=tuple(UnparsedTemplate.model_validate(row) for row in rows.unparsed),
+        missing=missing,
     )
 
 

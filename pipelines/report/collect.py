@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.clocks.order import FAR_APART_MS
+from pipelines.clusters import UNKNOWN
 from pipelines.config import Config
 from pipelines.errors import InputError
 from pipelines.lake import Lake
@@ -27,7 +28,7 @@ from pipelines.threads import concurrently
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.clocks import CLOCK_BOUNDS
-from schemas.gold import COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
+from schemas.gold import COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
 from schemas.incidents import INCIDENTS
 from schemas.isr import ISR_TIMELINE
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
@@ -133,7 +134,9 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
     at_start = (pc.field("scope") == "broker") & pc.field("key").isin(small.CONFIG_KEYS)
     said = (*BROKER_LIFECYCLE.keys, "time", "cluster_id", "broker_id")
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
-    findings = small.findings(rows(VIOLATIONS, *VIOLATIONS.column_names), bounds)
+    holes = lake.rows(HOLES, *HOLES.column_names, where=_of_or_of_none(cluster_id))
+    of_all = rows(VIOLATIONS, *VIOLATIONS.column_names)
+    findings = small.findings(of_all, bounds)
     of_findings = pc.field("finding_id").isin(pa.array([row["finding_id"] for row in findings], pa.string()))
     evidence = rows(EVIDENCE, *EVIDENCE.column_names, where=of_findings)
     small.add_lengths(evidence, _records(lake, {row["file_id"] for row in evidence if row["file_id"] is not None}))
@@ -152,7 +155,14 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         "before": _before(lake, cluster_id),
         "topics": _topics(lake, cluster_id),
         "incidents": small.incidents(rows(INCIDENTS, *INCIDENTS.column_names), bounds),
+        "outside": small.outside(of_all, bounds),
+        "holes": small.holes(small.plain_rows(holes), bounds),
     }
+
+
+def _of_or_of_none(cluster_id: str | None) -> pc.Expression | None:
+    """What is of a cluster, or may be of any."""
+    return None if cluster_id is None else pc.field("cluster_id").isin([cluster_id, UNKNOWN])
 
 
 def _both_of(evidence: Rows) -> pc.Expression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +107,7 @@ def correctness(
         observations=findings[OBSERVATION],
         open_cases=findings[OPEN],
         violated=violated or (not in_window and any(_is_violated(row) for row in results)),
-        doubts=(*_doubts(results), *_left_open(findings[OPEN])),
+        doubts=(*_doubts(results, {row["message"] for row in rows.holes}), *_left_open(findings[OPEN])),
         not_checkable=tuple(gaps.values()),
         notes=tuple(_notes(rows, in_window)),
     )
@@ -156,9 +156,9 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore 
     )
 
 
-def _doubts(results: Rows) -> Iterable[str]:
-    """Why rules are inconclusive, but for open cases, and for evidence that is not there."""
-    doubts = dict.fromkeys(doubt for row in results for doubt in row["doubts"])
+def _doubts(results: Rows, holes: Set[str]) -> Iterable[str]:
+    """Why rules are inconclusive, but for holes in the logs, for open cases, and for evidence that is not there."""
+    doubts = dict.fromkeys(doubt for row in results for doubt in row["doubts"] if doubt not in holes)
     if doubts:
         yield "; ".join(doubts)
     for row in results:

@@ -75,6 +75,8 @@ class Collected:
         before: what the run before came to; None: there is none.
         topics: cluster and name, in order.
         incidents: rows of gold.incidents that were under way in the window, the most harmful first.
+        outside: rows of gold.violations outside of the window.
+        holes: rows of gold.holes; ``is_inside``: of the window.
     """
 
     groups: Rows
@@ -99,6 +101,8 @@ class Collected:
     before: RunBefore | None = None
     topics: Rows = field(default_factory=list)
     incidents: Rows = field(default_factory=list)
+    outside: Rows = field(default_factory=list)
+    holes: Rows = field(default_factory=list)
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

@@ -107,9 +107,10 @@ class Coverage(Part):
         lines: log records (a stack trace belongs to the record above it).
         parsed: of them, those that became rows or are known to carry nothing for the audit.
         unparsed: the others.
-        share_parsed: parsed / lines; null without lines.
+        share_parsed: parsed / (lines + missing); null without lines.
         not_checkable: what these logs cannot show.
         top_unparsed: *(extra)* the most frequent shapes of unparsed records.
+        missing: *(extra)* records that must have been logged and were not read, at least so many: gold.holes.
     """
 
     lines: Count
@@ -118,6 +119,7 @@ class Coverage(Part):
     share_parsed: Share | None
     not_checkable: tuple[NotCheckable, ...]
     top_unparsed: tuple[UnparsedTemplate, ...]
+    missing: Count = 0
 
 
 class RuleResult(Part):
@@ -331,10 +333,12 @@ class Window(Part):
     Attributes:
         since: from here on; null: no bound.
         until: before this; null: no bound.
+        outside: *(extra)* violations and cases left open that are not of the window, and that the verdict leaves out.
     """
 
     since: Instant | None = None
     until: Instant | None = None
+    outside: tuple[Text, ...] = ()
 
 
 class Report(Part):
@@ -355,11 +359,9 @@ class Report(Part):
         timeline: acks=all produces by interval.
         provenance: what the report follows from.
         inconclusive: *(extra)* why nothing firm can be said; may hold reasons beside a violated verdict too.
-        tier: the lowest tier of the brokers that have any log; controller-only nodes and files that nothing assigns
-            to a broker do not count unless there is nothing else.
+        tier: the lowest of the brokers that have any log; controllers, and files of no broker, count if all are such.
         tier_by_broker: *(extra)* by broker id; ``<cluster>/<broker id>`` where there are several clusters.
-        window: *(extra)* restricts operations, latency, blame and timeline by arrival, and findings by their time
-            (those without one stay); ``until`` is exclusive.
+        window: *(extra)* what arrived in it, and findings of its time (those without one stay), are told; see notes.
         open_cases: *(extra)* what may be a violation, and these logs do not decide it.
         topics: *(extra)* those whose leaders or ISRs the logs tell; of all logs, the first 1,000.
         blame: whom acks=all produces waited for.

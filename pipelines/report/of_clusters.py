@@ -61,6 +61,8 @@ def of_cluster(rows: Collected, cluster_id: str) -> Collected:
         far_clocks=of(rows.far_clocks),
         rule_results=[row for row in rows.rule_results if row["cluster_id"] in (None, cluster_id)],
         topics=of(rows.topics),
+        outside=of(rows.outside),
+        holes=[row for row in rows.holes if row["cluster_id"] in (cluster_id, UNKNOWN)],
     )
 
 

@@ -11,7 +11,7 @@ from pipelines.report.page.first_screen import first_screen
 from pipelines.report.plain import count, plain
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
-from pipelines.report.summary import details_text, summary_text
+from pipelines.report.summary import details_text, summary_text, window_text
 from pipelines.report.write import render_json
 
 #: Characters of a line for a pager: two short messages.
@@ -25,7 +25,10 @@ def pager_text(report: Report) -> str:
 
 def _pager_lines(report: Report) -> Iterator[str]:
     clusters = sorted({broker.cluster_id for broker in report.brokers})
-    yield f"highwater: {report.verdict}{f', cluster {clusters[0]}' if len(clusters) == 1 else ''}{_counts(report)}"
+    asked = f", {window_text(report.window)}" if report.window.since or report.window.until else ""
+    outside = f"; outside: {report.window.outside[0]}" if report.window.outside else ""
+    cluster = f", cluster {clusters[0]}" if len(clusters) == 1 else ""
+    yield f"highwater: {report.verdict}{cluster}{asked}{_counts(report)}{outside}"
     worst = next(iter((*report.violations, *report.open_cases)), None)
     incident = _worst_incident(report)
     if worst is not None:

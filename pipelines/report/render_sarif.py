@@ -20,6 +20,7 @@ import orjson
 from pipelines.report.correctness import place_of
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Evidence, Finding, Report, RuleResult
 from pipelines.report.plain import plain
+from pipelines.report.summary import window_text
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import Rule
 
@@ -144,6 +145,10 @@ class _Run:
 
     def _notifications(self) -> Iterator[dict[str, Any]]:
         report = self._report
+        if report.window.since or report.window.until:
+            yield _notification("note", f"window: {window_text(report.window)}")
+        for outside in report.window.outside:
+            yield _notification("warning", f"outside the window: {outside}")
         for reason in report.inconclusive:
             yield _notification("warning", f"inconclusive: {reason}")
         for problem in report.problems:

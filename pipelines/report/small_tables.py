@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 
 from pipelines.report.figures import Rows
 from pipelines.report.tiers import Node
+from pipelines.rules.rule import OPEN, VIOLATION
+from schemas.gold import MISSING
 
 #: Keys of a broker's configuration that matter for replication, and so are shown in the report.
 CONFIG_KEYS = (
@@ -146,6 +148,28 @@ def incidents(rows: Rows, bounds: Bounds) -> Rows:
     return sorted(under_way, key=lambda row: (row["harm"], row["cluster_id"]))
 
 
+def outside(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
+    """Findings of their own that are outside of the window, but for observations; violations first, by time."""
+    weights = {VIOLATION: 0, OPEN: 1}
+    those = [
+        row for row in rows if row["severity"] in weights and row["implied_by"] is None and not bounds.hold(row["time"])
+    ]
+    return sorted(those, key=lambda row: (weights[row["severity"]], row["time"], _place(row)))[:at_most]
+
+
+def holes(rows: Rows, bounds: Bounds) -> Rows:
+    """Holes in the logs; ``is_inside``: something of it may be of the window."""
+    bounded = ((row, row["since_time"], row["until_time"]) for row in rows)
+    return [
+        row
+        | {
+            "is_inside": (bounds.since_us is None or until_us is None or until_us >= bounds.since_us)
+            and (bounds.until_us is None or since_us is None or since_us < bounds.until_us)
+        }
+        for row, since_us, until_us in bounded
+    ]
+
+
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Those of their own first, then by place; what has none of it first."""
     parts = ((row[name] is not None, row[name] or 0) for name in ("partition", "offset_start", "time"))
@@ -186,8 +210,9 @@ def coverage(rows: Rows) -> Rows:
         {
             "cluster_id": cluster_id,
             "broker_id": broker_id,
-            "lines": sum(row["line_count"] for row in those),
+            "lines": sum(row["line_count"] for row in those if row["outcome"] != MISSING),
             "unparsed": sum(row["line_count"] for row in those if row["outcome"] == "unparsed"),
+            "missing": sum(row["line_count"] for row in those if row["outcome"] == MISSING),
             # At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): none of the others.
             "request_log": any(
                 row["template"].startswith("request.") and row["level"] in ("DEBUG", "TRACE") for row in _typed(those)

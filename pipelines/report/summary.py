@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pipelines.report.correctness import place_of
 from pipelines.report.happened import bug, headline, story, verdict_sentence, window
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Broker, Coverage, Finding, Incident, Report
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Broker, Coverage, Finding, Incident, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import TEXT_MAX, count, ms, plain, share
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
@@ -52,6 +52,9 @@ def _verdict(report: Report) -> Iterator[str]:
         for name in sorted(silent_clusters(report)):
             yield plain(f"  cluster {name}: no logs of that time", WIDTH)
     yield from _list("", report.inconclusive)
+    if report.window.since or report.window.until:
+        yield f"  window: {window_text(report.window)}"
+        yield from _list("outside the window: ", report.window.outside)
 
 
 # ------------------------------------------------------------------ what happened
@@ -113,10 +116,9 @@ def _in_short(report: Report) -> Iterator[str]:
         near.append(f"{share(parked.within_ms['5'])} of {count(parked.observed)} waiting fetches")
     if near:
         yield from _wrapped(f"accuracy: {' and '.join(near)} were answered within 5 ms of when Kafka's rules say.")
-    coverage = report.coverage
-    if any(gap.needs == FINER_TIMES for gap in coverage.not_checkable):
+    if any(gap.needs == FINER_TIMES for gap in report.coverage.not_checkable):
         yield from _wrapped(f"accuracy: cannot be shown, times have whole seconds: {FINER_TIMES}")
-    yield f"coverage: {count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
+    yield _covered(report.coverage)
     yield from _list("input: ", report.problems)
     yield "more: highwater report --verbose, highwater incidents, and report.html beside report.json"
 
@@ -148,9 +150,8 @@ def _details(report: Report) -> Iterator[str]:
         left={1, 2, 3, 6, 7},
     )
     yield ""
-    coverage = report.coverage
-    yield f"coverage: {count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
-    yield from _list("cannot be shown: ", [f"{what}: {needs}" for what, needs in gaps(coverage)])
+    yield _covered(report.coverage)
+    yield from _list("cannot be shown: ", [f"{what}: {needs}" for what, needs in gaps(report.coverage)])
     yield from _list("input: ", report.problems)
     yield from _correctness(report)
     yield ""
@@ -163,6 +164,17 @@ def _details(report: Report) -> Iterator[str]:
     if report.blame:
         yield ""
         yield from _blame(report)
+
+
+def _covered(coverage: Coverage) -> str:
+    missing = f"; {count(coverage.missing)} more, at least, are missing" if coverage.missing else ""
+    understood = f"{count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
+    return f"coverage: {understood}{missing}"
+
+
+def window_text(window: Window) -> str:
+    """From when until when."""
+    return f"from {window.since or 'the first line'} until {window.until or 'the last line'}"
 
 
 def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
@@ -231,7 +243,8 @@ def _rules(report: Report) -> str:
         missing if rule.verdict == INCONCLUSIVE and rule.rule_id in gaps else rule.verdict for rule in report.rules
     )
     verdicts = ", ".join(f"{states[verdict]} {verdict}" for verdict in (CLEAN, VIOLATED, INCONCLUSIVE))
-    return f"rules: {states.total() - states[missing]} checked, {verdicts}; {states[missing]} {missing}"
+    of_all = ", of all logs read" if report.window.since or report.window.until else ""
+    return f"rules{of_all}: {states.total() - states[missing]} checked, {verdicts}; {states[missing]} {missing}"
 
 
 def _number(number: int, what: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from pipelines.report.correctness import NO_RULES, Correctness
@@ -12,21 +11,12 @@ from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Verdict
 #: Below this share of understood records too much may have gone unseen.
 SHARE_PARSED_MIN = 0.95
 
-_LOST = re.compile(r"\b(truncated|corrupt)", re.IGNORECASE)
-#: More files than this are counted, not named, in a reason.
-_NAMED_MAX = 3
-
-
-def lost_evidence(problem: str) -> bool:
-    """Whether a problem of an input file means that lines of it are gone."""
-    return _LOST.search(problem) is not None
-
 
 def decide(
     produce: Operations,
     lines: int,
     share_parsed: float | None,
-    problems: Iterable[tuple[str, str]],
+    holes: Iterable[str],
     of_rules: Correctness = NO_RULES,
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
@@ -35,7 +25,7 @@ def decide(
         produce: the replayed acks=all produces.
         lines: log records.
         share_parsed: of them, understood; None without records.
-        problems: file and problem of every input that has one.
+        holes: what must have been logged in the window, and was not read.
         of_rules: what the rules say. That the evidence of a rule is not there says nothing of the others; without
             results of rules a contradicted produce is a violation by itself.
     """
@@ -51,10 +41,7 @@ def decide(
         reasons.append(
             f"none of the {produce.observed} acks=all produces could be replayed" + (f" ({why})" if why else "")
         )
-    lost = sorted({file for file, problem in problems if lost_evidence(problem)})
-    if lost:
-        more = f" and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
-        reasons.append(f"evidence is lost in truncated or corrupt files: {', '.join(lost[:_NAMED_MAX])}{more}")
+    reasons += holes
     reasons += of_rules.doubts
     if of_rules.violated or (not of_rules.rules and produce.contradicted > 0):
         return VIOLATED, tuple(reasons)

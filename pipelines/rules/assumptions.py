@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
 
+from pipelines.clusters import UNKNOWN
 from pipelines.releases import release_of
 from pipelines.replay.versions import ASSUMED
+from pipelines.rules.holes import Hole
 
 #: Names of files, or reasons, that one sentence lists.
 NAMED_MAX = 5
@@ -47,6 +49,7 @@ def doubts(
     versions: Mapping[tuple[str, int], str],
     clock_steps: Iterable[tuple[str, int, float]],
     quarantined: Iterable[tuple[str, str]] = (),
+    holes: Iterable[Hole] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Why nothing firm can be said of each cluster, one sentence each; none where every assumption holds.
 
@@ -57,9 +60,10 @@ def doubts(
         versions: Kafka version by (cluster, broker).
         clock_steps: cluster, broker and by how many seconds its clock was set back.
         quarantined: cluster and path of files that were not read as declared, and are left out.
+        holes: what must have been logged, and was not read; one that nothing places is of every cluster.
     """
     judged = sorted(clusters)
-    read, steps, left_out = list(files), list(clock_steps), list(quarantined)
+    read, steps, left_out, missing = list(files), list(clock_steps), list(quarantined), list(holes)
 
     def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
         return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
@@ -71,6 +75,7 @@ def doubts(
             *_missing_files(of(cluster_id, read)),
             *_steps(of(cluster_id, steps)),
             *_left_out_files(path for _, path in of(cluster_id, left_out)),
+            *(hole.message for hole in missing if hole.cluster_id in (cluster_id, UNKNOWN) or len(judged) == 1),
         )
         for cluster_id in judged
     }

@@ -18,6 +18,8 @@ from pipelines.replay.seals import Broker, Seal
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
+from pipelines.rules.holes import Hole
+from pipelines.rules.holes_stage import write_holes
 from pipelines.rules.known_findings import Known, known_of, told_now
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
@@ -58,7 +60,9 @@ def audit(
     errors = of_partitions.errors | controllers.errors
     left_out = counted(of_partitions.left_out, config.severity)
     seen = {cluster_id for cluster_id, _ in checked} | {finding.cluster_id for finding in findings}
-    results = results_of(rules, findings, checked, errors, _doubts(lake, premises, of_partitions.named, seen), left_out)
+    holes = write_holes(lake, premises, of_partitions.named, stamp)
+    doubted = _doubts(lake, premises, of_partitions.named, seen, holes)
+    results = results_of(rules, findings, checked, errors, doubted, left_out)
     lines = lines_of(lake, new)
     ids = {finding.finding_id for finding in stay}
     shown = [_shown(row) for row in known.evidence if row["finding_id"] in ids]
@@ -93,7 +97,7 @@ def _shown(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _doubts(
-    lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str]
+    lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str], holes: Iterable[Hole]
 ) -> dict[str, tuple[str, ...]]:
     """What the audit takes for granted and does not hold, by cluster.
 
@@ -113,7 +117,7 @@ def _doubts(
     of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
     left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
     clusters = seen.union(clusters_of([ClusterFile(file.cluster_id, file.broker_id) for file in premises.files]))
-    return doubts(clusters, files, named, premises.contexts.versions, steps, left_out)
+    return doubts(clusters, files, named, premises.contexts.versions, steps, left_out, holes)
 
 
 def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:

@@ -66,7 +66,8 @@ BROKER_LIFECYCLE = silver_table(
         "fenced, unfenced, zookeeper_connected, zookeeper_expired, log_dir_failure, state_change, "
         "fatal, signal, log_loading, high_watermarks_loaded, stopping_replicas (it begins to stop hosting replicas; "
         "which ones, leader_and_isr says under the role stopped), stepped_down (as it shuts down, it has let go of the "
-        "replicas whose leaders are elsewhere by now), clock_set_back (by at least so many seconds as detail says; the "
+        "replicas whose leaders are elsewhere by now), fetcher_stopping (a thread that fetches from the broker of "
+        "detail), clock_set_back (by at least so many seconds as detail says; the "
         "row stands at a line soon after)",
     ),
     column("kafka_version", STRING, "Kafka version"),

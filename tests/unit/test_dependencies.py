@@ -57,6 +57,7 @@ SPARK_SHELLS = {
     "pipelines.rules.audit_stage",
     "pipelines.rules.evidence_stage",
     "pipelines.rules.going_on",
+    "pipelines.rules.holes_stage",
     "pipelines.rules.stage",
     "pipelines.rules.facts.timeline",
     "pipelines.session",

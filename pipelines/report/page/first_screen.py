@@ -97,7 +97,8 @@ def _rules(report: Report) -> str:
         f"{states[state]} {state}" for state in ("violated", "inconclusive", "clean", "not checkable") if states[state]
     ]
     judged = sum(rule.checked for rule in report.rules)
-    return f"{len(report.rules)} rules: {', '.join(counts)}; {count(judged)} facts judged."
+    of_all = ", of all logs read" if report.window.since or report.window.until else ""
+    return f"{len(report.rules)} rules{of_all}: {', '.join(counts)}; {count(judged)} facts judged."
 
 
 def _clusters(report: Report) -> Iterator[Item]:

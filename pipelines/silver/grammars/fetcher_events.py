@@ -84,7 +84,23 @@ def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
 
 _manager = partial(Template, loggers=("ReplicaFetcherManager",))
 
+
+def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A thread that has no partitions left is stopped, and all are before a broker stops."""
+    if context.leader is None:
+        return ()
+    row = {"event": "fetcher_stopping", "kafka_version": None, "mode": None, "detail": str(context.leader)}
+    return (Fact("broker_lifecycle", row),)
+
+
 TEMPLATES = (
+    Template(
+        "fetcher.stopping",
+        r"Shutting down",
+        "ShutdownableThread.initiateShutdown of a ReplicaFetcherThread",
+        _stopping,
+        loggers=("ReplicaFetcherThread",),
+    ),
     _manager(
         "fetcher.added",
         rf"Added fetcher to broker (?:(?P<broker>-?\d+)|{_END_POINT}) for partitions (?P<states>.*)",

@@ -262,7 +262,7 @@ def test_the_report_holds_it() -> None:
     config = load_config(None, {"audit.severity": {"unclean-election": "off"}})
     coverage = [
         covered(1, "-", 9)
-        | {"lines": 9, "unparsed": 0, "request_log": True}
+        | {"lines": 9, "unparsed": 0, "missing": 0, "request_log": True}
         | {"partition_debug": False, "completion_trace": False}
     ]
     files = [log_file("1/server.log", 1, first_us=0, last_us=1, kafka_version=None, mode=None, problem=None)]
@@ -280,12 +280,13 @@ def test_the_report_holds_it() -> None:
 
 def test_each_of_several_clusters_is_judged_by_itself() -> None:
     info = RunInfo("r", "0", "c", "f", problems=(("2/server.log", "truncated: copy it again"),))
-    of_all: dict[str, list[Row]] = {"files": [], "coverage": [], "rule_results": []}
+    hole = {"cluster_id": "d", "message": "2/server.log was not read: truncated", "is_inside": True}
+    of_all: dict[str, list[Row]] = {"files": [], "coverage": [], "rule_results": [], "holes": [hole]}
     marks = {"request_log": True, "partition_debug": True, "completion_trace": True}
     for number, cluster in enumerate(("c", "d"), 1):
         file = log_file(f"{number}/server.log", 1, first_us=0, last_us=1, kafka_version=None, mode=None, problem=None)
         of_all["files"].append(file | {"cluster_id": cluster})
-        counts = covered(1, "-", 9) | {"lines": 9, "unparsed": 0} | marks
+        counts = covered(1, "-", 9) | {"lines": 9, "unparsed": 0, "missing": 0} | marks
         of_all["coverage"].append(counts | {"cluster_id": cluster})
         doubts = ["a broker is missing"] if cluster == "d" else []
         of_all["rule_results"] += [

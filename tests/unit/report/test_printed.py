@@ -4,6 +4,8 @@ import orjson
 import pytest
 
 from jobs.cli import highwater
+from pipelines.report.model import Window
+from pipelines.report.page.render import render_html
 from pipelines.report.printed import PAGER_WIDTH, PRINTED, pager_text
 from pipelines.report.summary import summary_text
 from tests.unit.report import sample
@@ -25,12 +27,15 @@ def test_forms_for_programs_are_the_files() -> None:
     assert PRINTED["markdown"](report).startswith("# Replication audit")
 
 
+WINDOW = "from 2026-11-20T14:05:00.000Z until the last line"
+
+
 def test_a_pager_gets_verdict_worst_since_and_next() -> None:
     later = sample.finding("hw-regression", time="2026-11-20T14:09:00.000Z", is_new=True)
     worst = sample.finding(known_bug="KAFKA-1211")
     report = sample.report(verdict="violated", violations=(worst, later))
     assert pager_text(report).split("\n") == [
-        "highwater: violated, cluster c: 2 violations (1 new)",
+        f"highwater: violated, cluster c, {WINDOW}: 2 violations (1 new)",
         "worst: committed-data-lost orders-3, offsets 12 to 14, leader epoch 5, KAFKA-1211",
         f"since: {sample.TIME}",
         "next: highwater explain committed-data-lost",
@@ -40,19 +45,30 @@ def test_a_pager_gets_verdict_worst_since_and_next() -> None:
 def test_a_pager_is_told_why_where_there_is_no_finding() -> None:
     report = sample.report(verdict="inconclusive", inconclusive=("a gap",))
     lines = pager_text(report).split("\n")
-    assert lines[:2] == ["highwater: inconclusive, cluster c", "why: a gap"]
-    assert pager_text(sample.report(verdict="clean")) == "highwater: clean, cluster c"
+    assert lines[:2] == [f"highwater: inconclusive, cluster c, {WINDOW}", "why: a gap"]
+    assert pager_text(sample.report(verdict="clean")) == f"highwater: clean, cluster c, {WINDOW}"
+
+
+@pytest.mark.parametrize("name", [*PRINTED, "html"])
+def test_every_format_tells_the_window_and_what_is_outside(name: str) -> None:
+    window = Window(since="2026-11-20T14:05:00.000Z", outside=("violated: committed-data-lost a-0 at 3",))
+    report = sample.report(verdict="clean", window=window)
+    text = render_html(report) if name == "html" else PRINTED[name](report)
+    assert "2026-11-20T14:05:00.000Z" in text
+    assert "committed-data-lost a-0" in text.replace("\\-", "-")
 
 
 def test_a_pager_is_told_what_happened_where_no_guarantee_broke() -> None:
     assert pager_text(sample.report(verdict="clean", incidents=(sample.incident(),))).split("\n") == [
-        "highwater: clean, cluster c",
+        f"highwater: clean, cluster c, {WINDOW}",
         "worst: major: Broker 3 died without shutting down.",
         "since: 2026-11-20 14:05:00 to 14:05:16",
         "next: Look at the kernel's log.",
     ]
     on_purpose = sample.incident("broker_stopped", severity="info")
-    assert pager_text(sample.report(verdict="clean", incidents=(on_purpose,))) == "highwater: clean, cluster c"
+    assert (
+        pager_text(sample.report(verdict="clean", incidents=(on_purpose,))) == f"highwater: clean, cluster c, {WINDOW}"
+    )
 
 
 @pytest.mark.parametrize("text", TEXTS)

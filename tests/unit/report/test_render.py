@@ -53,6 +53,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
         "share_parsed",
         "not_checkable",
         "top_unparsed",
+        "missing",
     ]
     assert keys(document["coverage"]["not_checkable"][0]) == ["rule_id", "reason", "needs"]
     assert keys(document["coverage"]["top_unparsed"][0]) == ["template", "logger", "count"]
@@ -306,6 +307,7 @@ def test_the_summary_leads_with_what_happened() -> None:
     assert summary_text(sample.audited()).split("\n") == [
         "verdict: violated   evidence: T1",
         "  1 guarantee of Kafka was broken: see below.",
+        "  window: from 2026-11-20T14:05:00.000Z until the last line",
         "  cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to 14:06:00 UTC",
         "",
         "what happened: 2 incidents, the most harmful first (UTC)",
@@ -318,8 +320,8 @@ def test_the_summary_leads_with_what_happened() -> None:
         "also logged at WARN or above:",
         "  Broker 1 also logged at WARN twice: x",
         "",
-        "findings: 1 violation, 1 open case, 3 observations. Rules: 3 checked, 1 clean, 1 violated, 1",
-        "  inconclusive; 1 not checkable.",
+        "findings: 1 violation, 1 open case, 3 observations. Rules, of all logs read: 3 checked, 1 clean, 1",
+        "  violated, 1 inconclusive; 1 not checkable.",
         "accuracy: 98.00% of 999 acks=all produces and 98.00% of 1,000 waiting fetches were answered within 5",
         "  ms of when Kafka's rules say.",
         "coverage: 990 of 1,000 log records (99.00%)",
@@ -360,7 +362,7 @@ def test_summary_of_findings() -> None:
         "cases left open: 1\n  two-leaders-one-epoch orders-3, from offset 12, leader epoch 5: Offsets",
         "observations: 3\n  late-completion: 3\n    orders-3, leader epoch 5: Offsets",
         "    and 1 more, see the report",
-        "rules: 3 checked, 1 clean, 1 violated, 1 inconclusive; 1 not checkable\n",
+        "rules, of all logs read: 3 checked, 1 clean, 1 violated, 1 inconclusive; 1 not checkable\n",
         "acks=all produces:",
     ]
     places = [text.find(part) for part in parts]

@@ -332,7 +332,6 @@ def test_leader_epochs(logger: str) -> None:
     "text",
     [
         "Starting",
-        "Shutting down",
         "Stopped",
         "Shutdown completed",
         "There are no active partitions. Back off for 1000 ms before sending a fetch request",

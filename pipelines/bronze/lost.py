@@ -1,0 +1,53 @@
+"""Which problems of an input mean that lines of it are not in the lake. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
+from pathlib import PurePath
+from typing import Any, Final
+
+from pipelines.bronze.bundles import MEMBER
+from pipelines.bronze.inventory import stat
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: Files that were read up to some place, or not at all: see `pipelines.bronze.decompress`, `pipelines.bronze.bundles`,
+#: `pipelines.bronze.discover` and `pipelines.bronze.source`.
+_LOST: Final = re.compile(
+    r"\btruncated\b|\bcorrupt\b|\bcannot be read\b|\bis encrypted\b|\bis compressed in a way\b|\bwhich no log is\b"
+    r"|\bis not opened\b|\bcompression within\b|^not text: (?:\d+ of its first|\w+ within compression)"
+)
+
+
+def is_lost(problem: str) -> bool:
+    """Whether a problem of an input means that lines of it were not read.
+
+    A file of another program, an empty one, or one that nobody can place was read, and lost nothing.
+    """
+    return _LOST.search(problem) is not None
+
+
+def lost_files(
+    before: Sequence[Mapping[str, Any]], cannot: Iterable[tuple[str, str]], looked_at: Iterable[str], run_id: str
+) -> list[Mapping[str, Any]]:
+    """Rows of ``bronze.unread_files`` after a run.
+
+    Args:
+        before: the rows before it.
+        cannot: path and problem of what it could not read; their times are asked for here.
+        looked_at: all files and folders that it came upon.
+    """
+    paths = set(looked_at)
+    # A folder that can be read now is above what was found in it.
+    paths |= {str(parent) for path in looked_at for parent in PurePath(path).parents}
+    rows = [row for row in before if row["path"].partition(MEMBER)[0] not in paths]
+    since = {(row["path"], row["problem"]): row["run_id"] for row in before}
+    for path, problem in sorted(dict(cannot).items()):
+        if is_lost(problem):
+            stats = stat(path.partition(MEMBER)[0])
+            modified = None if stats is None else EPOCH + timedelta(microseconds=stats.modified_us)
+            first = since.get((path, problem), run_id)
+            rows.append({"path": path, "problem": problem, "modified_time": modified, "run_id": first})
+    return sorted(rows, key=itemgetter("path"))

@@ -1,0 +1,356 @@
+"""Holes in the logs that were read: what must have been written, and is not there. Pure.
+
+A hole is found by what is there. Kafka logs a request when it has answered it, and a fetcher thread numbers its fetches
+and has one under way at a time: on a connection that lives on no number is left out (`ReplicaFetcherBlockingSend`,
+`NetworkClient.newClientRequest`). What a killed, stopped or paused broker never logged is no hole:
+
+- A fetch that was never answered is the last one of its connection. The next connection of the thread goes on with the
+  numbers, so between connections a few may be left out, and within one none.
+- A broker that was killed begins anew, and with it all connections to it: their numbers begin at 0.
+- A paused broker is silent in all its logs, and its connections go on where they were.
+- A broker that leads nothing logs no fetch: after a restart it follows, for as long as it takes to be elected again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter, itemgetter
+from typing import Final, NamedTuple
+
+from pipelines.premises import REQUEST_FILE, SHUTTING_DOWN, STARTING, FetchEnd, Life, LogFile, Run
+from pipelines.replay.isr_evidence import NEVER_US
+from pipelines.replay.seals import Broker
+from pipelines.report.values import iso_utc
+
+# Values of `schemas.gold.HOLES.reason`.
+LINES_MISSING: Final = "lines_missing"
+NUL_BYTES: Final = "nul_bytes"
+NOT_READ: Final = "not_read"
+NOT_UNDERSTOOD: Final = "not_understood"
+NO_LOG: Final = "no_log"
+ENDS_EARLY: Final = "ends_early"
+BEGINS_LATE: Final = "begins_late"
+
+#: A log that ends before its broker's others, or begins after those of other brokers, by less is not looked at: files
+#: are read one after the other, and loggers are set one after the other.
+EDGE_US: Final = 4_000_000
+#: A fetch waits for half a second (replica.fetch.wait.max.ms): a thread that fetched so shortly before is at work.
+AT_WORK_US: Final = 1_000_000
+#: Fetches of a thread that were never answered, one for each connection that failed since the last one that did not.
+UNANSWERED_MAX: Final = 10
+#: Holes so near each other are one: a shipper that drops lines drops many.
+TOGETHER_US: Final = 60_000_000
+
+
+class Hole(NamedTuple):
+    """What is missing, as `schemas.gold.HOLES` has it.
+
+    Attributes:
+        broker_id: None where nothing tells whose log it is.
+        kind: of the log, as in ``bronze.log_files``.
+        since_us, until_us: between which times; None: not known.
+        records: at least so many; None: nothing counts them.
+    """
+
+    cluster_id: str
+    broker_id: int | None
+    kind: str
+    reason: str
+    since_us: int | None
+    until_us: int | None
+    records: int | None
+    message: str
+
+
+class Gap(NamedTuple):
+    """Numbers that are left out, between two lines of a request log."""
+
+    since_us: int
+    until_us: int
+    missing: int
+
+
+def holes_of_requests(
+    files: Iterable[LogFile],
+    lives: Iterable[Life],
+    runs: Iterable[Run],
+    fetch_ends: Iterable[FetchEnd],
+) -> list[Hole]:
+    """Holes in the request logs, as far as fetches of followers show them.
+
+    Args:
+        lives, runs, fetch_ends: as in `pipelines.premises.Premises`.
+    """
+    by_leader: dict[Broker, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_leader[run.cluster_id, run.broker_id].append(run)
+    activity = _Activity(files, lives, by_leader, fetch_ends)
+    holes = []
+    for leader, of_leader in sorted(by_leader.items()):
+        of_leader.sort(key=attrgetter("first_us", "first_number"))
+        holes += [_lines_missing(leader, gap) for gap in _together(_gaps(of_leader))]
+        holes += _silences(leader, of_leader, activity)
+    for leader in sorted(activity.requests):
+        if (late := _begins_late(leader, by_leader.get(leader, ()), activity)) is not None:
+            holes.append(late)
+    return holes
+
+
+# ------------------------------------------------------------------- chains of numbers
+
+
+def _gaps(runs: Sequence[Run]) -> Iterator[Gap]:
+    """Numbers that are left out, of one leader's connections.
+
+    Args:
+        runs: in the order of their times.
+    """
+    connections: dict[str, list[Run]] = defaultdict(list)
+    last_of: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.missing and run.missing_since_us is not None and run.missing_until_us is not None:
+            yield Gap(run.missing_since_us, run.missing_until_us, run.missing)
+        before = connections[run.connection]
+        # A connection's name comes back after a restart, and with it the number 0.
+        if not before or run.first_number < before[0].first_number:
+            if run.first_number > UNANSWERED_MAX and run.first_us - runs[0].first_us > EDGE_US:
+                yield from _before_connection(run, last_of[run.replica_id], runs)
+            connections[run.connection] = [run, run]
+        else:
+            last = before[1]
+            if run.first_number > last.last_number + 1:
+                yield Gap(last.last_us, run.first_us, run.first_number - last.last_number - 1)
+            if run.last_number > last.last_number:
+                before[1] = run
+        last_of[run.replica_id].append(run)
+
+
+def _before_connection(run: Run, of_follower: Iterable[Run], runs: Iterable[Run]) -> Iterator[Gap]:
+    """What is missing before a connection that does not begin with its thread: it goes on with the one before it."""
+    before = [other.last_number for other in of_follower if other.last_number < run.first_number]
+    missing = run.first_number - max(before, default=-1) - 1
+    if missing > UNANSWERED_MAX:
+        yield Gap(max(other.last_us for other in runs if other.first_us < run.first_us), run.first_us, missing)
+
+
+def _together(gaps: Iterable[Gap]) -> Iterator[Gap]:
+    """Gaps that are near each other as one."""
+    hole: Gap | None = None
+    for gap in sorted(gaps):
+        if hole is not None and gap.since_us <= hole.until_us + TOGETHER_US:
+            hole = Gap(hole.since_us, max(hole.until_us, gap.until_us), hole.missing + gap.missing)
+            continue
+        if hole is not None:
+            yield hole
+        hole = gap
+    if hole is not None:
+        yield hole
+
+
+def _lines_missing(leader: Broker, gap: Gap) -> Hole:
+    cluster_id, broker_id = leader
+    message = (
+        f"lines of broker {broker_id}'s request log of cluster {cluster_id} are missing{between(*gap[:2])}: the "
+        f"numbers of followers' fetches leave out {gap.missing}; add the file that has them"
+    )
+    return Hole(cluster_id, broker_id, REQUEST_FILE, LINES_MISSING, *gap, message)
+
+
+# ----------------------------------------------------------------------- edges of logs
+
+
+class _Activity:
+    """When brokers are known to have been at work, and how long one life of theirs lasts."""
+
+    def __init__(
+        self,
+        files: Iterable[LogFile],
+        lives: Iterable[Life],
+        by_leader: Mapping[Broker, Iterable[Run]],
+        fetch_ends: Iterable[FetchEnd],
+    ) -> None:
+        self._turns: dict[Broker, list[int]] = defaultdict(list)
+        for life in lives:
+            if life.event in (STARTING, SHUTTING_DOWN):
+                self._turns[life.cluster_id, life.broker_id].append(life.time_us)
+        self._ends: dict[tuple[Broker, int], list[FetchEnd]] = defaultdict(list)
+        for end in fetch_ends:
+            self._ends[(end.cluster_id, end.broker_id), end.leader].append(end)
+        #: First and last line of the request log.
+        self.requests: dict[Broker, tuple[int, int]] = {}
+        #: Spans of time at any instant of which the broker was at work, give or take `AT_WORK_US`.
+        self._spans: dict[Broker, list[tuple[int, int]]] = defaultdict(list)
+        #: The same, without what its request log tells.
+        self._others: dict[Broker, list[tuple[int, int]]] = defaultdict(list)
+        for file in files:
+            if file.broker_id is None or file.first_us is None or file.last_us is None:
+                continue
+            broker = file.cluster_id, file.broker_id
+            ends = [(file.first_us, file.first_us), (file.last_us, file.last_us)]
+            self._spans[broker] += ends
+            if file.kind == REQUEST_FILE:
+                first_us, last_us = self.requests.get(broker, (file.first_us, file.last_us))
+                self.requests[broker] = min(first_us, file.first_us), max(last_us, file.last_us)
+            else:
+                self._others[broker] += ends
+        for leader, runs in by_leader.items():
+            for run in runs:
+                # A run with lines missing in it may have stood still between them.
+                ends = [(run.first_us, run.first_us), (run.last_us, run.last_us)]
+                spans = ends if run.missing else [(run.first_us, run.last_us)]
+                for places in (self._spans, self._others):
+                    places[leader[0], run.replica_id] += spans
+                self._spans[leader] += spans
+
+    def begins(self, broker: Broker) -> int | None:
+        """The first instant at which something else than its request log shows a broker."""
+        return min((since_us for since_us, _ in self._others[broker]), default=None)
+
+    def turn(self, broker: Broker, after_us: int) -> int:
+        """When a broker starts, or begins to stop, next."""
+        turns = (time_us for time_us in self._turns[broker] if time_us >= after_us - AT_WORK_US)
+        return min(turns, default=NEVER_US)
+
+    def started(self, broker: Broker, since_us: int, until_us: int) -> bool:
+        """Whether a broker starts, or begins to stop, between two instants."""
+        return any(since_us <= time_us <= until_us for time_us in self._turns[broker])
+
+    def fetches_until(self, follower: Broker, leader: int, after_us: int) -> int:
+        """Up to when nothing shows that a follower, which fetches from a leader at an instant, stopped to do so."""
+        ends = (end.first_us for end in self._ends[follower, leader] if end.last_us >= after_us)
+        return min(self.turn(follower, after_us), min(ends, default=NEVER_US))
+
+    def was_fetched_from(self, leader: Broker, since_us: int, until_us: int) -> bool:
+        """Whether a thread that fetched from a leader was stopped between two instants, when the leader was at work."""
+        spans = [span for span in self._others[leader] if span[0] <= until_us and span[1] >= since_us]
+        ends = (
+            end.first_us
+            for (follower, broker_id), of_thread in self._ends.items()
+            if (follower[0], broker_id) == leader
+            for end in of_thread
+            if end.first_us == end.last_us
+        )
+        return any(since_us <= end_us <= until_us and spans for end_us in ends)
+
+    def earliest(self, broker: Broker, after_us: int) -> int:
+        """The first instant from another one on at which a broker was at work."""
+        return min(
+            (max(since, after_us) for since, until in self._spans[broker] if until >= after_us), default=NEVER_US
+        )
+
+    def latest_of_others(self, broker: Broker, before_us: int) -> int:
+        """The last instant up to another one at which a broker was at work, without what its request log tells."""
+        spans = self._others[broker]
+        return max((min(until, before_us) for since, until in spans if since <= before_us), default=0)
+
+
+def _silences(leader: Broker, runs: Sequence[Run], activity: _Activity) -> Iterator[Hole]:
+    """Where a request log has no fetch, though its broker and a follower that fetches from it are at work.
+
+    Args:
+        runs: of the leader, in the order of their times.
+    """
+    at_work: list[Run] = []
+    for place, run in enumerate(runs):
+        at_work = [other for other in at_work if other.last_us >= run.last_us - AT_WORK_US] + [run]
+        since_us = max(other.last_us for other in at_work)
+        following = runs[place + 1 :]
+        next_us = following[0].first_us if following else NEVER_US
+        if next_us - since_us < EDGE_US:
+            continue
+        there = {other.connection: other for other in at_work}
+        later = [other for other in following if other.first_us < next_us + AT_WORK_US]
+        if any(
+            other.connection in there and other.first_number == there[other.connection].last_number + 1
+            for other in later
+        ):
+            continue  # nothing was asked meanwhile
+        until_us = _silent_until(leader, at_work, since_us, next_us, activity)
+        if until_us:
+            yield _silent(leader, since_us, until_us, is_last=not following)
+
+
+def _silent_until(leader: Broker, runs: Iterable[Run], since_us: int, next_us: int, activity: _Activity) -> int:
+    """The last instant before which a follower must have fetched from a leader that must have answered; 0: none.
+
+    Args:
+        runs: up to the silence. A short one is what waited while the leader stood still, of threads that may be gone.
+    """
+    leads_until = activity.latest_of_others(leader, min(next_us, activity.turn(leader, since_us)))
+    for run in runs:
+        follower = leader[0], run.replica_id
+        fetched_us = activity.earliest(follower, since_us + EDGE_US)
+        is_at_work = run.last_us - run.first_us >= AT_WORK_US and not run.missing
+        fetches = is_at_work and fetched_us <= activity.fetches_until(follower, leader[1], run.first_us)
+        if fetches and leads_until >= fetched_us + AT_WORK_US:
+            return leads_until
+    return 0
+
+
+def _silent(leader: Broker, since_us: int, until_us: int, is_last: bool) -> Hole:
+    cluster_id, broker_id = leader
+    message = (
+        f"broker {broker_id}'s request log of cluster {cluster_id} {'ends' if is_last else 'is silent'}"
+        f"{between(since_us, until_us)}, and the broker and its followers are at work: add what is missing"
+    )
+    return Hole(cluster_id, broker_id, REQUEST_FILE, ENDS_EARLY, since_us, until_us, None, message)
+
+
+def _begins_late(leader: Broker, runs: Iterable[Run], activity: _Activity) -> Hole | None:
+    """A request log that begins after those of other brokers, with connections that were there before."""
+    begin_us = activity.requests[leader][0]
+    others = [span[0] for broker, span in activity.requests.items() if broker[0] == leader[0] and broker != leader]
+    since_us = max(min(others, default=begin_us), activity.begins(leader) or 0)
+    # The numbers begin with the thread: with several, or after a failed connection, not with the broker.
+    older = [run for run in runs if run.first_us < begin_us + AT_WORK_US and run.first_number > UNANSWERED_MAX]
+    is_late = begin_us - since_us >= EDGE_US and not activity.started(leader, since_us - EDGE_US, begin_us)
+    if not is_late or not (older or activity.was_fetched_from(leader, since_us + EDGE_US, begin_us)):
+        return None
+    cluster_id, broker_id = leader
+    message = (
+        f"broker {broker_id}'s request log of cluster {cluster_id} begins at {iso_utc(begin_us)}, and the logs of "
+        f"other brokers at {iso_utc(since_us)}: add what comes before it, or judge what comes after it (--from)"
+    )
+    return Hole(cluster_id, broker_id, REQUEST_FILE, BEGINS_LATE, since_us, begin_us, None, message)
+
+
+def between(since_us: int | None, until_us: int | None) -> str:
+    """Two instants as words, with a space before them; empty where neither is known."""
+    if since_us is None or until_us is None:
+        since = "" if since_us is None else f" after {iso_utc(since_us)}"
+        return since or ("" if until_us is None else f" before {iso_utc(until_us)}")
+    return f" between {iso_utc(since_us)} and {iso_utc(until_us)}"
+
+
+# -------------------------------------------------------------- logs that are not there
+
+
+def without_request_log(
+    logging: Iterable[Broker], files: Iterable[LogFile], named: Mapping[str, Iterable[int]]
+) -> list[Hole]:
+    """Brokers without a request log, in clusters of which another broker has one.
+
+    Args:
+        logging: brokers of which requests were read.
+        named: brokers that the logs name as leader, replica or member of an ISR, by cluster: a controller is none.
+    """
+    with_requests: dict[str, set[int]] = defaultdict(set)
+    for cluster_id, broker_id in logging:
+        with_requests[cluster_id].add(broker_id)
+    spans: dict[Broker, list[int]] = defaultdict(list)
+    for file in files:
+        if file.broker_id is not None:
+            spans[file.cluster_id, file.broker_id] += [us for us in (file.first_us, file.last_us) if us is not None]
+    holes = []
+    for (cluster_id, broker_id), times_us in sorted(spans.items(), key=itemgetter(0)):
+        there = with_requests[cluster_id]
+        if not there or broker_id in there or broker_id not in named.get(cluster_id, ()):
+            continue
+        message = (
+            f"broker {broker_id} of cluster {cluster_id} has no request log, as others have (broker "
+            f"{', '.join(map(str, sorted(there)))}): add it, or let it be logged (kafka.request.logger at DEBUG)"
+        )
+        span = min(times_us, default=None), max(times_us, default=None)
+        holes.append(Hole(cluster_id, broker_id, REQUEST_FILE, NO_LOG, *span, None, message))
+    return holes

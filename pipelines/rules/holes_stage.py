@@ -1,0 +1,216 @@
+"""Holes in the logs and coverage as a stage: what the registers, silver and the premises tell of what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.arrow_rows import arrow_schema, micros, one_batch, shaped
+from pipelines.blobs import shape
+from pipelines.lake import Lake
+from pipelines.premises import Premises
+from pipelines.readings import Reading, by_batch, few_rows, read_in_tasks
+from pipelines.rows import as_table
+from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, without_request_log
+from pipelines.rules.unread import Nul, hole_of_requests, holes_of_files, holes_of_nuls
+from pipelines.table_files import rows_table
+from schemas import gold, silver
+from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: A record that no grammar reads, of a request that was answered.
+_COMPLETED: Final = ("request.completed", "request.completed_text")
+_BINARY: Final = "binary"
+_OF_LINES: Final = ("cluster_id", "broker_id", "file_id", "byte_offset", "time", "template", "reason")
+#: Files with NUL bytes whose other lines are looked at, for the times around these.
+_FILES_MAX: Final = 100
+
+
+def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], stamp: str) -> list[Hole]:
+    """Find holes, write them, and with them how many records fell to which template.
+
+    Args:
+        named: brokers that facts name as leader, replica or member of an ISR, by cluster.
+    """
+    counts = _counts(lake)
+    holes = [
+        *unread(lake),
+        *_unparsed(lake),
+        *holes_of_requests(premises.files, premises.lives, premises.runs, premises.fetch_ends),
+        *without_request_log(_logging(counts), premises.files, named),
+    ]
+    lake.replace(gold.HOLES, rows_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
+    lake.replace(gold.COVERAGE, pa.concat_tables([counts, _missing(holes)]), stamp=stamp)
+    return holes
+
+
+def unread(lake: Lake) -> list[Hole]:
+    """Holes of files that were not read, or not to their end."""
+    return holes_of_files(_files(lake), _with_micros(lake.rows(UNREAD_FILES, *UNREAD_FILES.column_names)))
+
+
+def _files(lake: Lake) -> list[dict[str, Any]]:
+    names = ("file_id", "path", "kind", "cluster_id", "broker_id", "first_time", "last_time", "problem", "run_id")
+    return _with_micros(lake.rows(LOG_FILES, *names))
+
+
+def _with_micros(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows with instants in microseconds: ``first_us`` for ``first_time``."""
+    columns = {
+        name.removesuffix("_time") + "_us" if name.endswith("_time") else name: (
+            column.cast(pa.int64()) if name.endswith("_time") else column
+        )
+        for name, column in zip(rows.column_names, rows.columns, strict=True)
+    }
+    told: list[dict[str, Any]] = pa.table(columns).to_pylist()
+    return told
+
+
+def _unparsed(lake: Lake) -> list[Hole]:
+    """Holes of records that no grammar reads: with NUL bytes, and requests."""
+    where = (pc.field("reason") == _BINARY) | pc.field("template").isin(_COMPLETED)
+    reading = Reading(silver.UNPARSED_LINES, _OF_LINES, by_batch(_counted_unparsed), where, digest="holes")
+    nuls: list[tuple[str, int, int]] = []
+    requests: dict[tuple[str, int | None], list[tuple[int, int, int]]] = {}
+    for row in few_rows(lake, reading, shape(_UNPARSED)).to_pylist():
+        if row["file_id"] is not None:
+            nuls.append((row["file_id"], row["byte_offset"], row["last_us"]))
+        else:
+            owner = row["cluster_id"], row["broker_id"]
+            requests.setdefault(owner, []).append((row["records"], row["first_us"], row["last_us"]))
+    holes = []
+    for owner, parts in requests.items():
+        records, first_us, last_us = zip(*parts, strict=True)
+        holes.append(hole_of_requests(*owner, sum(records), min(first_us), max(last_us)))
+    if nuls:
+        holes += holes_of_nuls(_around(lake, nuls), {row["file_id"]: row for row in _files(lake)})
+    return holes
+
+
+_UNPARSED: Final = {
+    "cluster_id": "string",
+    "broker_id": "int",
+    "file_id": "string",
+    "byte_offset": "long",
+    "records": "long",
+    "first_us": "long",
+    "last_us": "long",
+}
+_UNPARSED_SCHEMA: Final = arrow_schema(_UNPARSED)
+
+
+def _counted_unparsed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Of each file the first and the last record with NUL bytes; of each broker how many requests are not read."""
+    is_nul = pc.equal(rows.column("reason"), _BINARY)
+    with_nul = pa.table(rows).filter(is_nul)
+    times = micros(with_nul.column("time"))
+    columns = {name: with_nul.column(name) for name in ("cluster_id", "broker_id", "file_id", "byte_offset")}
+    nuls = shaped(_UNPARSED_SCHEMA, len(with_nul), {**columns, "first_us": times, "last_us": times})
+    requests = pa.table(rows).filter(pc.invert(is_nul))
+    keys = ["cluster_id", "broker_id"]
+    requests = pa.table([*map(requests.column, keys), micros(requests.column("time"))], names=[*keys, "time_us"])
+    counts = requests.group_by(keys).aggregate([([], "count_all"), ("time_us", "min"), ("time_us", "max")])
+    names = {"records": "count_all", "first_us": "time_us_min", "last_us": "time_us_max"}
+    values = {name: counts.column(name) for name in keys} | {name: counts.column(it) for name, it in names.items()}
+    of_brokers = shaped(_UNPARSED_SCHEMA, len(counts), values)
+    return one_batch(pa.Table.from_batches([nuls, of_brokers]))
+
+
+def _around(lake: Lake, nuls: Sequence[tuple[str, int, int]]) -> list[Nul]:
+    """The records with the times of the lines before and after them; a record's own time is before what it lacks."""
+    file_ids = sorted({file_id for file_id, _, _ in nuls})[:_FILES_MAX]
+    offsets: dict[str, list[int]] = {file_id: [] for file_id in file_ids}
+    for file_id, byte_offset, _ in nuls:
+        if file_id in offsets:
+            offsets[file_id].append(byte_offset)
+    where = pc.field("file_id").isin(file_ids)
+    reading = Reading(LOG_LINES, ("file_id", "byte_offset", "time"), by_batch(_neighbours, offsets), where)
+    since: dict[tuple[str, int], int] = {}
+    until: dict[tuple[str, int], int] = {}
+    for row in few_rows(lake, reading, shape(_NEIGHBOURS)).to_pylist():
+        place = row["file_id"], row["byte_offset"]
+        if row["since_us"] is not None:
+            since[place] = max(since.get(place, row["since_us"]), row["since_us"])
+        if row["until_us"] is not None:
+            until[place] = min(until.get(place, row["until_us"]), row["until_us"])
+    return [
+        Nul(file_id, byte_offset, time_us or since.get((file_id, byte_offset)), until.get((file_id, byte_offset)))
+        for file_id, byte_offset, time_us in nuls
+    ]
+
+
+_NEIGHBOURS: Final = {"file_id": "string", "byte_offset": "long", "since_us": "long", "until_us": "long"}
+
+
+def _neighbours(rows: pa.RecordBatch, offsets: Mapping[str, Sequence[int]]) -> pa.RecordBatch:
+    """For each place of a file the latest time before it and the earliest one after it, of some of its lines."""
+    told: list[dict[str, Any]] = []
+    lines = pa.table(rows).filter(pc.is_valid(rows.column("time")))
+    for file_id in lines.column("file_id").unique().to_pylist():
+        of_file = lines.filter(pc.equal(lines.column("file_id"), file_id))
+        times = micros(of_file.column("time"))
+        for byte_offset in offsets.get(file_id, ()):
+            before = pc.less(of_file.column("byte_offset"), byte_offset)
+            after = pc.greater(of_file.column("byte_offset"), byte_offset)
+            bounds = pc.max(times.filter(before)).as_py(), pc.min(times.filter(after)).as_py()
+            told.append(dict(zip(_NEIGHBOURS, (file_id, byte_offset, *bounds), strict=True)))
+    return pa.RecordBatch.from_pylist(told, arrow_schema(_NEIGHBOURS))
+
+
+# ------------------------------------------------------------------------ coverage
+
+
+def _counts(lake: Lake) -> pa.Table:
+    """How many records of each broker fell to which template."""
+    spec = gold.COVERAGE
+    reading = Reading(silver.LINE_COUNTS, spec.column_names, by_batch(_counted))
+    rows = read_in_tasks(lake, [reading], spec.worker_schema)
+    if rows is None:
+        return spec.arrow_schema.empty_table()
+    return pa.Table.from_batches([_counted(as_table(rows, spec.worker_schema))]).cast(spec.arrow_schema)
+
+
+def _counted(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    columns = {name: rows.column(name) for name in gold.COVERAGE.column_names}
+    columns["broker_id"] = pc.coalesce(columns["broker_id"], pa.scalar(-1, pa.int32()))
+    counts = pa.table(columns).group_by(list(gold.COVERAGE.keys)).aggregate([("line_count", "sum")])
+    return one_batch(counts.rename_columns([*gold.COVERAGE.keys, "line_count"]))
+
+
+def _logging(counts: pa.Table) -> set[tuple[str, int]]:
+    """Brokers of which requests were read; at INFO only those of deprecated versions are logged (KAFKA-18272, 4.0)."""
+    names = ("cluster_id", "broker_id", "level", "template", "outcome")
+    return {
+        (row["cluster_id"], row["broker_id"])
+        for row in counts.select(names).to_pylist()
+        if row["template"].startswith("request.") and row["level"] in ("DEBUG", "TRACE") and row["outcome"] == "typed"
+    }
+
+
+def _missing(holes: Sequence[Hole]) -> pa.Table:
+    """What is missing as rows of the coverage."""
+    counts: dict[tuple[str, int, str, str], int] = {}
+    for hole in holes:
+        if hole.reason != NOT_UNDERSTOOD:  # these were read, and are counted as what they are
+            key = hole.cluster_id, _broker(hole), hole.kind, hole.reason
+            counts[key] = counts.get(key, 0) + (hole.records or 1)
+    rows = [
+        (cluster_id, broker_id, kind, None, None, reason, gold.MISSING, count)
+        for (cluster_id, broker_id, kind, reason), count in counts.items()
+    ]
+    return rows_table(gold.COVERAGE, rows)
+
+
+def _row(hole: Hole) -> tuple[Any, ...]:
+    since, until = (
+        None if us is None else _EPOCH + timedelta(microseconds=us) for us in (hole.since_us, hole.until_us)
+    )
+    return (hole.cluster_id, _broker(hole), hole.kind, hole.reason, since, until, hole.records, hole.message)
+
+
+def _broker(hole: Hole) -> int:
+    return -1 if hole.broker_id is None else hole.broker_id
