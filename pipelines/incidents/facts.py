@@ -36,7 +36,8 @@ class Facts:
         configs: last value of each key per broker: cluster_id, broker_id, key, value.
         silences: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, seconds_before and
             seconds_after (of the ten next to it, those with a line), is_boot (a process begins with the line after it).
-        last_lines: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker.
+        last_lines: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker;
+            seconds_before (of the ten up to it, those with a line).
         remarks: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time,
             last_time, line_count, partitions (list), file_id, byte_offset (of the first), last_file_id,
             last_byte_offset, message (of the first), last_message.

@@ -53,12 +53,18 @@ def silences() -> str:
 
 
 def last_lines() -> str:
-    """The last line of each broker."""
-    return """
-        SELECT cluster_id, broker_id, max(time) AS last_time,
-            arg_max(file_id, (time, byte_offset)) AS file_id, arg_max(byte_offset, (time, byte_offset)) AS byte_offset
-        FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY cluster_id, broker_id
-        ORDER BY cluster_id, broker_id
+    """The last line of each broker, and in how many of the seconds up to it there is a line."""
+    return f"""
+        WITH ends AS (
+            SELECT cluster_id, broker_id, max(time) AS last_time,
+                arg_max(file_id, (time, byte_offset)) AS file_id,
+                arg_max(byte_offset, (time, byte_offset)) AS byte_offset
+            FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY cluster_id, broker_id
+        )
+        SELECT e.*, count(DISTINCT epoch_us(l.time) // 1000000) AS seconds_before
+        FROM ends e JOIN bronze_log_lines l ON l.cluster_id = e.cluster_id AND l.broker_id = e.broker_id
+            AND l.time > e.last_time - INTERVAL {STEADY_S} SECOND
+        GROUP BY ALL ORDER BY e.cluster_id, e.broker_id
     """
 
 
@@ -131,7 +137,9 @@ def _without_names(pattern: str) -> str:
 def loud(signatures: Sequence[Signature]) -> str:
     """Lines at WARN or above that no signature has, those of one text together: numbers, names and lists are masked."""
     spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
-    masked = f"regexp_replace({_FIRST_LINE}, '[0-9]+|\\[[^\\]]*\\]|''[^'']*''|\\([^)]*\\)', '#', 'g')"
+    lists = r"\[[^\]]*\]|''[^'']*''|\([^)]*\)|\{.*\}"
+    named = r"[\w.]+-[0-9]+\b|/\S+|[0-9]+"
+    masked = f"regexp_replace({_FIRST_LINE}, '{lists}|{named}', '#', 'g')"
     return f"""
         SELECT cluster_id, level, logger, left({masked}, 200) AS template, count(DISTINCT (broker_id, time, message))
             AS line_count, min(time) AS first_time, max(time) AS last_time,

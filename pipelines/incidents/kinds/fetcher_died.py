@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, node, place
 from pipelines.incidents.incident import CRITICAL, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.leader_unreachable import FETCHER
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import clock
 
 _DIED = Signature(
     "fetcher_thread_died",
     ("ReplicaFetcherThread", "ReplicaAlterLogDirsThread", "AbstractFetcherThread", "ShutdownableThread"),
-    r"\[(?:ReplicaFetcher replicaId=\d+, leaderId=|ReplicaFetcherThread-\d+-)(?P<key>\d+)(?:, fetcherId=\d+)?\]:?,? "
-    r"Error due to ?.*",
+    FETCHER + r"Error due to ?.*",
     "kafka.utils.ShutdownableThread.run: the thread ends after this line; until 2.3 nothing starts it again (KIP-461)",
     ("ERROR", "FATAL"),
 )

@@ -11,13 +11,14 @@ from pipelines.incidents.kind import Kind
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, number, span
 
-_FETCHER = (
+#: Begin of a line of the fetcher thread from the leader ``key``.
+FETCHER = (
     r"\[(?:ReplicaFetcher replicaId=\d+, leaderId=|ReplicaFetcherThread-\d+-)(?P<key>\d+)(?:, fetcherId=\d+)?\]:?,? "
 )
 _UNREACHABLE = Signature(
     "leader_unreachable",
     ("NetworkClient", "ReplicaFetcherThread", "ReplicaFetcherBlockingSend"),
-    _FETCHER + r"(?:Connection to node -?\d+.* could not be established.*|Error in response for fetch request .*"
+    FETCHER + r"(?:Connection to node -?\d+.* could not be established.*|Error in response for fetch request .*"
     r"|Error in fetch .*|Error sending fetch request .*|Error when sending leader epoch request .*)",
     "kafka.server.AbstractFetcherThread.processFetchRequest; org.apache.kafka.clients.NetworkClient",
     ("WARN", "INFO", "ERROR"),

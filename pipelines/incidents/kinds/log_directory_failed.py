@@ -27,6 +27,13 @@ _IO = Signature(
     "errno EIO, EROFS, ESTALE, in the exception of whichever call met it",
     is_whole=True,
 )
+_SAID = Signature(
+    "log_directory_taken_off_line",
+    ("ReplicaManager", "LogManager"),
+    r"(?:\[[^\]]*\]:? )?(?:Stopping serving (?:replicas|logs) in dir .*|Stopped serving (?:replicas|logs) in dir .*"
+    r"|Broker \d+ stopped fetcher for partitions .* because they are in the failed log director.*)",
+    "kafka.server.ReplicaManager.handleLogDirFailure, kafka.log.LogManager.handleLogDirFailure: rows of lifecycle",
+)
 #: Lines of one failure follow each other within this, microseconds.
 _TOGETHER_US = 30_000_000
 _DIRECTORY = re.compile(r"\bin dir (?P<dir>\S+)|log dir(?:ectory|s in)? (?P<other>/\S+|[A-Z]:\\\S+)")
@@ -101,5 +108,5 @@ KIND = Kind(
     meaning="A broker took a log directory off line: an I/O error, or no space left.",
     source="kafka.server.LogDirFailureChannel.maybeAddOfflineLogDir, ReplicaManager.handleLogDirFailure (KIP-112)",
     detect=detect,
-    signatures=(_FULL, _IO),
+    signatures=(_FULL, _IO, _SAID),
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from pipelines.incidents.episodes import partitions_of, together
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, listed, number, partitions, when
 from pipelines.metrics.error_names import error_name
 
@@ -33,6 +36,25 @@ _WORDS = {
     "INVALID_RECORD": ("were refused", "a record is not valid for the topic"),
     "CORRUPT_MESSAGE": ("were refused", "a batch does not match its checksum"),
 }
+_FAILED = Signature(
+    "append_failed",
+    ("ReplicaManager",),
+    r"^(?:\[[^\]]*\]:? )?Error processing append operation on partition (?:[\w-]{22}:)?(?P<partition>\S+)"
+    r"(?: *\n(?:[a-z]\w*\.)+(?P<key>[A-Z]\w+?)(?:Exception)?\b)?",
+    "kafka.server.ReplicaManager.appendToLocalLog: what it does not expect as leaders move",
+    ("ERROR",),
+    gap_s=10,
+    is_whole=True,
+)
+#: Exceptions whose error has another name.
+_ERRORS = {
+    "RecordTooLarge": "MESSAGE_TOO_LARGE",
+    "RecordBatchTooLarge": "RECORD_LIST_TOO_LARGE",
+    "OutOfOrderSequence": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "KafkaStorage": "KAFKA_STORAGE_ERROR",
+    "CorruptRecord": "CORRUPT_MESSAGE",
+}
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 #: Episodes of one error at several brokers that overlap within this are one, microseconds.
 _TOGETHER_US = 10_000_000
 
@@ -58,6 +80,20 @@ def episodes(facts: Facts) -> Iterable[tuple[str, str, list[Row]]]:
     for (cluster_id, error_code), of_error in groups.items():
         for rows in of_error:
             yield cluster_id, error_name(error_code), rows
+    yield from _appends(facts)
+
+
+def _appends(facts: Facts) -> Iterable[tuple[str, str, list[Row]]]:
+    """The same by what brokers say of appends that failed, for clusters of which no answer is logged."""
+    rows = [row for row in facts.remarked(_FAILED.name) if row["cluster_id"] not in facts.first_produces]
+    for group in together(rows, lambda row: (row["cluster_id"], row["key"]), _TOGETHER_US):
+        name = group[0]["key"]
+        error = _ERRORS.get(name, _WORD.sub("_", name).upper()) or "an error"
+        answers: list[Row] = [
+            {**row, "answers": row["line_count"], "client_ids": (), "partitions": sorted(partitions_of([row]))}
+            for row in group
+        ]
+        yield group[0]["cluster_id"], error, answers
 
 
 def refused(kind: str, cluster_id: str, error: str, rows: list[Row]) -> Incident:
@@ -97,8 +133,10 @@ def refused(kind: str, cluster_id: str, error: str, rows: list[Row]) -> Incident
 KIND = Kind(
     name="produces_refused",
     meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout.",
-    source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords",
+    source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords; where no "
+    "request is logged, the error that the leader logs of the append",
     detect=detect,
+    signatures=(_FAILED,),
     causes=(
         "partitions_under_min_isr",
         "log_directory_failed",
