@@ -38,7 +38,8 @@ def printed(instants: list[datetime], zone: str) -> bytes:
 
 
 def profiled(path: str, text: bytes, zone: str) -> Profile:
-    item = from_json(to_json(profile_stream(path, io.BytesIO(text), zone, 1 << 20)))
+    (made,) = profile_stream(path, io.BytesIO(text), zone, 1 << 20)
+    item = from_json(to_json(made))
     assert isinstance(item, Profile)
     return item
 
@@ -47,7 +48,9 @@ def read(item: Profile, text: bytes, zone: str) -> list[datetime]:
     span = FileSpan(
         item.path, item.content_id, item.content_bytes, 0, 1, item.layout, item.kind, "c", 1, flips=item.flips
     )
-    return [time for batch in stream_rows(span, io.BytesIO(text), zone, 1 << 20) for time in batch["time"].to_pylist()]
+    return [
+        time for batch in stream_rows([span], io.BytesIO(text), zone, 1 << 20) for time in batch["time"].to_pylist()
+    ]
 
 
 def read_back(files: dict[str, list[datetime]], zone: str) -> tuple[dict[str, list[datetime]], dict[str, Profile]]:
