@@ -20,6 +20,7 @@ from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended
 
 WHOLE = "whole"
+_REAPER = "kafka.server.ClientQuotaManager$ThrottledChannelReaper"
 
 
 def request_log(broker_id: int, damage: Damage) -> Callable[[Path], None]:
@@ -57,6 +58,19 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], int, str]] = {
 }
 
 
+def of_its_own(folder: Path, name: str) -> Path:
+    """The logs as those of another cluster: with an id of its own, and no file like another cluster's."""
+    cluster_id = f"holes-{name}".ljust(22, "0").encode()
+    line = f"[2026-11-20 15:34:26,000] INFO [ThrottledChannelReaper-{name}]: Stopped ({_REAPER})\n".encode()
+
+    def renamed(content: bytes) -> bytes:
+        return content.replace(b"W-CQybfSRP-OafW0EWRB0Q", cluster_id) + line
+
+    for log in folder.rglob("*.log.gz"):
+        damaged(log, renamed)
+    return folder
+
+
 class Audited(NamedTuple):
     folder: Path
     ended: Ended
@@ -75,7 +89,7 @@ def audited(verb: Verb, spark: SparkSession, tmp_path_factory: pytest.TempPathFa
     conf = folder / "clusters.toml"
     lines = ["[ingest.clusters]"]
     for name, (damage, _, _) in DAMAGES.items():
-        damage(copy_of(SLICE, folder / "logs" / name))
+        damage(of_its_own(copy_of(SLICE, folder / "logs" / name), name))
         lines.append(f'"{folder}/logs/{name}" = "{name}"')
     conf.write_text("\n".join(lines), encoding="utf-8")
     return Audited(folder, verb(folder, "audit", folder / "logs", "--conf", conf), Lake(spark, folder / "lake"))
