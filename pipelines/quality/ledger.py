@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pipelines.bronze.streams import source_of
 from pipelines.quality.expectation import Expectation, equal, not_below
 from pipelines.quality.measure import Measured
 
@@ -110,7 +111,11 @@ def log_ledger(files: Iterable[LogFile], measured: Iterable[Measured], slack_us:
         lines = [item for item in items if item.table == "bronze.log_lines"]
         counts = [item for item in items if item.table == "silver.line_counts"]
         facts = [item for item in items if item.table.startswith("silver.") and item.first_us is not None]
+        stored = sum(item.line_count or 0 for item in lines)
         before = min((item.first_line or 1 for item in lines), default=1) - 1
+        if source_of(file.path):
+            # Lines of others stand before it, too: what is missing is the known part, if its file has grown.
+            before = max(0, file.line_count - stored)
         first = min((item.first_us for item in facts if item.first_us is not None), default=None)
         last = max((item.last_us for item in facts if item.last_us is not None), default=None)
         rows.append(
@@ -121,7 +126,7 @@ def log_ledger(files: Iterable[LogFile], measured: Iterable[Measured], slack_us:
                 "line_count": file.line_count,
                 "stored_records": sum(item.row_count for item in lines),
                 "counted_records": sum(item.line_count or 0 for item in counts),
-                "stored_lines": before + sum(item.line_count or 0 for item in lines),
+                "stored_lines": before + stored,
                 "first_time_us": file.first_us,
                 "last_time_us": file.last_us,
                 "first_fact_us": None if first is None else first + slack_us,
