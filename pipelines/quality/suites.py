@@ -30,7 +30,7 @@ from schemas.silver import data_dir
 from schemas.table import TableSpec
 
 #: Tables that hold what was read. Gold is computed from them, and judged by its own contracts.
-ASKED: tuple[TableSpec, ...] = (*bronze.TABLES, DATA_FILES, *silver.TABLES, *data_dir.TABLES)
+ASKED: tuple[TableSpec, ...] = (bronze.LOG_FILES, bronze.LOG_LINES, DATA_FILES, *silver.TABLES, *data_dir.TABLES)
 BY_TABLE = {spec.full_name: spec for spec in ASKED}
 
 #: Columns of silver that count from zero wherever they are required, and partitions anywhere.
