@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
+from pipelines.bronze.bundles import MEMBER
 from pipelines.bronze.identity import OTHER, kind_of_name
 from pipelines.bronze.lost import is_lost
 from pipelines.premises import REQUEST_FILE, UNKNOWN_CLUSTER
@@ -48,8 +49,9 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
             holes.append(_not_read(*owner, row["path"], problem, row["last_us"], until_us))
     owners = _owners(rows)
     for row in unread:
-        # Which brokers' lines are in a folder or a bundle that cannot be read, nothing tells.
-        cluster_id, broker_id = owners.get(str(PurePath(row["path"]).parent)) or _only_cluster(rows)
+        # A bundle among the logs of a broker has logs of that broker; of a folder nothing tells whose they are.
+        folder = str(PurePath(row["path"].partition(MEMBER)[0]).parent)
+        cluster_id, broker_id = owners.get(folder) or _only_cluster(rows)
         kind = kind_of_name(row["path"])[0] or OTHER
         holes.append(_not_read(cluster_id, broker_id, kind, row["path"], row["problem"], None, row["modified_us"]))
     return holes

@@ -158,6 +158,9 @@ def test_a_file_that_was_not_read_to_its_end_is_a_hole_until_it_is() -> None:
     (hole,) = holes_of_files([cut, later], [])
     assert (hole.broker_id, hole.reason, hole.since_us, hole.until_us) == (1, "not_read", 5, 9)
     assert holes_of_files([cut, later, log_row("a/1.log", run_id="r2", file_id="other")], []) == []
+    member = {"path": "a/logs.zip!/b/server.log", "problem": "is encrypted: unpack it first", "modified_us": 7}
+    (hole,) = holes_of_files([later, log_row("c/3.log", broker_id=2)], [member])
+    assert (hole.broker_id, hole.kind) == (1, "server")
     unread = {"path": "a/server.log.3", "problem": "cannot be read (permission denied)", "modified_us": 7}
     (hole,) = holes_of_files([later], [unread])
     assert (hole.cluster_id, hole.broker_id, hole.kind, hole.until_us) == ("c", 1, "server", 7)
