@@ -38,6 +38,7 @@ def config(second: float, scope: str, key: str, value: str | None, entity: str =
 def test_contexts(lake: Lake):
     versions = [fact(silver.BROKER_LIFECYCLE, 1, event="starting", mode="kraft")]
     versions += [fact(silver.BROKER_LIFECYCLE, at, event="version", kafka_version=text) for at, text in ((2, "3.9.1"),)]
+    versions += [fact(silver.BROKER_LIFECYCLE, 2.1, event="started")]
     fill(lake, silver.BROKER_LIFECYCLE, versions)
     dump = [config(2, "broker", key, value, "1") for key, value in ((MIN_ISR, "2"), ("log.dirs", "/d"))]
     lines = [
