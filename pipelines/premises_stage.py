@@ -65,7 +65,7 @@ def _config(
 
 
 def _readings() -> list[Reading]:
-    matters = pc.field("event").isin([p.STARTING, p.SHUT_DOWN, p.CLOCK_SET_BACK])
+    matters = pc.field("event").isin([p.STARTING, p.HAS_STARTED, p.SHUT_DOWN, p.CLOCK_SET_BACK])
     matters = matters | pc.field("kafka_version").is_valid() | pc.field("mode").is_valid()
     events = pc.field("partition").is_null() & pc.field("event").isin(EVENTS)
     leader_change = (pc.field("source") == "log") & (pc.field("record") == LEADER_CHANGE)

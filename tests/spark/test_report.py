@@ -20,7 +20,7 @@ from pipelines.report.model import Report, RunInfo
 from pipelines.rules.registry import RULES
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
-from schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, REPLICA_BLAME, REQUEST_PHASES
+from schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
 from tests.unit.report import ranges
@@ -304,7 +304,7 @@ def test_brokers_tiers_coverage_and_provenance(lake: Lake, config: Config) -> No
         lake,
         LOG_FILES,
         [
-            log_file("1/server.log", 1, mode="kraft", kafka_version="3.9.0"),
+            log_file("1/server.log", 1, mode="kraft", kafka_version="3.9.1"),
             log_file("1/kafka-request.log", 1, first_time=at(-5), last_time=at(9_000), line_count=50),
             log_file("2/server.log", 2, problem="empty file", first_time=None, last_time=None),
             log_file("9/server.log", 9),
@@ -340,6 +340,8 @@ def test_brokers_tiers_coverage_and_provenance(lake: Lake, config: Config) -> No
         ],
     )
     fill(lake, DELAYED_OPERATIONS, [operation(1)])
+    hole = {"cluster_id": "c", "broker_id": 1, "kind": "server", "reason": "not_read"}
+    fill(lake, HOLES, [hole | {"message": "broker 1's server.log was not read to its end"}])
 
     report = collect(lake, config)
 
@@ -358,7 +360,7 @@ def test_brokers_tiers_coverage_and_provenance(lake: Lake, config: Config) -> No
         "put each broker's server.log into the folder of its other logs",
     ]
     assert report.verdict == "inconclusive"
-    assert report.inconclusive == ("evidence is lost in truncated or corrupt files: x/broken.log.gz",)
+    assert report.inconclusive == ("broker 1's server.log was not read to its end",)
     assert report.problems == ("2/server.log: empty file", "x/broken.log.gz: truncated gzip: copy the file again")
     assert report.provenance.delta_versions == lake.versions()
     assert [file.file for file in report.provenance.inputs][-1] == "stray.log"
