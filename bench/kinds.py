@@ -14,8 +14,8 @@ _HEAD = """# Kinds of incidents
 What `gold.incidents`, `highwater incidents` and `incidents` of report.json tell of. `python -m bench.kinds` writes this
 document anew from the modules of `pipelines/incidents/kinds`, one a kind.
 
-A *cause* is a kind that can bring this one about: it begins no later, is still under way or just over, and has a broker,
-a partition or a replica in common with it.
+A *cause* is a kind that can bring this one about: it begins no later, is still under way or just over, and has a
+broker, a partition or a replica in common with it.
 """
 
 

@@ -54,6 +54,7 @@ INCIDENTS = TableSpec(
     ),
     keys=("cluster_id", "incident_id"),
     cluster_by=("cluster_id", "start_time"),
+    dated_by=("start_time", "end_time"),
     checks={"severity_known": "severity IN ('critical', 'major', 'minor', 'info')"},
 )
 

@@ -41,7 +41,7 @@ class Facts:
         remarks: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time,
             last_time, line_count, partitions (list), file_id, byte_offset (of the first), last_file_id,
             last_byte_offset, message (of the first), last_message.
-        loud: lines at WARN or above that no signature has, by text: cluster_id, level, logger, template,
+        loud: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template,
             line_count, first_time, last_time, broker_ids, message, file_id, byte_offset.
         waits: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
             slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics.

@@ -65,6 +65,7 @@ class Incident:
             cannot be reached); empty where they do not.
         waited_us: its start is when something arrived that waited for so long at most: a cause may begin meanwhile.
         caused_by: the incident that brought it about; `pipelines.incidents.causes` fills it.
+        subject: tells it from others of its kind, start and brokers.
     """
 
     kind: str
@@ -83,11 +84,12 @@ class Incident:
     by: tuple[int, ...] = ()
     waited_us: int = 0
     caused_by: str | None = None
+    subject: str = ""
 
     @property
     def incident_id(self) -> str:
         """The same in every run that sees it begin at the same instant, whatever is known of its end."""
-        subject = min(self.partitions, default="") if not self.broker_ids else ""
+        subject = self.subject or (min(self.partitions, default="") if not self.broker_ids else "")
         key = "\0".join((self.kind, self.cluster_id, str(self.start_us), *map(str, self.broker_ids), subject))
         return hashlib.md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
 

@@ -135,14 +135,14 @@ def _without_names(pattern: str) -> str:
 
 
 def loud(signatures: Sequence[Signature]) -> str:
-    """Lines at WARN or above that no signature has, those of one text together: numbers, names and lists are masked."""
+    """Lines at WARN or above that no signature has, those of one text and day together: numbers, names masked."""
     spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
     lists = r"\[[^\]]*\]|''[^'']*''|\([^)]*\)|\{.*\}"
     named = r"[\w.]+-[0-9]+\b|/\S+|[0-9]+"
     masked = f"regexp_replace({_FIRST_LINE}, '{lists}|{named}', '#', 'g')"
     return f"""
-        SELECT cluster_id, level, logger, left({masked}, 200) AS template, count(DISTINCT (broker_id, time, message))
-            AS line_count, min(time) AS first_time, max(time) AS last_time,
+        SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, left({masked}, 200) AS template,
+            count(DISTINCT (broker_id, time, message)) AS line_count, min(time) AS first_time, max(time) AS last_time,
             list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
             arg_min(left(message, {MESSAGE_MAX}), (time, file_id, byte_offset)) AS message,
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,

@@ -14,6 +14,8 @@ from pipelines.report.plain import count
 SENTENCES_MAX = 10
 #: Of a chain, so many effects are told with it.
 EFFECTS_MAX = 3
+#: Texts that are only named.
+ALSO_MAX = 5
 #: The kind that only names texts of lines.
 ALSO_LOGGED = "also_logged"
 #: Kinds in which acks=all produces waited: what `whatif` and `compare` answer.
@@ -87,7 +89,7 @@ def story(report: Report) -> Story:
         effects = chain.effects[: min(EFFECTS_MAX, SENTENCES_MAX - sentences - 1)]
         told.append(Chain(chain.cause, effects))
         sentences += 1 + len(effects)
-    also = tuple(incident for incident in report.incidents if incident.kind == ALSO_LOGGED)
+    also = tuple(incident for incident in report.incidents if incident.kind == ALSO_LOGGED)[:ALSO_MAX]
     return Story(tuple(told), len(of_kinds) - sentences, also)
 
 

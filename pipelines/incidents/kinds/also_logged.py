@@ -10,17 +10,18 @@ from pipelines.incidents.incident import INFO, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.words import brokers, span, times
 
-#: Texts that are shown of a cluster; the rest is a number.
+_DAY_US = 86_400_000_000
+#: Texts of a cluster and a day that are told.
 SHOWN_MAX = 5
 _RANK = {"FATAL": 0, "ERROR": 1, "WARN": 2}
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
-    """The most frequent texts of each cluster, errors before warnings."""
-    of_cluster: dict[str, list[Row]] = defaultdict(list)
+    """The most frequent texts of each cluster and day, errors before warnings."""
+    of_day: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in facts.loud:
-        of_cluster[row["cluster_id"]].append(row)
-    for rows in of_cluster.values():
+        of_day[row["cluster_id"], row["first_time"] // _DAY_US].append(row)
+    for rows in of_day.values():
         ordered = sorted(rows, key=lambda row: (_RANK[row["level"]], -row["line_count"], row["template"]))
         for row in ordered[:SHOWN_MAX]:
             yield _logged(row)
@@ -39,11 +40,11 @@ def _logged(row: Row) -> Incident:
         start_us=row["first_time"],
         end_us=row["last_time"],
         broker_ids=tuple(ids),
-        partitions=frozenset({row["template"]}) if not ids else frozenset(),
         sentence=f"{who} also logged at {row['level']} {times(row['line_count'])}{' ' + when if when else ''}: {text}",
         figures={"lines": row["line_count"]},
         places=(place(row),),
         weight=float(row["line_count"]),
+        subject=f"{row['level']} {row['template']}",
     )
 
 

@@ -27,8 +27,8 @@ _RENOUNCED = (
 _STUCK = (
     "[ReplicaManager broker=4] Error processing fetch with max size 1048576 from replica [2] on partition returns-0: "
     "(fetchOffset=20, logStartOffset=20, maxBytes=1048576, currentLeaderEpoch=Optional[6])\n"
-    "org.apache.kafka.common.errors.OffsetOutOfRangeException: Received request for offset 0 for partition returns-0, but "
-    "we only have log segments in the range 20 to 20."
+    "org.apache.kafka.common.errors.OffsetOutOfRangeException: Received request for offset 0 for partition returns-0, "
+    "but we only have log segments in the range 20 to 20."
 )
 _EXCEPTION = "Failed to flush\njava.io.IOException: {}\n\tat java.base/java.lang.Thread.run(Thread.java:829)"
 
