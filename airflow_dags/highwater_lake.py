@@ -21,6 +21,7 @@ GOLD_TABLES = (
     "failovers",
     "fetcher_timeline",
     "holes",
+    "incident_lines",
     "incidents",
     "isr_timeline",
     "purgatory_checks",

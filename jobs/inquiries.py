@@ -219,8 +219,11 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
         raise InputError(question.lake, "was made before incidents were told", "run `highwater audit` on it once")
     where = "" if question.cluster_id is None else "WHERE cluster_id = $cluster_id"
     parameters = {} if question.cluster_id is None else {"cluster_id": question.cluster_id}
-    rows = reader.rows(f"SELECT * FROM gold_incidents {where}", **parameters)
-    under_way = small_tables.incidents(rows, small_tables.bounds(question.since, question.until))
+    rows, lines = (
+        reader.rows(f"SELECT * FROM {table} {where}", **parameters)
+        for table in ("gold_incidents", "gold_incident_lines")
+    )
+    under_way = small_tables.incidents(rows, lines, small_tables.bounds(question.since, question.until))
     chosen = incidents.selected([incident_of(row) for row in under_way], broker_id, topic)
     if question.form == "json":
         question.console.result(incidents.as_json(chosen))

@@ -38,19 +38,6 @@ INCIDENTS = TableSpec(
             structs(required("name", STRING, "What is counted or measured"), required("value", DOUBLE, "How much")),
             "Figures of the episode; units last in their names",
         ),
-        required(
-            "evidence",
-            structs(
-                required("file", STRING, "Path of the file as it was found"),
-                required("file_id", STRING, "bronze.log_files.file_id"),
-                required("line_no", LONG, "Number of the line, from 1"),
-                required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
-                column("time", TIMESTAMP, "Time of the line"),
-                column("broker_id", INT, "Broker that wrote it"),
-                required("text", STRING, "The line's message, cut at 2,000 characters"),
-            ),
-            "Lines that show it, at most ten, in order of time",
-        ),
     ),
     keys=("cluster_id", "incident_id"),
     cluster_by=("cluster_id", "start_time"),
@@ -58,4 +45,27 @@ INCIDENTS = TableSpec(
     checks={"severity_known": "severity IN ('critical', 'major', 'minor', 'info')"},
 )
 
-TABLES = (INCIDENTS,)
+INCIDENT_LINES = TableSpec(
+    layer="gold",
+    name="incident_lines",
+    comment="The lines that show an incident, at most ten, in order of time; as gold.evidence it names files.",
+    columns=(
+        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        required("incident_id", STRING, "gold.incidents.incident_id"),
+        required("position", INT, "Place among the lines of the incident, from 0"),
+        required("start_time", TIMESTAMP, "gold.incidents.start_time"),
+        column("end_time", TIMESTAMP, "gold.incidents.end_time"),
+        column("time", TIMESTAMP, "Time of the line"),
+        column("broker_id", INT, "Broker that wrote it"),
+        required("file", STRING, "Path of the file as it was found"),
+        required("file_id", STRING, "bronze.log_files.file_id"),
+        required("line_no", LONG, "Number of the line, from 1"),
+        required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
+        required("text", STRING, "The line's message, cut at 2,000 characters"),
+    ),
+    keys=("cluster_id", "incident_id", "position"),
+    cluster_by=("cluster_id", "incident_id"),
+    dated_by=("start_time", "end_time"),
+)
+
+TABLES = (INCIDENTS, INCIDENT_LINES)

@@ -222,7 +222,7 @@ group by v.severity, v.rule_id, v.cluster_id, v.topic, v.partition, v.leader_epo
         "One row per episode that logs tell of, the most harmful first.",
         """
 select cluster_id, harm, severity, kind, start_time, end_time, broker_ids, partitions, topic_partitions, sentence,
-       advice, caused_by, known_bug, fixed_in, size(evidence) as evidence_lines, incident_id
+       advice, caused_by, known_bug, fixed_in, incident_id
 from gold_incidents
 order by cluster_id, harm
 """,

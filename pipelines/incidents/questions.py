@@ -96,7 +96,7 @@ def remarks(signatures: Sequence[Signature]) -> str:
             count(*) AS line_count, list_sort(list(DISTINCT partition) FILTER (partition <> '')) AS partitions,
             arg_min(place[1], (time, place)) AS file_id, arg_min(place[2], (time, place)) AS byte_offset,
             arg_max(place[1], (time, place)) AS last_file_id, arg_max(place[2], (time, place)) AS last_byte_offset,
-            arg_min(message, (time, place)) AS message, arg_max(message, (time, place)) AS last_message
+            arg_min(message, (time, message)) AS message, arg_max(message, (time, message)) AS last_message
         FROM episodes GROUP BY signature, cluster_id, broker_id, key, episode
         ORDER BY first_time, signature, cluster_id, broker_id, key
     """
@@ -144,7 +144,7 @@ def loud(signatures: Sequence[Signature]) -> str:
         SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, left({masked}, 200) AS template,
             count(DISTINCT (broker_id, time, message)) AS line_count, min(time) AS first_time, max(time) AS last_time,
             list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
-            arg_min(left(message, {MESSAGE_MAX}), (time, file_id, byte_offset)) AS message,
+            arg_min(left(message, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
             arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
         FROM (
@@ -161,8 +161,8 @@ def waits(slow_ms: int) -> str:
         SELECT cluster_id, epoch_us(arrival_time) // 1000000 AS second,
             coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica_id,
             coalesce(closing_role, 'unknown') AS role, count(*) AS operations,
-            fsum(wait_ms - {slow_ms}) AS slow_wait_ms,
-            fsum(least(wait_ms - {slow_ms}, {WAIT_MAX_MS})) AS score_ms, max(wait_ms) AS wait_ms_max,
+            round(fsum(wait_ms - {slow_ms}), 2) AS slow_wait_ms,
+            round(fsum(least(wait_ms - {slow_ms}, {WAIT_MAX_MS})), 2) AS score_ms, max(wait_ms) AS wait_ms_max,
             max(epoch_us(completed_time)) AS completed_us,
             list_sort(list(DISTINCT broker_id)) AS leader_ids,
             list_sort(list(DISTINCT closing_topic) FILTER (closing_topic IS NOT NULL)) AS topics

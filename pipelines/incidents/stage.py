@@ -23,12 +23,14 @@ from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.controllers import AVAILABILITY, FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS
-from schemas.incidents import INCIDENTS
+from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.isr import ISR_TIMELINE
 from schemas.table import TableSpec
 
 #: Errors of one kind further apart than this are of two episodes, seconds.
 _ERROR_GAP_S = 10
+#: Sums of fractions differ in their last digits by the order in which they are added up.
+_DIGITS = 3
 _OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
 _OF_LINES = ("time", "cluster_id", "broker_id", "file_id", "byte_offset")
 _OF_CHANGES = (
@@ -43,8 +45,8 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
     reader = reader_of(lake, [(spec, None) for spec in _ASKED])
     incidents = incidents_of(collect_facts(lake, reader, config), KINDS)
     lines = _lines(reader, {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]})
-    rows = [*_rows(incidents, lines)]
-    lake.replace(INCIDENTS, pa.Table.from_pylist(rows, schema=INCIDENTS.arrow_schema), stamp=run_id)
+    for spec, rows in ((INCIDENTS, _rows(incidents)), (INCIDENT_LINES, _lines_of(incidents, lines))):
+        lake.replace(spec, pa.Table.from_pylist([*rows], schema=spec.arrow_schema), stamp=run_id)
 
 
 def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
@@ -105,11 +107,23 @@ def _lines(reader: LakeReader, places: Iterable[Place]) -> dict[Place, dict[str,
     return {Place(row["file_id"], row["byte_offset"]): row for row in reader.rows(questions.texts("incident_places"))}
 
 
-def _rows(incidents: Sequence[Incident], lines: dict[Place, dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _lines_of(incidents: Sequence[Incident], lines: dict[Place, dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    for incident in incidents:
+        shown = [lines[place] for place in dict.fromkeys(incident.places[:EVIDENCE_MAX]) if place in lines]
+        shown.sort(key=lambda line: (line["time"] is None, line["time"] or 0, line["file"], line["byte_offset"]))
+        of_incident = {
+            "cluster_id": incident.cluster_id,
+            "incident_id": incident.incident_id,
+            "start_time": incident.start_us,
+            "end_time": incident.end_us,
+        }
+        yield from (of_incident | {"position": position} | line for position, line in enumerate(shown))
+
+
+def _rows(incidents: Sequence[Incident]) -> Iterable[dict[str, Any]]:
     harm: dict[str, int] = defaultdict(int)
     for incident in incidents:
         harm[incident.cluster_id] += 1
-        shown = [lines[place] for place in dict.fromkeys(incident.places[:EVIDENCE_MAX]) if place in lines]
         bug = incident.known_bug
         yield {
             "cluster_id": incident.cluster_id,
@@ -127,8 +141,7 @@ def _rows(incidents: Sequence[Incident], lines: dict[Place, dict[str, Any]]) -> 
             "caused_by": incident.caused_by,
             "known_bug": None if bug is None else bug.jira,
             "fixed_in": None if bug is None else bug.fixed_in or None,
-            "figures": [{"name": name, "value": float(value)} for name, value in incident.figures.items()],
-            "evidence": sorted(
-                shown, key=lambda line: (line["time"] is None, line["time"] or 0, line["file_id"], line["byte_offset"])
-            ),
+            "figures": [
+                {"name": name, "value": round(float(value), _DIGITS)} for name, value in incident.figures.items()
+            ],
         }

@@ -29,7 +29,7 @@ from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.clocks import CLOCK_BOUNDS
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
-from schemas.incidents import INCIDENTS
+from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.isr import ISR_TIMELINE
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
 from schemas.table import TableSpec
@@ -154,7 +154,9 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake, cluster_id),
         "topics": _topics(lake, cluster_id),
-        "incidents": small.incidents(rows(INCIDENTS, *INCIDENTS.column_names), bounds),
+        "incidents": small.incidents(
+            rows(INCIDENTS, *INCIDENTS.column_names), rows(INCIDENT_LINES, *INCIDENT_LINES.column_names), bounds
+        ),
         "outside": small.outside(of_all, bounds),
         "holes": small.holes(small.plain_rows(holes), bounds),
     }

@@ -137,10 +137,17 @@ def findings(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
     return [row for those in ranked.values() for _, row in sorted(those, key=lambda item: item[0])[:at_most]]
 
 
-def incidents(rows: Rows, bounds: Bounds) -> Rows:
-    """Incidents that were under way in the window, the most harmful first; of several clusters in their order."""
+def incidents(rows: Rows, lines: Rows, bounds: Bounds) -> Rows:
+    """Incidents that were under way in the window, the most harmful first; of several clusters in their order.
+
+    Args:
+        lines: rows of `gold.incident_lines`: each incident has its own as ``evidence``.
+    """
+    of_incident: dict[tuple[str, str], Rows] = defaultdict(list)
+    for line in sorted(lines, key=lambda line: int(line["position"])):
+        of_incident[line["cluster_id"], line["incident_id"]].append(line)
     under_way = [
-        row | {"evidence": [line | {"time": _micros(line["time"])} for line in row["evidence"]]}
+        row | {"evidence": of_incident[row["cluster_id"], row["incident_id"]]}
         for row in rows
         if row["end_time"] is None or bounds.overlap(row["start_time"], row["end_time"] + 1)
         if bounds.until_us is None or row["start_time"] < bounds.until_us

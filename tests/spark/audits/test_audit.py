@@ -108,7 +108,7 @@ def test_results_on_stdout_progress_on_stderr(audited_slice: Audited):
     assert "clean" in ended.out.lower()
     assert "replay" in ended.err
     assert "replay  " not in ended.out
-    assert "WARN" not in ended.out
+    assert "spark WARN" not in ended.out
 
 
 def test_stderr_has_our_progress_and_nothing_else(audited_slice: Audited):

@@ -94,13 +94,18 @@ def test_each_cluster_has_the_rows_of_a_lake_of_its_own(
         assert [name for name in expected if found[name][cluster] != expected[name]] == []
 
 
-def test_a_cluster_that_lacks_a_broker_leaves_the_other_clean(both: tuple[Path, Ended]):
-    _, ended = both
+def test_a_cluster_that_lacks_a_broker_leaves_the_other_clean(verb: Verb, both: tuple[Path, Ended]):
+    folder, ended = both
     assert (ended.code, ended.report["verdict"]) == (3, "inconclusive")
+    # An audit reports the cluster whose logs it was given.
     verdicts = {part["cluster_id"]: part["verdict"] for part in ended.report["clusters"]}
+    assert verdicts == {WEST: "inconclusive"}
+    whole = verb(folder, "report")
+    assert (whole.code, whole.report["verdict"]) == (3, "inconclusive")
+    verdicts = {part["cluster_id"]: part["verdict"] for part in whole.report["clusters"]}
     assert verdicts == {EAST_ID: "clean", WEST: "inconclusive"}
-    assert all(reason.startswith(f"cluster {WEST}: ") for reason in ended.report["inconclusive"])
-    assert "broker 3 of cluster west" in ended.report["inconclusive"][0]
+    assert all(reason.startswith(f"cluster {WEST}: ") for reason in whole.report["inconclusive"])
+    assert "broker 3 of cluster west" in whole.report["inconclusive"][0]
     # What the first run had replayed is not replayed again.
     assert [line.strip() for line in ended.err.splitlines() if "(unchanged)" in line and "beginning" not in line]
 

@@ -119,14 +119,15 @@ def test_the_change_feed_is_read_as_the_document_says(lake: Path, monkeypatch: p
 
 def test_tables_are_listed_for_programs_without_spark(lake: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "jobs.cli", "tables", "--json", "--lake", str(lake)],
+        [sys.executable, "-m", "jobs.cli", "tables", "--json", "--lake", str(lake)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
+        env={"PATH": "/nowhere", "JAVA_HOME": "/nowhere"},
     )
+    # There is no Java to start.
     assert ended.returncode == 0, ended.stderr
-    assert "pyspark" not in ended.stderr
     tables = {table["table"]: table for table in orjson.loads(ended.stdout)}
     assert tables.keys() == BY_FULL_NAME.keys()
     runs = deltalake.DeltaTable(lake / "gold" / "runs")

@@ -37,6 +37,10 @@ def lake(audited_slice: tuple[Path, Ended], tmp_path: Path) -> Path:
 @pytest.fixture
 def schema(spark: SparkSession) -> Iterator[str]:
     spark.sql("CREATE SCHEMA walled")
+    # Names of temporary views go before those of a schema; a verb has a session of its own, without any.
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
     yield SCHEMA
     spark.sql("DROP SCHEMA walled CASCADE")
 

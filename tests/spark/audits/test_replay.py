@@ -52,7 +52,8 @@ from pipelines.silver.parse import parse
 from pipelines.staged import staging
 from pipelines.table_files import rows_table
 from schemas import gold, silver
-from schemas.audit import EVIDENCE, RULE_RESULTS
+from schemas.audit import RULE_RESULTS
+from schemas.catalog import NAME_FILES
 from schemas.events import RANK, Event
 from schemas.isr import ISR_TIMELINE
 from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
@@ -83,7 +84,7 @@ def content(table: DataFrame) -> tuple[int, str]:
 
 def gold_content(lake: Lake) -> dict[str, tuple[int, str]]:
     # The evidence names files and places in them, and is the only table that does.
-    return {spec.name: content(lake.read(spec)) for spec in gold_stage.ANSWERS if spec is not EVIDENCE}
+    return {spec.name: content(lake.read(spec)) for spec in gold_stage.ANSWERS if spec not in NAME_FILES}
 
 
 def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake, config: Config):
