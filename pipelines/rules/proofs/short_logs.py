@@ -121,8 +121,10 @@ def _loaded(
 
 def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
     """A follower of a release that cuts to its high watermark did so."""
-    version = None if cut.broker_id is None else settings.version(cut.broker_id, cut.time_us)
-    return cut.name == "log" and version is not None and rules_for(version).truncates_to_high_watermark
+    if cut.name != "log" or cut.broker_id is None:
+        return False
+    version = settings.version(cut.broker_id, cut.time_us)
+    return version is not None and rules_for(version).truncates_to_high_watermark
 
 
 def _followed(history: PartitionHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
