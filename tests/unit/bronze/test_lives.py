@@ -40,11 +40,12 @@ def written(folder: Path, messages: list[str]) -> Path:
 
 def brokers_of(path: Path) -> tuple[list[int | None], str | None]:
     """The broker of each record as stored, and what is wrong with the file."""
-    made = from_json(to_json(profile(str(path), "UTC", 1 << 20)))
+    (profiled,) = profile(str(path), "UTC", 1 << 20)
+    made = from_json(to_json(profiled))
     assert isinstance(made, Profile)
     identities, _ = identify([made], [], [])
     reading = _reading(made, identities[str(path)])
-    batches = [batch.column("broker_id").to_pylist() for batch in rows(reading, "UTC", 1 << 20)]
+    batches = [batch.column("broker_id").to_pylist() for batch in rows([reading], "UTC", 1 << 20)]
     return [broker for batch in batches for broker in batch], identities[str(path)].problem
 
 
@@ -95,7 +96,9 @@ def test_services_of_one_compose_file_are_no_lives(tmp_path: Path):
     texts = [f"kafka{broker}_1  | {stamp.format(at)} {text}" for at, (broker, text) in enumerate(messages)]
     texts = [text for pair in zip(texts[:8], texts[8:], strict=True) for text in pair if "\n" not in text]
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    assert profile(str(path), "UTC", 1 << 20).lives == ()
+    made = profile(str(path), "UTC", 1 << 20)
+    assert len(made) == 2
+    assert all(of_service.lives == () for of_service in made)
 
 
 @given(st.lists(st.tuples(st.sampled_from((None, 1, 2)), st.booleans()), max_size=12))

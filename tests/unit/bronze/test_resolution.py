@@ -44,4 +44,5 @@ def test_a_pattern_that_was_changed_leaves_the_file_coarse() -> None:
 def test_a_profile_has_the_resolution_of_its_file(tmp_path, fraction: str, resolution_us: int) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "server.log"
     path.write_text("".join(LINE.format(second, fraction) for second in range(9)))
-    assert profile(str(path), "UTC", 1 << 20).resolution_us == resolution_us
+    (made,) = profile(str(path), "UTC", 1 << 20)
+    assert made.resolution_us == resolution_us

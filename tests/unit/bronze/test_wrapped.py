@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipelines.bronze.layout import Head, Layout
@@ -61,9 +61,7 @@ def windows(draw: st.DrawFn) -> bytes:
 
 
 def plain(content: bytes) -> list[tuple[Head | None, bytes, str | None]]:
-    layout = recognise(content.split(b"\n")[:-1])
-    assert layout is not None
-    return read(list(records([content], layout, MIB)), layout.name)
+    return read(list(records([content], layout_named(KAFKA), MIB)), KAFKA)
 
 
 def read(found: list[RawRecord], layout: str) -> list[tuple[Head | None, bytes, str | None]]:
@@ -96,6 +94,9 @@ def test_a_wrapped_log_gives_the_records_of_the_log(content: bytes, name: str, d
         places = sorted(data.draw(st.lists(st.integers(0, len(line)), max_size=3))) if line.isascii() else []
         return [line[start:end] for start, end in zip([0, *places], [*places, len(line)], strict=True)]
 
+    # Of a few lines, none of which ends its record, no layout is known.
+    bare = recognise(content.split(b"\n")[:-1])
+    assume(bare is not None and bare.name == KAFKA)
     before = plain(content)
     file = wrapped(content, name, cuts if name in IN_PIECES else lambda line: [line])
     layout = recognise(file.split(b"\n")[:-1])
