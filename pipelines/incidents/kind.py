@@ -20,7 +20,7 @@ class Kind:
         source: where Kafka does, and logs, this: classes and methods, KIPs, JIRAs.
         detect: finds all episodes in facts, in any order.
         signatures: lines that it needs and no table has.
-        causes: kinds of incident that can bring it about, the likeliest first; see `pipelines.incidents.causes`.
+        causes: kinds of incident that can bring it about; see `pipelines.incidents.causes`.
     """
 
     name: str

@@ -8,7 +8,7 @@ from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import CRITICAL, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.signatures import Signature
-from pipelines.incidents.words import clock, number, span
+from pipelines.incidents.words import clock, number, when
 
 _ERROR = Signature(
     "too_many_open_files",
@@ -32,8 +32,9 @@ def detect(facts: Facts) -> Iterable[Incident]:
             end_us=row["last_time"],
             broker_ids=(row["broker_id"],),
             sentence=(
-                f"Broker {row['broker_id']} had too many files open {span(row['first_time'], row['last_time'])}: "
-                f"{number(row['line_count'], 'line')} say so. It takes no connection and opens no segment meanwhile."
+                f"Broker {row['broker_id']} had too many files open {when(row['first_time'], row['last_time'])}: "
+                f"{number(row['line_count'], 'line says', 'lines say')} so. It takes no connection and opens no "
+                "segment meanwhile."
             ),
             advice=(
                 f"Raise the limit of open files (ulimit -n, LimitNOFILE) of broker {row['broker_id']} to 100,000 or "

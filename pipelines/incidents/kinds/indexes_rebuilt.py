@@ -34,8 +34,8 @@ def detect(facts: Facts) -> Iterable[Incident]:
             end_us=end,
             broker_ids=ids,
             sentence=sentence(
-                f"{brokers(ids)} found {number(count, 'segment')} with a damaged index or end {when(start, end)} "
-                "and repaired them: the process before had not ended in order."
+                f"{brokers(ids)} found {number(count, 'segment')} with a damaged index or end {when(start, end)}: "
+                "the process before had not ended in order."
             ),
             figures={"segments": lines(group)},
             places=places(group),

@@ -14,7 +14,7 @@ from pipelines.incidents.words import number, partitions, when
 _REFUSED = Signature(
     "isr_change_refused",
     ("Partition",),
-    r"(?:\[Partition (?P<partition>\S+) broker=\d+\] |Partition \[\S+\] on broker \d+: )(?:Cached zkVersion \[\d+\] "
+    r"\[?Partition (?P<partition>\S+) (?:broker=\d+\] |on broker \d+: )(?:Cached zkVersion \[\d+\] "
     r"not equal to that in zookeeper, skip updating ISR|Failed to (?:update ISR|alter partition) to .* (?:"
     r"leader epoch is old|an old leader epoch|invalid version|version is invalid|invalid update version).*)",
     "kafka.cluster.Partition.updateIsr up to 2.7, submitAlterPartition from 2.7 on",

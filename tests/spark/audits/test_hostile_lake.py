@@ -38,9 +38,8 @@ def lake(audited_slice: tuple[Path, Ended], tmp_path: Path) -> Path:
 def schema(spark: SparkSession) -> Iterator[str]:
     spark.sql("CREATE SCHEMA walled")
     # Names of temporary views go before those of a schema; a verb has a session of its own, without any.
-    for table in spark.catalog.listTables():
-        if table.isTemporary:
-            spark.catalog.dropTempView(table.name)
+    for view in spark.sql("SHOW VIEWS IN default").where("isTemporary").collect():
+        spark.catalog.dropTempView(view.viewName)
     yield SCHEMA
     spark.sql("DROP SCHEMA walled CASCADE")
 

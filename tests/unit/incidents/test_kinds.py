@@ -1,239 +1,117 @@
-"""Each kind from the lines, or the rows, that show it; and its silence where something like it is legal."""
+"""Each kind: what it says of lines and rows as there are, and what it does not take for an incident."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from bench import kinds as document
+from bench.incident_examples import EXAMPLES, START_US, Example, steady
+from bench.incident_kinds import DOCUMENT, document
 from pipelines.incidents import questions
-from pipelines.incidents.causes import can_cause
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, Incident
+from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.story import incidents_of
 from tests.unit.incidents.test_questions import ask, line
 
-S = 1_000_000
-_FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0]"
-_HALT = (
-    f"{_FETCHER} Exiting because log truncation is not allowed for partition tickets-0, current leader's latest offset "
-    "640 is less than replica's latest offset 902"
-)
-_RENOUNCED = (
-    "[Controller 3] maybeFenceReplicas: failed with unknown server exception NotLeaderException at epoch {} in 1913 "
-    "us.  Renouncing leadership and reverting to the last committed offset 9986340."
-)
-_STUCK = (
-    "[ReplicaManager broker=4] Error processing fetch with max size 1048576 from replica [2] on partition returns-0: "
-    "(fetchOffset=20, logStartOffset=20, maxBytes=1048576, currentLeaderEpoch=Optional[6])\n"
-    "org.apache.kafka.common.errors.OffsetOutOfRangeException: Received request for offset 0 for partition returns-0, "
-    "but we only have log segments in the range 20 to 20."
-)
-_EXCEPTION = "Failed to flush\njava.io.IOException: {}\n\tat java.base/java.lang.Thread.run(Thread.java:829)"
-
-#: Kind, logger, level, messages a second apart, and what the sentence has in it. The lines are those of real brokers.
-TOLD = [
-    ("broker_halted", "kafka.server.ReplicaFetcherThread", "FATAL", [_HALT], "Only broker 1 has these 262 records"),
-    (
-        "broker_halted",
-        "kafka.log.LogManager",
-        "ERROR",
-        ["Shutdown broker because all log dirs in /var/lib/kafka/data have failed"],
-        "Broker 1 ended itself at 12:00:00: Shutdown broker because all log dirs in /var/lib/kafka/data have failed",
-    ),
-    (
-        "fetcher_died",
-        "kafka.server.ReplicaFetcherThread",
-        "ERROR",
-        ["[ReplicaFetcherThread-0-7], Error due to \njava.lang.IllegalStateException: Offset mismatch: 12"],
-        "from leader 7 died of IllegalStateException",
-    ),
-    (
-        "controller_renounced",
-        "org.apache.kafka.controller.QuorumController",
-        "WARN",
-        [_RENOUNCED.format(epoch) for epoch in (2641, 2645, 2649)],
-        "renounced 3 times",
-    ),
-    (
-        "migration_waits",
-        "org.apache.kafka.metadata.migration.KRaftMigrationDriver",
-        "INFO",
-        ["[KRaftMigrationDriver id=8] Still waiting for ZK brokers [1, 2] to register with KRaft."],
-        "waits for brokers 1 and 2 to register with KRaft since 12:00:00, still at the end of the logs",
-    ),
-    ("high_watermark_below_start", "kafka.server.ReplicaManager", "ERROR", [_STUCK], "below its own log start 20"),
-    (
-        "controlled_shutdown_failed",
-        "kafka.server.KafkaServer",
-        "WARN",
-        [
-            "[KafkaServer id=1] Retrying controlled shutdown after the previous attempt failed...",
-            "[KafkaServer id=1] Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed",
-        ],
-        "It then stopped without the controller",
-    ),
-    (
-        "broker_out_of_memory",
-        "kafka.network.Processor",
-        "ERROR",
-        ["Uncaught exception\njava.lang.OutOfMemoryError: Java heap space\n\tat x"],
-        "ran out of memory at 12:00:00 (Java heap space)",
-    ),
-    (
-        "broker_out_of_files",
-        "kafka.network.Acceptor",
-        "ERROR",
-        ["Error while accepting connection\njava.io.IOException: Too many open files\n\tat x"],
-        "had too many files open",
-    ),
-]
+SIGNATURES = [signature for kind in KINDS for signature in kind.signatures]
+_PLACE = {"file_id": "f", "byte_offset": 0}
 
 
-def facts_of(logger: str, level: str, messages: Iterable[str], **more: Any) -> Facts:
-    """What the lake's questions give of lines of one logger of broker 1, a second apart."""
-    lines = [line(number, text, level=level, logger=logger) for number, text in enumerate(messages)]
-    signatures = [signature for kind in KINDS for signature in kind.signatures]
-    return Facts(remarks=ask(questions.remarks(signatures), lines), loud=ask(questions.loud(signatures), lines), **more)
-
-
-@pytest.mark.parametrize(("kind", "logger", "level", "messages", "said"), TOLD)
-def test_lines_are_told(kind: str, logger: str, level: str, messages: list[str], said: str) -> None:
-    incidents = incidents_of(facts_of(logger, level, messages), KINDS)
-    assert [incident.kind for incident in incidents] == [kind]
-    assert said in incidents[0].sentence
-
-
-def test_a_full_disk_is_why_a_directory_failed() -> None:
-    failed = {"cluster_id": "c", "broker_id": 1, "event": "log_dir_failure", "kafka_version": None, "file_id": "f"}
-    lifecycle = [
-        failed | {"time": 1_795_176_000 * S, "byte_offset": 0, "detail": "Stopping serving replicas in dir /d2"}
-    ]
-    facts = facts_of("kafka.log.Log", "ERROR", [_EXCEPTION.format("No space left on device")], lifecycle=lifecycle)
-    (incident,) = BY_NAME["log_directory_failed"].detect(facts)
-    assert (
-        incident.sentence == "Log directory /d2 of broker 1 failed at 12:00:00: it is full (No space left on device)."
-    )
-
-
-def test_a_client_does_not_write_an_incident() -> None:
-    """A group's id may have anything in it, after a line end too: its coordinator's lines are of another logger."""
-    forged = f"[GroupCoordinator 1]: Member x has left group a\n{_HALT}\njava.lang.OutOfMemoryError: Java heap space"
-    assert not incidents_of(facts_of("kafka.coordinator.group.GroupCoordinator", "INFO", [forged]), KINDS)
-
-
-def silence(start_s: float, end_s: float, broker_id: int = 2, **changes: Any) -> dict[str, Any]:
-    row = {"cluster_id": "c", "broker_id": broker_id, "start_time": int(start_s * S), "end_time": int(end_s * S)}
-    return row | {"seconds_before": 10, "seconds_after": 10, "is_boot": False} | changes
-
-
-def event(time_s: float, name: str, broker_id: int = 2, **changes: Any) -> dict[str, Any]:
-    row = {"cluster_id": "c", "broker_id": broker_id, "time": int(time_s * S), "event": name, "kafka_version": None}
-    return row | {"mode": None, "detail": None, "file_id": "f", "byte_offset": int(time_s)} | changes
-
-
-def detected(kind: str, **rows: Any) -> list[Incident]:
-    return [*BY_NAME[kind].detect(Facts(**{"ends": {"c": 1000 * S}} | rows))]
-
-
-FILES = [{"cluster_id": "c", "broker_id": 2, "kind": "server", "path": "p", "kafka_version": None, "first_time": 0}]
-
-
-def test_a_broker_that_stops_writing_and_goes_on_stood_still() -> None:
-    (stalled,) = detected("broker_stalled", silences=[silence(100, 114)])
-    assert (stalled.severity, stalled.start_us, stalled.end_us) == (MAJOR, 100 * S, 114 * S)
-    assert stalled.sentence.startswith("Broker 2 stood still from 00:01:40 to 00:01:54 (14.0 s)")
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        {"silences": [silence(100, 114, seconds_before=4)]},
-        {"silences": [silence(100, 114, is_boot=True)], "files": FILES},
-        {"silences": [silence(100, 114)], "lifecycle": [event(99, "shutting_down")]},
-        {"silences": [silence(100, 114)], "lifecycle": [event(113, "starting")], "files": FILES},
-    ],
-    ids=["it writes little", "another process begins", "it shuts down", "it starts"],
-)
-def test_other_silences_are_none(rows: dict[str, Any]) -> None:
-    assert not detected("broker_stalled", **rows)
-
-
-def test_a_process_that_ends_without_a_word_died() -> None:
-    lifecycle = [event(20, "started"), event(118, "starting"), event(120, "started")]
-    (died,) = detected("broker_died", silences=[silence(100, 114, is_boot=True)], lifecycle=lifecycle, files=FILES)
-    assert (died.start_us, died.end_us) == (100 * S, 120 * S)
-    assert "died without shutting down at 00:01:40" in died.sentence
-    orderly = [event(20, "started"), event(99, "shutting_down"), event(100, "shut_down"), *lifecycle[1:]]
-    assert not detected("broker_died", silences=[silence(100, 114, is_boot=True)], lifecycle=orderly, files=FILES)
-
-
-def test_a_first_start_is_no_death() -> None:
-    assert not detected(
-        "broker_died",
-        silences=[silence(100, 114, is_boot=True)],
-        lifecycle=[event(118, "starting")],
-        files=[FILES[0] | {"first_time": 100 * S}],
-    )
-
-
-def outage(
-    start_s: float, end_s: float | None, state: str = "offline", partition: int = 0, **changes: Any
-) -> dict[str, Any]:
-    row = {
-        "cluster_id": "c",
-        "topic": "orders",
-        "partition": partition,
-        "state": state,
-        "started_time": int(start_s * S),
+def facts_of(example: Example) -> Facts:
+    """Lines asked of DuckDB, rows with their instants in microseconds."""
+    lines = [line(second, text, broker, level, logger) for second, broker, level, logger, text in example.lines]
+    asked: dict[str, Any] = {
+        "silences": ask(questions.silences(), lines),
+        "last_lines": ask(questions.last_lines(), lines),
+        "remarks": ask(questions.remarks(SIGNATURES), lines),
+        "loud": ask(questions.loud(SIGNATURES), lines),
     }
-    row |= {"ended_time": None if end_s is None else int(end_s * S), "min_insync_replicas": 2, "produces_refused": 7}
-    return row | changes
+    rows = {name: [_PLACE | {"cluster_id": "c"} | _timed(row) for row in of] for name, of in example.rows.items()}
+    ends = {"c": max((START_US + int(row[0] * 1e6) for row in example.lines), default=START_US)}
+    return Facts(**(asked | rows), ends=ends)
 
 
-def test_outages_that_begin_together_are_one() -> None:
-    rows = [outage(100, 130, partition=number) for number in range(16)]
-    (without,) = detected("partitions_without_leader", availability=rows)
-    assert without.severity == CRITICAL
-    assert without.sentence == "16 partitions of orders had no leader from 00:01:40 to 00:02:10 (30.0 s)."
-    (under,) = detected("partitions_under_min_isr", availability=[outage(100, 130, "under_min_isr")])
-    assert under.sentence == (
-        "Partition orders-0 had fewer in-sync replicas than min.insync.replicas (2) from 00:01:40 to 00:02:10 (30.0 "
-        "s). 7 acks=all produces were refused."
+def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: START_US + int(value * 1e6) if name.endswith("time") and value is not None else value
+        for name, value in row.items()
+    }
+
+
+def test_each_kind_has_an_example() -> None:
+    assert EXAMPLES.keys() == BY_NAME.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_a_kind_says(kind: Kind) -> None:
+    assert [incident.sentence for incident in kind.detect(facts_of(EXAMPLES[kind.name]))] == [
+        EXAMPLES[kind.name].sentence
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_causes_are_kinds(kind: Kind) -> None:
+    assert set(kind.causes) <= BY_NAME.keys() - {kind.name}
+
+
+def test_the_document_is_the_kinds() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run `python -m bench.incident_kinds`"
+
+
+def said(name: str, lines: Iterable[tuple[float, int, str, str, str]] = (), **rows: Any) -> list[str]:
+    return [incident.sentence for incident in BY_NAME[name].detect(facts_of(Example("", [*lines], rows)))]
+
+
+def test_a_broker_that_writes_rarely_neither_stalls_nor_ends_early() -> None:
+    lines = [*steady(1, (0, 120)), *((second, 2, "INFO", "kafka.A", "x") for second in (0, 1, 30, 60))]
+    assert not said("broker_stalled", lines)
+    assert not said("logs_end_early", lines)
+
+
+def test_a_restart_is_no_stall() -> None:
+    example = EXAMPLES["broker_died"]
+    assert not said("broker_stalled", example.lines, **example.rows)
+
+
+def test_a_broker_that_shuts_down_did_not_die() -> None:
+    example = EXAMPLES["broker_died"]
+    stopped = {"broker_id": 2, "kafka_version": None, "detail": None}
+    ends = [stopped | {"time": 38, "event": "shutting_down"}, stopped | {"time": 39, "event": "shut_down"}]
+    assert not said("broker_died", example.lines, **{**example.rows, "lifecycle": [*ends, *example.rows["lifecycle"]]})
+    assert not said("logs_end_early", EXAMPLES["logs_end_early"].lines, lifecycle=ends)
+
+
+def test_a_controller_that_is_none_any_more_fences_nobody() -> None:
+    example = EXAMPLES["broker_fenced"]
+    elected = {"time": 20, "broker_id": 1, "event": "controller_elected", "subject_broker_id": 1}
+    rows = [{**elected, "brokers": None, "detail": None}, *example.rows["controller_events"]]
+    assert not said("broker_fenced", example.lines, controller_events=rows)
+
+
+def test_a_partition_whose_leader_moves_is_fetched_again() -> None:
+    example = EXAMPLES["partitions_not_fetched"]
+    moved = {"topic": "ledger", "partition": 0, "old_leader": 2, "new_leader": 3, "isr_before": [2], "elected_time": 9}
+    assert not said("partitions_not_fetched", example.lines, failovers=[moved], **example.rows)
+    joined = [*example.rows["isr_changes"], {**example.rows["isr_changes"][0], "change": "expand", "change_time": 50}]
+    assert not said("partitions_not_fetched", example.lines, isr_changes=joined)
+
+
+def test_appends_that_fail_are_refused_produces_where_no_request_is_logged() -> None:
+    text = (
+        "[ReplicaManager broker=3] Error processing append operation on partition LWON8hjYRVed54JCMofXCQ:clicks-3\n"
+        "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR Set(3) is insufficient "
+        "to satisfy the min.isr requirement of 2 for partition clicks-3"
     )
+    lines = [(second, 3, "ERROR", "kafka.server.ReplicaManager", text) for second in (5, 6)]
+    assert said("produces_refused", lines) == [
+        "2 produces to partition clicks-3 at broker 3 were refused with NOT_ENOUGH_REPLICAS from 12:00:05 to 12:00:06 "
+        "(1.0 s): too few replicas were in sync; nothing was written."
+    ]
 
 
-def test_the_end_of_a_cluster_is_no_outage() -> None:
-    ends = [event(100 + broker, "shutting_down", broker) for broker in (1, 2)]
-    ends += [event(103 + broker, "shut_down", broker) for broker in (1, 2)]
-    last = [{"cluster_id": "c", "broker_id": broker, "last_time": 110 * S} for broker in (1, 2)]
-    rows = {"lifecycle": sorted(ends, key=lambda row: row["time"]), "last_lines": last, "files": FILES}
-    assert not detected("partitions_without_leader", availability=[outage(105, None)], **rows)
-    (stopped,) = detected("broker_stopped", **rows)
-    assert stopped.sentence.startswith("The whole cluster was shut down")
-
-
-def test_a_chain_reads_true() -> None:
-    """zk28-faults at 15:28: what was over by then is no cause of what begins; the broker that stands still is."""
-    early = Incident("isr_shrunk", MINOR, "c", 0, 20 * S, "", broker_ids=(1,), partitions=frozenset({"a-0"}))
-    stalled = Incident("broker_stalled", MAJOR, "c", 100 * S, 108 * S, "", broker_ids=(2,))
-    shrunk = Incident(
-        "isr_shrunk", MINOR, "c", 106 * S, 110 * S, "", broker_ids=(2,), by=(2,), partitions=frozenset({"a-0"})
-    )
-    under = Incident("partitions_under_min_isr", CRITICAL, "c", 106 * S, 111 * S, "", partitions=frozenset({"a-0"}))
-    assert not can_cause(early, under)
-    assert can_cause(shrunk, under)
-    assert can_cause(stalled, shrunk)
-
-
-def test_names_of_causes_are_names_of_kinds() -> None:
-    for kind in KINDS:
-        assert set(kind.causes) <= BY_NAME.keys(), kind.name
-        assert kind.name not in kind.causes
-        assert kind.meaning.endswith(".")
-        assert kind.source
-
-
-def test_the_document_has_every_kind() -> None:
-    assert document.DOCUMENT.read_text(encoding="utf-8") == document.document(), "run `python -m bench.kinds`"
+def test_an_isr_that_changes_now_and_then_does_not_flap() -> None:
+    changes = EXAMPLES["isr_flapping"].rows["isr_changes"]
+    assert not said("isr_flapping", isr_changes=changes[:6])
+    assert not said("isr_flapping", isr_changes=[row for row in changes if row["change"] == "shrink"])

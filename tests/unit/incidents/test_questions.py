@@ -35,10 +35,10 @@ def ask(statement: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         "CREATE TABLE bronze_log_lines (cluster_id varchar, broker_id integer, time timestamptz, level varchar, "
         "logger varchar, message varchar, file_id varchar, byte_offset bigint)"
     )
-    connection.executemany(
-        "INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?, ?, 'f', ?)",
-        [(*row.values(), number * 100) for number, row in enumerate(lines)],
-    )
+    for number, row in enumerate(lines):
+        connection.execute(
+            "INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?, ?, 'f', ?)", (*row.values(), number * 100)
+        )
     return plain_rows(connection.sql(statement).to_arrow_table())
 
 

@@ -1,0 +1,424 @@
+"""An example of each kind of incident: lines as brokers log them, or rows, and the sentence that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: The instant of second 0, microseconds: 2026-11-20 12:00:00.
+START_US = 1_795_176_000_000_000
+BOOT = "kafka.utils.Log4jControllerRegistration$"
+
+
+@dataclass(frozen=True)
+class Example:
+    """What is known, and what is said of it.
+
+    Attributes:
+        sentence: of the first incident of the kind.
+        lines: second, broker, level, logger, message.
+        rows: fields of `pipelines.incidents.facts.Facts`; instants as seconds, in columns that end in time.
+    """
+
+    sentence: str
+    lines: Sequence[tuple[float, int, str, str, str]] = ()
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+def steady(broker_id: int, *spans: tuple[int, int]) -> list[tuple[float, int, str, str, str]]:
+    """A line in each second."""
+    return [(second, broker_id, "INFO", "kafka.A", "x") for first, end in spans for second in range(first, end)]
+
+
+def _life(second: float, broker_id: int, event: str, detail: str | None = None) -> dict[str, Any]:
+    return {"time": second, "broker_id": broker_id, "event": event, "kafka_version": None, "detail": detail}
+
+
+def _isr(second: float, replica_id: int, change: str, partition: int = 0) -> dict[str, Any]:
+    of = {"topic": "ledger", "partition": partition, "broker_id": 1, "replica_id": replica_id, "made_by": "leader"}
+    isr = [1] if change == "shrink" else [1, replica_id]
+    return of | {"change": change, "change_time": second, "isr_after": isr}
+
+
+def _finding(rule_id: str, message: str, severity: str = "violation") -> dict[str, Any]:
+    of = {"finding_id": "0946c89cffff", "rule_id": rule_id, "severity": severity, "implied_by": None, "time": 30}
+    at = {"topic": "ledger", "partition": 0, "brokers": [1, 2], "records": 1, "known_bug": None, "offset_start": 118}
+    return of | at | {"message": message}
+
+
+def _outage(state: str, refused: int | None) -> dict[str, Any]:
+    of = {"topic": "ledger", "partition": 4, "state": state, "started_time": 10, "ended_time": 44.2}
+    return of | {"produces_refused": refused, "min_insync_replicas": 2}
+
+
+def _controller(second: float, broker_id: int, event: str, subject: int) -> dict[str, Any]:
+    of = {"time": second, "broker_id": broker_id, "event": event, "subject_broker_id": subject}
+    return of | {"brokers": None, "detail": None}
+
+
+def _error(code: int, answers: int) -> dict[str, Any]:
+    of = {"broker_id": 1, "error_code": code, "first_time": 10, "last_time": 12.5, "answers": answers}
+    return of | {"partitions": ["ledger-0"], "client_ids": ["bank"]}
+
+
+def _wait(second: int) -> dict[str, Any]:
+    of = {"second": START_US // 1_000_000 + second, "replica_id": 2, "role": "isr_member", "operations": 20}
+    waited = {"slow_wait_ms": 900.0, "score_ms": 900.0, "wait_ms_max": 110.0, "completed_us": 0}
+    return of | waited | {"leader_ids": [1, 3], "topics": ["trades"]}
+
+
+_FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] "
+
+EXAMPLES: dict[str, Example] = {
+    "data_lost": Example(
+        "Partition ledger-0: Committed offsets 118 to 119 (exclusive) are lost.",
+        rows={"findings": [_finding("committed-data-lost", "Committed offsets 118 to 119 (exclusive) are lost.")]},
+    ),
+    "guarantee_broken": Example(
+        "Partition ledger-0: Replicas 1 and 2 differ at offset 118.",
+        rows={"findings": [_finding("replica-divergence", "Replicas 1 and 2 differ at offset 118.")]},
+    ),
+    "unclean_election": Example(
+        "Partition ledger-0: Broker 2 was elected leader of epoch 3 though the ISR was [1].",
+        rows={
+            "findings": [
+                _finding(
+                    "unclean-election", "Broker 2 was elected leader of epoch 3 though the ISR was [1]", "observation"
+                )
+            ]
+        },
+    ),
+    "partitions_without_leader": Example(
+        "Partition ledger-4 had no leader from 12:00:10 to 12:00:44 (34.2 s).",
+        rows={"availability": [_outage("offline", None)]},
+    ),
+    "partitions_under_min_isr": Example(
+        "Partition ledger-4 had fewer in-sync replicas than min.insync.replicas (2) from 12:00:10 to 12:00:44 (34.2 s)."
+        " 1 acks=all produce was refused.",
+        rows={"availability": [_outage("under_min_isr", 1)]},
+    ),
+    "isr_shrunk": Example(
+        "Broker 2 was out of the ISR of partition ledger-0 (leader: broker 1) from 12:00:10 to 12:00:20 (10.0 s).",
+        rows={"isr_changes": [_isr(10, 2, "shrink"), _isr(20, 2, "expand")]},
+    ),
+    "isr_flapping": Example(
+        "Broker 2 left the ISR of partition ledger-0 again and again from 12:00:00 to 12:03:00 (3 min): 4 times.",
+        rows={
+            "isr_changes": [
+                _isr(second + late, 2, change)
+                for second in (0, 60, 120, 180)
+                for late, change in ((0, "shrink"), (9, "expand"))
+            ]
+        },
+    ),
+    "zombie_leader": Example(
+        "Broker 2 went on as leader after another one was elected: 2 ISR changes of partitions ledger-1 and ledger-2 "
+        "were refused at 12:00:30. There were two leaders for 37.6 s.",
+        lines=[
+            (
+                *(30.0, 2, "INFO", "kafka.cluster.Partition"),
+                "Partition [ledger,1] on broker 2: Cached zkVersion [0] not equal to that in zookeeper, skip updating "
+                "ISR",
+            ),
+            (
+                *(30.1, 2, "INFO", "kafka.cluster.Partition"),
+                "[Partition ledger-2 broker=2] Cached zkVersion [3] not equal to that in zookeeper, skip updating ISR",
+            ),
+        ],
+        rows={
+            "failovers": [
+                {"topic": "ledger", "partition": 1, "old_leader": 2, "new_leader": 3, "isr_before": [2, 3]}
+                | {"elected_to_stepped_down_ms": 37_600.0, "elected_time": -7.0, "stepped_down_time": 30.6}
+            ]
+        },
+    ),
+    "high_watermark_below_start": Example(
+        "Partition returns-0 cannot replicate from 12:00:00 to the end of the logs: its leader, broker 4, has high "
+        "watermark 0, below its own log start 20, and answers fetches with an error (1 time).",
+        lines=[
+            (
+                *(0, 4, "ERROR", "kafka.server.ReplicaManager"),
+                "[ReplicaManager broker=4] Error processing fetch with max size 1048576 from replica [2] on partition "
+                "returns-0: (fetchOffset=20, logStartOffset=20, maxBytes=1048576, currentLeaderEpoch=Optional[6])\n"
+                "org.apache.kafka.common.errors.OffsetOutOfRangeException: Received request for offset 0 for partition "
+                "returns-0, but we only have log segments in the range 20 to 20.",
+            )
+        ],
+    ),
+    "broker_halted": Example(
+        "Broker 304 ended itself at 12:00:05: its log of meter.readings ends at 7002830, the leader's at 7002101, and "
+        "unclean leader election is off, so that it may not truncate. Only broker 304 has these 729 records; no line "
+        "says whether they were committed.",
+        lines=[
+            (
+                *(5, 304, "FATAL", "kafka.server.ReplicaFetcherThread"),
+                "[ReplicaFetcherThread-0-301], Halting because log truncation is not allowed for topic meter.readings, "
+                "Current leader 301's latest offset 7002101 is less than replica 304's latest offset 7002830",
+            )
+        ],
+    ),
+    "broker_died": Example(
+        "Broker 2 died without shutting down at 12:00:39, its last line. It was up again at 12:00:52, after 13.0 s. No "
+        "line says why it died.",
+        lines=[*steady(2, (0, 40)), (50, 2, "INFO", BOOT, "Registered"), *steady(2, (51, 90))],
+        rows={
+            "files": [{"broker_id": 2, "first_time": 0, "last_time": 90, "kafka_version": None}],
+            "lifecycle": [_life(50.5, 2, "starting"), _life(52, 2, "started")],
+        },
+    ),
+    "broker_stalled": Example(
+        "Broker 2 stood still from 12:00:39 to 12:00:53 (14.0 s): it wrote no line to any log, and went on in the same "
+        "process.",
+        lines=steady(2, (0, 40), (53, 90)),
+    ),
+    "broker_fenced": Example(
+        "The controller fenced broker 2 at 12:00:30, though its process lived: its heartbeats had not come for "
+        "broker.session.timeout.ms; it was let in again after 9.6 s.",
+        lines=steady(2, (0, 90)),
+        rows={
+            "controller_events": [
+                _controller(30, 3, "broker_fenced", 2),
+                _controller(39.6, 3, "broker_unfenced", 2),
+            ]
+        },
+    ),
+    "logs_end_early": Example(
+        "The logs of broker 2 end at 12:00:39, 50.0 s before those of the others, and no line says that it stops: it "
+        "died or hung, or its later logs are not here.",
+        lines=[*steady(1, (0, 90)), *steady(2, (0, 40))],
+    ),
+    "broker_stopped": Example(
+        "Broker 2 was shut down in order at 12:00:05; it was up again at 12:00:15, after 10.7 s.",
+        rows={
+            "lifecycle": [
+                *(_life(5, 2, "shutting_down"), _life(7, 2, "shut_down")),
+                *(_life(12, 2, "starting"), _life(15.7, 2, "started")),
+            ]
+        },
+    ),
+    "clock_set_back": Example(
+        "The clock of broker 2 was set back by 3.5 s or more shortly before 12:00:10: times of its lines from then on "
+        "are not those of the lines before.",
+        rows={"lifecycle": [_life(10, 2, "clock_set_back", "3.500")]},
+    ),
+    "broker_out_of_memory": Example(
+        "Broker 2 ran out of memory at 12:00:10 (Java heap space): 1 line with OutOfMemoryError. Threads that met it "
+        "may"
+        " be gone for good.",
+        lines=[(10, 2, "ERROR", "kafka.A", "Uncaught exception\njava.lang.OutOfMemoryError: Java heap space")],
+    ),
+    "broker_out_of_files": Example(
+        "Broker 2 had too many files open at 12:00:10: 1 line says so. It takes no connection and opens no segment "
+        "meanwhile.",
+        lines=[
+            (
+                *(10, 2, "ERROR", "kafka.network.Acceptor"),
+                "Error while accepting connection\njava.io.IOException: Too many open files",
+            )
+        ],
+    ),
+    "log_directory_failed": Example(
+        "Log directory /var/lib/kafka/data of broker 1001 failed at 12:00:10: it is full (No space left on device).",
+        lines=[
+            (
+                *(10, 1001, "ERROR", "kafka.server.LogDirFailureChannel"),
+                "Error while writing\njava.io.IOException: No space left on device",
+            )
+        ],
+        rows={"lifecycle": [_life(10, 1001, "log_dir_failure", "Stopping serving logs in dir /var/lib/kafka/data")]},
+    ),
+    "indexes_rebuilt": Example(
+        "Broker 301 found 1 segment with a damaged index or end at 12:00:11: the process before had not ended in "
+        "order.",
+        lines=[
+            (
+                *(11, 301, "WARN", "kafka.log.Log"),
+                "Found a corrupted index file, /data/kafka/meter.readings-7/00000000000007000100.index, deleting and "
+                "rebuilding index...",
+            )
+        ],
+    ),
+    "remote_storage_failed": Example(
+        "The remote storage failed broker 1 for partition clicks-1 at 12:00:03: 1 error "
+        "(org.apache.kafka.server.log.remote.storage.RemoteResourceNotFoundException: Requested remote resource was "
+        "not "
+        "found). Consumers of old offsets get errors meanwhile.",
+        lines=[
+            (
+                *(3, 1, "ERROR", "kafka.log.remote.RemoteLogReader"),
+                "Error occurred while reading the remote data for clicks-1\norg.apache.kafka.server.log.remote.storage."
+                "RemoteResourceNotFoundException: Requested remote resource was not found",
+            )
+        ],
+    ),
+    "controlled_shutdown_failed": Example(
+        "The controlled shutdown of broker 0 failed once from 12:00:16 to 12:00:27 (10.3 s): partitions events-9 and "
+        "licences-21 could not be moved, since no other replica is in the ISR or ready. It then stopped without the "
+        "controller.",
+        lines=[
+            (
+                *(11.65, 0, "INFO", "kafka.server.KafkaServer"),
+                "[Kafka Server 0], Remaining partitions to move: licences-21,events-9",
+            ),
+            (
+                *(16.7, 0, "WARN", "kafka.server.KafkaServer"),
+                "[Kafka Server 0], Retrying controlled shutdown after the previous attempt failed...",
+            ),
+            (
+                *(27, 0, "WARN", "kafka.server.KafkaServer"),
+                "[Kafka Server 0], Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed",
+            ),
+        ],
+    ),
+    "session_expired": Example(
+        "Broker 2 noticed at 12:00:07 that its ZooKeeper session had expired; it registered again after 31 ms. Until "
+        "then it may have gone on as leader of partitions that others led.",
+        rows={"lifecycle": [_life(7, 2, "zookeeper_expired"), _life(7.031, 2, "registered")]},
+    ),
+    "controller_changed": Example(
+        "The active controller changed from node 2 to node 1 at 12:00:38; no controller was active for 12.7 s.",
+        rows={
+            "controller_events": [
+                _controller(0, 2, "controller_elected", 2),
+                _controller(25.3, 2, "controller_resigned", 2),
+                _controller(38, 1, "controller_elected", 1),
+            ]
+        },
+    ),
+    "controller_renounced": Example(
+        "The active controller (node 3) renounced twice from 12:00:03 to 12:01:03 (60.0 s) (epochs 2641 to 2645).",
+        lines=[
+            (
+                *(second, 3, "WARN", "org.apache.kafka.controller.QuorumController"),
+                f"[Controller 3] maybeFenceReplicas: failed with unknown server exception NotLeaderException at epoch "
+                f"{epoch} in 1913 us.  Renouncing leadership and reverting to the last committed offset 9986340.",
+            )
+            for second, epoch in ((3, 2641), (63, 2645))
+        ],
+    ),
+    "quorum_unreachable": Example(
+        "Brokers 1 and 3 could not reach node 2 of the quorum from 12:00:05 to 12:00:17 (12.0 s): 4 attempts.",
+        lines=[
+            (
+                *(second, broker_id, "WARN", "org.apache.kafka.clients.NetworkClient"),
+                f"[RaftManager id={broker_id}] Connection to node 2 (/127.0.0.1:19194) could not be established. Node "
+                "may not be available.",
+            )
+            for second in (5, 17)
+            for broker_id in (1, 3)
+        ],
+    ),
+    "elections_failed": Example(
+        "The controller (broker 3) could not elect a leader of partition fares-1 at 12:00:41: 1 failed attempt.",
+        lines=[
+            (
+                *(41, 3, "ERROR", "state.change.logger"),
+                "[Controller id=3 epoch=1] Controller 3 epoch 1 failed to change state for partition fares-1 from "
+                "OfflinePartition to OnlinePartition",
+            )
+        ],
+    ),
+    "migration_waits": Example(
+        "The migration from ZooKeeper to KRaft waits for brokers 1 and 2 to register with KRaft since 12:00:25, still "
+        "at"
+        " the end of the logs.",
+        lines=[
+            (
+                *(25, 8, "INFO", "org.apache.kafka.metadata.migration.KRaftMigrationDriver"),
+                "[KRaftMigrationDriver id=8] Still waiting for ZK brokers [1, 2] to register with KRaft.",
+            )
+        ],
+    ),
+    "fetcher_died": Example(
+        "The replica fetcher of broker 1 from leader 2 died of KafkaException at 12:00:10 (Error processing data for "
+        "partition ledger-0 offset 118). What it followed stays behind until the end of the logs.",
+        lines=[
+            (
+                *(10, 1, "ERROR", "kafka.server.ReplicaFetcherThread"),
+                f"{_FETCHER}Error due to\norg.apache.kafka.common.KafkaException: Error processing data for partition "
+                "ledger-0 offset 118",
+            )
+        ],
+    ),
+    "leader_unreachable": Example(
+        "Broker 1 could not fetch from leader 2 from 12:00:10 to 12:00:16 (6.0 s): 2 errors.",
+        lines=[
+            (
+                *(second, 1, "WARN", "org.apache.kafka.clients.NetworkClient"),
+                f"{_FETCHER}Connection to node 2 (/127.0.0.1:29093) could not be established. Broker may not be "
+                "available.",
+            )
+            for second in (10, 16)
+        ],
+    ),
+    "fetch_errors": Example(
+        "Leader 2 answered fetches of broker 1 for partition orders-1 with 1 error (KafkaStorage) at 12:00:54.",
+        lines=[
+            (
+                *(54, 1, "ERROR", "kafka.server.ReplicaFetcherThread"),
+                f"{_FETCHER}Error for partition orders-1 at offset 185\norg.apache.kafka.common.errors."
+                "KafkaStorageException: Disk error when trying to access log file on the disk.",
+            )
+        ],
+    ),
+    "partitions_not_fetched": Example(
+        "Broker 1 gave up fetching partition ledger-0 at 12:00:10: its fetcher marked it as failed, and it is out of "
+        "the"
+        " ISR to the end of the logs.",
+        lines=[
+            (10, 1, "WARN", "kafka.server.ReplicaFetcherThread", f"{_FETCHER}Partition ledger-0 marked as failed"),
+        ],
+        rows={"isr_changes": [_isr(40, 1, "shrink") | {"broker_id": 2, "isr_after": [2, 3]}]},
+    ),
+    "slow_replica": Example(
+        "Broker 2 was slow to replicate from 12:00:10 to 12:00:20 (10.0 s): 200 acks=all produces of trades at brokers "
+        "1 "
+        "and 3 waited 9.0 s in all for it, the longest 110 ms, which is 100% of such waiting.",
+        rows={"waits": [_wait(second) for second in range(10, 20)]},
+    ),
+    "produces_refused": Example(
+        "1 produce to partition ledger-0 at broker 1, of bank was refused after it was written with "
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND from 12:00:10 to 12:00:12 (2.5 s): too few replicas were in sync.",
+        rows={"errors": [_error(20, 1)]},
+    ),
+    "produces_timed_out": Example(
+        "12 produces to partition ledger-0 at broker 1, of bank timed out with REQUEST_TIMED_OUT from 12:00:10 to "
+        "12:00:12 (2.5 s): the in-sync replicas did not have the records in time, and they may be written all the "
+        "same.",
+        rows={"errors": [_error(7, 12)]},
+    ),
+    "transactions_timed_out": Example(
+        "1 transaction of bank timed out and was aborted by broker 1 at 12:00:10; its producer is fenced.",
+        lines=[
+            (
+                *(10, 1, "INFO", "kafka.coordinator.transaction.TransactionCoordinator"),
+                "[TransactionCoordinator id=1] Completed rollback of ongoing transaction for transactionalId bank due "
+                "to timeout",
+            )
+        ],
+    ),
+    "authentication_failed": Example(
+        "1 authentication of 10.0.0.7 failed at broker 1 at 12:00:10 (SSL handshake failed).",
+        lines=[
+            (
+                *(10, 1, "INFO", "org.apache.kafka.common.network.Selector"),
+                "[SocketServer brokerId=1] Failed authentication with /10.0.0.7 (SSL handshake failed)",
+            )
+        ],
+    ),
+    "authorization_denied": Example(
+        "User:app was denied 1 operation at broker 1 at 12:00:10, first Write on Topic:LITERAL:ledger.",
+        lines=[
+            (
+                *(10, 1, "INFO", "kafka.authorizer.logger"),
+                "Principal = User:app is Denied Operation = Write from host = 10.0.0.7 on resource = "
+                "Topic:LITERAL:ledger for request = Produce with resourceRefCount = 1",
+            )
+        ],
+    ),
+    "also_logged": Example(
+        "Broker 1 also logged at WARN twice from 12:00:10 to 12:00:12 (2.0 s): The quota of ledger-0 is odd",
+        lines=[(10 + 2 * number, 1, "WARN", "kafka.A", f"The quota of ledger-{number} is odd") for number in (0, 1)],
+    ),
+}
