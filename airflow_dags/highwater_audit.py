@@ -47,6 +47,14 @@ with DAG(
             168,
             "The gate judges so many hours before the interval, too: what files that came late show.",
         ),
+        "stale_after_hours": number_param(
+            "stale_after_hours",
+            0,
+            0,
+            8760,
+            "The gate fails where a broker's newest line is older than so many hours before the interval's end; 0: "
+            "twice the interval.",
+        ),
     },
     **SHARED,
 ) as dag:
@@ -103,7 +111,8 @@ with DAG(
         bash_command=highwater(
             "gate",
             lake,
-            '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON"',
+            '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON" '
+            '--stale-after "$HIGHWATER_STALE_AFTER"',
             of_cluster,
         ),
         env=interval
@@ -113,6 +122,9 @@ with DAG(
                 "{{ (data_interval_start - macros.timedelta(hours=params.lookback_hours)).isoformat() }}"
             ),
             "HIGHWATER_FAIL_ON": "{{ params.fail_on }}",
+            "HIGHWATER_STALE_AFTER": (
+                "{{ params.stale_after_hours or 2 * (data_interval_end - data_interval_start).total_seconds() / 3600 }}"
+            ),
         },
         reads=("gold",),
         # Its answer is the same the second time.

@@ -116,11 +116,19 @@ def bundle(**given: Any) -> ExitCode:
     help="The least verdict that does not end with 0.",
 )
 @click.option("--only-new", is_flag=True, help="Violations that the run before had already do not fail.")
-def gate(fail_on: str, only_new: bool, **given: Any) -> ExitCode:
+@click.option(
+    "--stale-after",
+    "stale_after_hours",
+    type=click.FloatRange(min=0),
+    metavar="HOURS",
+    help="Fail where a broker has no line of the last HOURS before --until (or now); 0: never. "
+    "Not given: twice the time from --from to --until.",
+)
+def gate(fail_on: str, only_new: bool, stale_after_hours: float | None, **given: Any) -> ExitCode:
     """Judge the last audit: its verdict as exit code, a line per violation, and which are new. Writes nothing."""
     from jobs import steps
 
-    return steps.gate(_run(**given), fail_on, only_new)
+    return steps.gate(_run(**given), fail_on, only_new, stale_after_hours)
 
 
 @highwater.command()

@@ -6,7 +6,7 @@ calls violated. Findings without a time count in every window, since they may we
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.report.correctness import place_of
@@ -23,7 +23,12 @@ _OUTDATED = (
 
 def outdated(report: Report) -> Report:
     """The report of gold tables that are not of the files and configuration there are now: never clean."""
-    changes = {"verdict": _never_clean(report.verdict), "inconclusive": (_OUTDATED, *report.inconclusive)}
+    return doubted(report, _OUTDATED)
+
+
+def doubted(report: Report, reason: str) -> Report:
+    """The same report, inconclusive for one reason more."""
+    changes = {"verdict": _never_clean(report.verdict), "inconclusive": (reason, *report.inconclusive)}
     clusters = [part.model_copy(update={"verdict": _never_clean(part.verdict)}) for part in report.clusters]
     return report.model_copy(update=changes | {"clusters": tuple(clusters)})
 
@@ -32,15 +37,18 @@ def _never_clean(verdict: Verdict) -> Verdict:
     return VIOLATED if verdict == VIOLATED else INCONCLUSIVE
 
 
-def gate_code(report: Report, fail_on: str, only_new: bool = False) -> ExitCode:
+def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Sequence[str] = ()) -> ExitCode:
     """The verdict as an exit code; an inconclusive one passes if only what is violated is to fail.
 
     Args:
         only_new: violations that the run before had already do not fail.
+        stale: why the logs are not fresh. Then nothing passes, since nothing of the interval was seen.
     """
     verdict = report.verdict
     if only_new and _is_known(report):
         verdict = INCONCLUSIVE if report.inconclusive else CLEAN
+    if stale:
+        return OF_VERDICT[_never_clean(verdict)]
     if verdict == INCONCLUSIVE and fail_on == VIOLATED:
         return ExitCode.CLEAN
     return OF_VERDICT[verdict]
@@ -52,11 +60,14 @@ def _is_known(report: Report) -> bool:
     return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
 
 
-def gate_lines(report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None) -> Iterator[str]:
+def gate_lines(
+    report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None, stale: Sequence[str] = ()
+) -> Iterator[str]:
     """The verdict, that of each of several clusters, a line per violation, and what keeps the rest from being clean.
 
     Args:
         cluster_id: the one that was asked for.
+        stale: why the logs are not fresh.
     """
     since, until = report.window.since or "the first line", report.window.until or "the last"
     of_cluster = "" if cluster_id is None else f"cluster {cluster_id}, "
@@ -77,9 +88,11 @@ def gate_lines(report: Report, fail_on: str, only_new: bool = False, cluster_id:
         yield f"outside the window: {plain(outside)}"
     for reason in report.inconclusive:
         yield f"{INCONCLUSIVE}: {plain(reason)}"
+    for reason in stale:
+        yield f"stale: {plain(reason)}"
     if only_new and _is_known(report):
         yield "the run before had every violation already, so they do not fail (--only-new)"
-    if report.verdict == INCONCLUSIVE and fail_on == VIOLATED:
+    if report.verdict == INCONCLUSIVE and fail_on == VIOLATED and not stale:
         yield f"ends with 0, since only what is violated fails (--fail-on {VIOLATED})"
 
 

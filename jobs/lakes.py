@@ -79,12 +79,8 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
     return cluster_id
 
 
-def require_lines(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> None:
-    """See that a window may have lines.
-
-    Raises:
-        InputError: it begins after the last line, or ends before the first one.
-    """
+def no_lines_of(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> str | None:
+    """Why a window has no line: it begins after the last one, or ends before the first one. None: it may have some."""
     asked = bounds(since, until)
     where = None if cluster_id is None else pc.field("cluster_id") == cluster_id
     rows = lake.rows(LOG_FILES, "first_time", "last_time", where=where)
@@ -93,8 +89,7 @@ def require_lines(lake: Lake, since: datetime | None, until: datetime | None, cl
         for of, name in ((pc.min, "first_time"), (pc.max, "last_time"))
     )
     if asked.since_us is not None and last_us is not None and asked.since_us > last_us:
-        problem = f"--from {iso_utc(asked.since_us)} is after the last line, {iso_utc(last_us)}"
-        raise InputError(lake.root, problem, "give an earlier time")
+        return f"--from {iso_utc(asked.since_us)} is after the last line, {iso_utc(last_us)}: nothing can be judged"
     if asked.until_us is not None and first_us is not None and asked.until_us <= first_us:
-        problem = f"--until {iso_utc(asked.until_us)} is before the first line, {iso_utc(first_us)}"
-        raise InputError(lake.root, problem, "give a later time")
+        return f"--until {iso_utc(asked.until_us)} is before the first line, {iso_utc(first_us)}: nothing can be judged"
+    return None

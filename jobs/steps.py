@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from uuid import uuid4
 
 from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
-from jobs.gate import gate_code, gate_lines, outdated
-from jobs.lakes import closed_days, cluster_files, no_lake, only_cluster, require_lines
+from jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
+from jobs.gate import doubted, gate_code, gate_lines, outdated
+from jobs.lakes import closed_days, cluster_files, no_lake, no_lines_of, only_cluster
 from jobs.run_ledger import is_noted, note_run
 from pipelines import fingerprint, gold, local_tasks
 from pipelines.bronze.discover import discover
@@ -101,7 +102,8 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
             problems |= dict.fromkeys(of_batch)
             if is_last:
                 run = replace(run, cluster=only_cluster(lake, clusters, run.console.note))
-                require_lines(lake, run.time_from, run.time_until, run.cluster)
+                if problem := no_lines_of(lake, run.time_from, run.time_until, run.cluster):
+                    run.console.warn(problem)
             run_id = _replay_batch(run, lake)
             if is_last:
                 report = _report(run, lake, run_id, list(problems), started)
@@ -154,8 +156,12 @@ def report(run: Run) -> ExitCode:
     return OF_VERDICT[report.verdict]
 
 
-def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
+def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: float | None = None) -> ExitCode:
     """The verdict over the gold tables of the last audit, and what is new since the one before; writes nothing.
+
+    Args:
+        stale_after_hours: how much older than the window's end a broker's newest line may be; None: twice as much as
+            the window is long, where it has both ends; 0: whatever it is.
 
     Raises:
         InputError: the lake holds no audit.
@@ -168,9 +174,23 @@ def gate(run: Run, fail_on: str, only_new: bool = False) -> ExitCode:
             judged = _collect(run, lake, audited, ())
             if not gold.is_current(lake, run_id_of(run, lake)):
                 judged = outdated(judged)
-    for line in gate_lines(judged, fail_on, only_new, run.cluster):
+        newest = newest_lines(lake, run.cluster_id(lake))
+    stale = _stale(run, newest, stale_after_hours)
+    for line in gate_lines(judged, fail_on, only_new, run.cluster, stale):
         run.console.result(line)
-    return gate_code(judged, fail_on, only_new)
+    run.console.result(freshness_line(newest))
+    return gate_code(judged, fail_on, only_new, stale)
+
+
+def _stale(run: Run, newest: Sequence[Newest], hours: float | None) -> list[str]:
+    until = run.time_until or datetime.now(UTC)
+    if hours is None:
+        span = until - run.time_from if run.time_from and run.time_until else timedelta()
+        hours = 2 * span / timedelta(hours=1)
+    if not hours:
+        return []
+    until_us = (until - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return stale_lines(newest, until_us, round(hours * HOUR_US))
 
 
 def _look(run: Run, logs: Sequence[Place]) -> Sequence[str]:
@@ -381,7 +401,6 @@ def whole_report(
 
 def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]]) -> Report:
     cluster_id = run.cluster_id(lake)
-    require_lines(lake, run.time_from, run.time_until, cluster_id)
     left_out = [(file.path, file.problem) for file in quarantined(lake)]
     info = RunInfo(
         run_id=run_id,
@@ -390,7 +409,11 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
         rules_fingerprint=fingerprint.rules_fingerprint(),
         problems=(*problems, *left_out, *closed_days(lake.root, lake.closed, cluster_id)),
     )
-    return collect_report(lake, run.config, run=info, since=run.time_from, until=run.time_until, cluster_id=cluster_id)
+    report = collect_report(
+        lake, run.config, run=info, since=run.time_from, until=run.time_until, cluster_id=cluster_id
+    )
+    problem = no_lines_of(lake, run.time_from, run.time_until, cluster_id)
+    return report if problem is None else doubted(report, problem)
 
 
 def run_id_of(run: Run, lake: Lake) -> str:

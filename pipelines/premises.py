@@ -32,6 +32,7 @@ TRANSACTIONAL: Final = "transactional"
 THREAD: Final = "thread"
 CHAIN: Final = "chain"
 FETCH_END: Final = "fetch_end"
+THREAD_END: Final = "thread_end"
 
 #: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
 #: the seconds of `detail`; of one that has started.
@@ -44,6 +45,10 @@ CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
 #: Files that are not Kafka's.
 OTHER_FILE: Final = "other"
+#: A thread whose fetch waits for half a second (replica.fetch.wait.max.ms) and says nothing for so long stood still,
+#: or its leader did: what comes then is another run.
+SILENT_US: Final = 2_000_000
+MINUTE_US: Final = 60_000_000
 #: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
 FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
 #: That of any release: up to 0.10 it names the thread and the leader.
@@ -111,10 +116,11 @@ class Run(NamedTuple):
 
 
 class FetchEnd(NamedTuple):
-    """A follower's thread stopped, or could not fetch, from its first time to its last.
+    """A follower's thread stopped, or could not fetch, from its first time of a minute to its last.
 
     Attributes:
         broker_id: the follower.
+        stopped: the thread, by whoever started it.
     """
 
     cluster_id: str
@@ -122,6 +128,7 @@ class FetchEnd(NamedTuple):
     leader: int
     first_us: int
     last_us: int
+    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,11 +236,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
         runs=tuple(_run(row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
-        fetch_ends=tuple(
-            FetchEnd(**{name: row[name] for name in FetchEnd._fields})
-            for row in by_kind[FETCH_END]
-            if row["broker_id"] is not None
-        ),
+        fetch_ends=tuple(_fetch_ends(by_kind)),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
     )
@@ -242,6 +245,24 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
 def _run(row: Mapping[str, Any]) -> Run:
     values = {name: row[name] for name in Run._fields}
     return Run(**values | {"missing": row["missing"] or 0})
+
+
+def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
+    """Stops as they are; failures of a minute as one, however many batches tell them."""
+    minutes: dict[tuple[Any, ...], FetchEnd] = {}
+    for kind in (THREAD_END, FETCH_END):
+        for row in by_kind[kind]:
+            if row["broker_id"] is None:
+                continue
+            link = row["cluster_id"], row["broker_id"], row["leader"]
+            end = FetchEnd(*link, row["first_us"], row["last_us"], stopped=kind == THREAD_END)
+            if end.stopped:
+                yield end
+                continue
+            key = *link, end.first_us // MINUTE_US
+            known = minutes.get(key, end)
+            minutes[key] = FetchEnd(*link, min(known.first_us, end.first_us), max(known.last_us, end.last_us))
+    yield from minutes.values()
 
 
 def _producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:

@@ -60,9 +60,6 @@ SHAPE: Final = {
     "remote_host": "string",
     "begins": "boolean",
 }
-#: A thread whose fetch waits for half a second (replica.fetch.wait.max.ms) and says nothing for so long stood still,
-#: or its leader did: what comes then is another run.
-SILENT_US: Final = 2_000_000
 #: Runs of numbers that a connection has of one batch. Where more lines are missing than this, what is missing between
 #: them is added up.
 RUNS_MAX: Final = 20
@@ -155,7 +152,7 @@ def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
         codes = pc.fill_null(pc.dictionary_encode(fetches.column(name)).combine_chunks().indices, -1).to_numpy()
         begins[1:] |= codes[1:] != codes[:-1]
     connection_no = np.cumsum(begins) - 1
-    begins[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > SILENT_US)
+    begins[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > p.SILENT_US)
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(number)) - 1
     first, last, missing = _few_runs(first, last, connection_no, number, time_us)
@@ -194,11 +191,16 @@ def _few_runs(
 
 
 def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.fetcher_events` of partitions that a thread could not fetch: from when until when, by leader."""
+    """Rows of `silver.fetcher_events` of partitions that a thread could not fetch: from when until when, by leader.
+
+    A row is of one minute, so what several batches tell of one is put together again (`pipelines.premises`).
+    """
     could_not = both(is_in(rows.column("action"), ("failed", "error", "fenced")), pc.is_valid(rows.column("leader")))
     names = ["cluster_id", "broker_id", "leader"]
-    ends = pa.table([*map(rows.column, names), micros(rows.column("time"))], names=[*names, "us"]).filter(could_not)
-    ends = ends.group_by(names).aggregate([("us", "min"), ("us", "max")])
+    times_us = micros(rows.column("time"))
+    columns = [*map(rows.column, names), times_us, pc.divide(times_us, p.MINUTE_US)]
+    ends = pa.table(columns, names=[*names, "us", "minute"]).filter(could_not)
+    ends = ends.group_by([*names, "minute"]).aggregate([("us", "min"), ("us", "max")])
     times = {"first_us": ends.column("us_min"), "last_us": ends.column("us_max")}
     return of_kind(ends.select(names), p.FETCH_END, **times)
 
@@ -207,7 +209,7 @@ def thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of `silver.broker_lifecycle` of threads that were stopped, with the leader that they fetched from."""
     times = micros(rows.column("time"))
     ends = rows.select(["cluster_id", "broker_id"])
-    return of_kind(ends, p.FETCH_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
+    return of_kind(ends, p.THREAD_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
 
 
 def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:

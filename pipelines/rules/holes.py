@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
-from pipelines.premises import REQUEST_FILE, SHUTTING_DOWN, STARTING, FetchEnd, Life, LogFile, Run
+from pipelines.premises import REQUEST_FILE, SHUTTING_DOWN, SILENT_US, STARTING, FetchEnd, Life, LogFile, Run
 from pipelines.replay.isr_evidence import NEVER_US
 from pipelines.replay.seals import Broker
 from pipelines.report.values import iso_utc
@@ -85,16 +85,33 @@ def holes_of_requests(
     by_leader: dict[Broker, list[Run]] = defaultdict(list)
     for run in runs:
         by_leader[run.cluster_id, run.broker_id].append(run)
+    by_leader = {leader: _joined(of_leader) for leader, of_leader in by_leader.items()}
     activity = _Activity(files, lives, by_leader, fetch_ends)
     holes = []
     for leader, of_leader in sorted(by_leader.items()):
-        of_leader.sort(key=attrgetter("first_us", "first_number"))
         holes += [_lines_missing(leader, gap) for gap in _together(_gaps(of_leader))]
         holes += _silences(leader, of_leader, activity)
     for leader in sorted(activity.requests):
         if (late := _begins_late(leader, by_leader.get(leader, ()), activity)) is not None:
             holes.append(late)
     return holes
+
+
+def _joined(runs: Iterable[Run]) -> list[Run]:
+    """Runs in the order of their times; what a cut of files parted is one."""
+    joined: list[Run] = []
+    last_place: dict[str, int] = {}
+    for run in sorted(runs, key=attrgetter("first_us", "first_number")):
+        place = last_place.get(run.connection)
+        if place is not None and not run.missing:
+            before = joined[place]
+            follows = run.first_number == before.last_number + 1 and run.first_us - before.last_us <= SILENT_US
+            if follows and not before.missing:
+                joined[place] = before._replace(last_number=run.last_number, last_us=run.last_us)
+                continue
+        last_place[run.connection] = len(joined)
+        joined.append(run)
+    return joined
 
 
 # ------------------------------------------------------------------- chains of numbers
@@ -229,7 +246,7 @@ class _Activity:
             for (follower, broker_id), of_thread in self._ends.items()
             if (follower[0], broker_id) == leader
             for end in of_thread
-            if end.first_us == end.last_us
+            if end.stopped
         )
         return any(since_us <= end_us <= until_us and spans for end_us in ends)
 

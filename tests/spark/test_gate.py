@@ -104,8 +104,17 @@ def test_an_observation_fails_nothing(audited: Lake, judge) -> None:
 
 
 def test_an_hour_that_nobody_wrote_in_shows_nothing(audited: Lake, judge) -> None:
-    with pytest.raises(InputError, match="is after the last line"):
-        judge(EMPTY)
+    code, said = judge(EMPTY)
+    assert code == ExitCode.INCONCLUSIVE
+    assert "inconclusive: --from 2026-11-20T18:00:00.000Z is after the last line" in said
+    assert "newest line: broker 1 2026-11-20T17:59:59.999Z" in said
+    assert judge(EMPTY, "violated")[0] == ExitCode.CLEAN
+
+
+def test_a_broker_whose_logs_stopped_to_come_fails_whatever_the_verdict(audited: Lake, judge) -> None:
+    code, said = judge(EMPTY + 3, "violated")
+    assert code == ExitCode.INCONCLUSIVE
+    assert "stale: no line of cluster" in said
 
 
 def test_files_that_no_audit_has_seen_yet_are_no_clean_hour(

@@ -112,7 +112,7 @@ def test_a_log_that_ends_while_broker_and_follower_go_on_ends_early() -> None:
     rows = fetches(range(101))
     assert found(rows, files=[*files, *follower]) == [("ends_early", 50 * SECOND_US, 80 * SECOND_US, None)]
     # The thread was stopped: the leader leads nothing any more that the follower has.
-    stopped = FetchEnd("c", 2, 1, 51 * SECOND_US, 51 * SECOND_US)
+    stopped = FetchEnd("c", 2, 1, 51 * SECOND_US, 51 * SECOND_US, stopped=True)
     assert found(rows, files=[*files, *follower], ends=[stopped]) == []
     assert found(rows, files=[*files, *follower], ends=[stopped._replace(leader=3)]) != []
     # A fetch that waited while the leader stood still, of a thread that may be gone: it is a run of its own.
@@ -133,7 +133,7 @@ def test_a_log_that_begins_after_others_with_old_connections_begins_late() -> No
     # The connection is new: nothing was asked before.
     assert found(fetches(range(100), begin_us=50 * SECOND_US), files=files) == []
     # Nothing of it is there, and a thread that fetched from it says that it was stopped.
-    stopped = FetchEnd("c", 2, 1, 30 * SECOND_US, 30 * SECOND_US)
+    stopped = FetchEnd("c", 2, 1, 30 * SECOND_US, 30 * SECOND_US, stopped=True)
     assert found(files=[*files, requests(1, 20 * SECOND_US, 100 * SECOND_US, "other")], ends=[stopped]) == late
     # All logs begin there.
     assert found(fetches(range(100, 200)), files=[files[0], others[1]]) == []
