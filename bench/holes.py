@@ -18,7 +18,7 @@ from pipelines import premises as p
 from pipelines import premises_rows as pr
 from pipelines.blobs import unpack
 from pipelines.bronze.contents import HowRead
-from pipelines.bronze.profile import profile
+from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.rows import FileSpan, rows
 from pipelines.premises import Premises, premises_of
 from pipelines.rules.holes import Hole, holes_of_requests
@@ -42,7 +42,11 @@ def premises_of_folder(folder: Path, cluster_id: str = "c") -> Premises:
 
 def _rows_of_file(path: Path, cluster_id: str, broker_id: int) -> Iterator[dict[str, Any]]:
     how = HowRead("UTC", 1 << 20, ("*",), ())
-    item = profile(str(path), how.timezone, how.record_bytes_max)
+    for item in profile(str(path), how.timezone, how.record_bytes_max):
+        yield from _rows_of_source(item, how, cluster_id, broker_id)
+
+
+def _rows_of_source(item: Profile, how: HowRead, cluster_id: str, broker_id: int) -> Iterator[dict[str, Any]]:
     columns = dict.fromkeys(pr.SHAPE)
     times = {"first_us": item.first_us, "last_us": item.last_us}
     names = {"file_id": item.content_id, "path": item.path, "file_kind": item.kind, "kind": p.FILE}
@@ -50,7 +54,7 @@ def _rows_of_file(path: Path, cluster_id: str, broker_id: int) -> Iterator[dict[
     span = FileSpan(item.path, item.content_id, item.content_bytes, 0, 1, item.layout, item.kind, cluster_id, broker_id)
     if not item.readable:
         return
-    for batch in rows(span, how.timezone, how.record_bytes_max):
+    for batch in rows([span], how.timezone, how.record_bytes_max):
         matters = pc.fill_null(pc.match_substring_regex(batch.column("message"), NEEDLES), False)
         for blob in parse_lines(iter([batch.filter(matters)])):
             table = blob.column("table")[0].as_py()
