@@ -57,7 +57,7 @@ def test_the_verbs_get_the_interval(recorded: Recorded) -> None:
         ["quality", *lake],
         ["replay", *lake],
         ["report", *lake, "--out", out, "--from", start, "--until", end],
-        ["gate", *lake, "--from", before, "--until", end, "--fail-on", "violated"],
+        ["gate", *lake, "--from", before, "--until", end, "--fail-on", "violated", "--stale-after", "2.0"],
     ]
 
 
@@ -72,11 +72,14 @@ def test_report_and_gate_may_be_of_one_cluster(recorded: Recorded) -> None:
 
 def test_parameters_are_data_whatever_they_look_like(recorded: Recorded) -> None:
     odd = str(recorded.folder / "it's $(touch pwned) `touch pwned` \"; touch pwned; {{ 1 + 1 }}")
-    run = recorded.deployment.run("highwater_audit", AT_16, logs=odd, fail_on="inconclusive", lookback_hours=0)
+    run = recorded.deployment.run(
+        "highwater_audit", AT_16, logs=odd, fail_on="inconclusive", lookback_hours=0, stale_after_hours=5
+    )
     assert str(run.state) == "success"
     assert recorded.arguments[0][:2] == ["ingest", odd]
-    assert recorded.arguments[-1][-6:] == [
+    assert recorded.arguments[-1][-8:] == [
         *("--from", "2026-11-20T15:00:00+00:00", "--until", "2026-11-20T16:00:00+00:00", "--fail-on", "inconclusive"),
+        *("--stale-after", "5"),
     ]
     assert list(recorded.folder.rglob("pwned")) == []
 
