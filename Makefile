@@ -80,9 +80,9 @@ audit: setup
 	@$(BIN)/highwater audit $(LOGS) --lake $(LAKE) --out $(OUT); code=$$?; \
 	case $$code in 0|1|3) exit 0 ;; *) exit $$code ;; esac
 
-# The longest ones first. What one prints comes when it has ended.
+# The longest ones first.
 RINGS := test-audits test-spark test-unit test-mutants test-e2e
-BESIDE = @$(MAKE) --no-print-directory --keep-going --jobs=$(LANES) --output-sync=target
+BESIDE = @$(BIN)/python -m tests.rings --lanes $(LANES)
 test: setup
 	$(BESIDE) $(RINGS)
 
