@@ -10,10 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.report.correctness import place_of
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Report, Verdict
+from pipelines.report.happened import ALSO_LOGGED, bug, window, worst
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import plain
 from pipelines.report.small_tables import FINDINGS_MAX
+
+#: Incidents that are named, a line each.
+INCIDENTS_MAX = 3
 
 _OUTDATED = (
     "the last audit was of other files, or had another configuration, than there are now: run `highwater parse` and "
@@ -63,7 +67,7 @@ def _is_known(report: Report) -> bool:
 def gate_lines(
     report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None, stale: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The verdict, that of each of several clusters, a line per violation, and what keeps the rest from being clean.
+    """The verdict, that of each of several clusters, what happened, violations, and why the rest is not clean.
 
     Args:
         cluster_id: the one that was asked for.
@@ -78,6 +82,7 @@ def gate_lines(
             yield plain(f"cluster {part.cluster_id}: {part.verdict}")
         for name in silent:
             yield plain(f"cluster {name}: no logs of that time")
+    yield from _happened(report)
     yield f"new since the run before: {_new(report)}"
     for finding in report.violations:
         yield f"{VIOLATED}: {'new: ' if finding.is_new else ''}{_line(finding)}"
@@ -91,16 +96,32 @@ def gate_lines(
     for reason in stale:
         yield f"stale: {plain(reason)}"
     if only_new and _is_known(report):
-        yield "the run before had every violation already, so they do not fail (--only-new)"
+        yield "violations that the run before reported already do not fail the gate (--only-new)"
     if report.verdict == INCONCLUSIVE and fail_on == VIOLATED and not stale:
-        yield f"ends with 0, since only what is violated fails (--fail-on {VIOLATED})"
+        yield f"exit code 0: only violations fail the gate (--fail-on {VIOLATED})"
+
+
+def _happened(report: Report) -> Iterator[str]:
+    """The most harmful incidents of the window, but what was done on purpose: a line each."""
+    chains = worst(report)
+    for chain in chains[:INCIDENTS_MAX]:
+        said = f"{chain.severity}, {window(chain.cause)}: {chain.cause.sentence} {bug(chain.cause)}"
+        yield f"happened: {plain(said.rstrip())}"
+    more = len(chains) - INCIDENTS_MAX
+    if more > 0:
+        yield f"happened: {more} more, see highwater incidents"
 
 
 def _new(report: Report) -> str:
-    """How many findings of each kind the run before did not have."""
+    """How many incidents, and findings of each kind, the run before did not have."""
     if report.provenance.run_before is None:
-        return "cannot be told, as this lake has none"
-    kinds = (("violation", report.violations), ("open case", report.open_cases), ("observation", report.observations))
+        return "no earlier run to compare with"
+    kinds: tuple[tuple[str, Sequence[Finding | Incident]], ...] = (
+        ("incident", [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]),
+        ("violation", report.violations),
+        ("open case", report.open_cases),
+        ("observation", report.observations),
+    )
     new = [(sum(finding.is_new is True for finding in findings), kind) for kind, findings in kinds]
     counts = ", ".join(f"{number} {kind}{'' if number == 1 else 's'}" for number, kind in new if number)
     return counts or "nothing"

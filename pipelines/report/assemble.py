@@ -47,6 +47,7 @@ from pipelines.report.model import (
 )
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
+from pipelines.report.recurrence import RunBefore
 from pipelines.report.small_tables import Bounds
 from pipelines.report.tiers import (
     DELAYED_OPERATIONS,
@@ -101,7 +102,7 @@ def assemble(
         brokers=judged.brokers,
         coverage=coverage,
         rules=of_rules.rules,
-        incidents=tuple(map(incident_of, rows.incidents)),
+        incidents=tuple(incident_of(row, rows.before) for row in rows.incidents),
         violations=of_rules.violations,
         observations=of_rules.observations,
         open_cases=of_rules.open_cases,
@@ -186,7 +187,7 @@ def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in others))
 
 
-def incident_of(row: Mapping[str, Any]) -> Incident:
+def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
     """A row of `pipelines.report.small_tables.incidents` as the report has it."""
     bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
     return Incident(
@@ -205,6 +206,7 @@ def incident_of(row: Mapping[str, Any]) -> Incident:
             )
             for line in row["evidence"]
         ),
+        is_new=None if before is None else row["incident_id"] not in before.incident_ids,
     )
 
 

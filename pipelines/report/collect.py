@@ -43,7 +43,7 @@ _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval
 #: Clocks that are further apart than any that are kept in step: one is wrong, or its log is in another time zone.
 _FAR = (pc.field("lowest_ms") > FAR_APART_MS) | (pc.field("highest_ms") < -FAR_APART_MS)
 #: What tells a run from the one before.
-_JUDGED = (VIOLATIONS, RULE_RESULTS)
+_JUDGED = (VIOLATIONS, RULE_RESULTS, INCIDENTS)
 #: ``p99_ms_without`` is worked out for so many brokers, the most blamed first: each costs a quantile of its own.
 BLAMED_MAX = 50
 #: Intervals of the timeline; beyond it the configured interval is doubled until they fit.

@@ -93,6 +93,12 @@ def story(report: Report) -> Story:
     return Story(tuple(told), len(of_kinds) - sentences, also)
 
 
+def worst(report: Report) -> list[Chain]:
+    """Chains in the order of harm, but what was done on purpose, or only logged."""
+    of_kinds = [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
+    return [chain for chain in chains(of_kinds) if chain.severity != "info"]
+
+
 def window(incident: Incident) -> str:
     """``2026-11-20 15:27:39 to 15:27:53``, ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
     start, end = _spoken(incident.start_time), incident.end_time

@@ -262,6 +262,7 @@ class Incident(Part):
         figures: what was counted or measured; units last in the names.
         evidence: lines that show it, in order of time.
         cluster_id: *(extra)* its cluster.
+        is_new: *(extra)* the run before did not have it; null: there is no run before.
     """
 
     incident_id: Text
@@ -279,6 +280,7 @@ class Incident(Part):
     figures: dict[Text, float]
     evidence: tuple[Evidence, ...]
     cluster_id: Text
+    is_new: bool | None = None
 
 
 class Topic(Part):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from pipelines.report.correctness import place_of
-from pipelines.report.happened import bug, story, window
-from pipelines.report.model import CLEAN, Finding, Incident, Report
+from pipelines.report.happened import bug, window, worst
+from pipelines.report.model import CLEAN, Finding, Report
 from pipelines.report.page.first_screen import first_screen
 from pipelines.report.plain import count, plain
 from pipelines.report.render_markdown import render_markdown
@@ -29,14 +29,15 @@ def _pager_lines(report: Report) -> Iterator[str]:
     outside = f"; outside: {report.window.outside[0]}" if report.window.outside else ""
     cluster = f", cluster {clusters[0]}" if len(clusters) == 1 else ""
     yield f"highwater: {report.verdict}{cluster}{asked}{_counts(report)}{outside}"
-    worst = next(iter((*report.violations, *report.open_cases)), None)
-    incident = _worst_incident(report)
-    if worst is not None:
-        known_bug = f", {worst.known_bug}" if worst.known_bug else ""
-        yield f"worst: {worst.rule_id} {place_of(worst)}{known_bug}"
+    finding = next(iter((*report.violations, *report.open_cases)), None)
+    happened = next(iter(worst(report)), None)
+    if finding is not None:
+        known_bug = f", {finding.known_bug}" if finding.known_bug else ""
+        yield f"worst: {finding.rule_id} {place_of(finding)}{known_bug}"
         yield f"since: {_since(report)}"
-    elif incident is not None:
-        yield f"worst: {incident.severity}: {incident.sentence} {bug(incident)}".rstrip()
+    elif happened is not None:
+        incident = happened.cause
+        yield f"worst: {happened.severity}: {incident.sentence} {bug(incident)}".rstrip()
         yield f"since: {window(incident)}"
         if report.verdict == CLEAN and incident.advice:
             yield f"next: {incident.advice}"
@@ -45,12 +46,6 @@ def _pager_lines(report: Report) -> Iterator[str]:
     if report.verdict != CLEAN:
         command = next((item.text for item in first_screen(report).next if item.text), "see report.html")
         yield f"next: {command}"
-
-
-def _worst_incident(report: Report) -> Incident | None:
-    """The first cause of the most harmful chain, unless it was done on purpose."""
-    first = next(iter(story(report).told), None)
-    return None if first is None or first.severity == "info" else first.cause
 
 
 def _counts(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Which findings the run before had already. Pure."""
+"""Which incidents and findings the run before had already. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ class RunBefore:
         run_id: of that audit.
         fingerprints: of its findings.
         verdicts: of its rules, by rule id; of several clusters' the worst.
+        incident_ids: of its incidents.
     """
 
     run_id: str
     fingerprints: frozenset[str]
     verdicts: Mapping[str, str]
+    incident_ids: frozenset[str] = frozenset()
 
 
 def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
@@ -51,10 +53,17 @@ def worst_by_rule(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return verdicts
 
 
-def run_before(run_id: str, findings: Iterable[Mapping[str, Any]], results: Iterable[Mapping[str, Any]]) -> RunBefore:
-    """What an audit came to, of its rows of ``gold.violations`` (times in microseconds) and ``gold.rule_results``."""
+def run_before(
+    run_id: str,
+    findings: Iterable[Mapping[str, Any]],
+    results: Iterable[Mapping[str, Any]],
+    incidents: Iterable[Mapping[str, Any]],
+) -> RunBefore:
+    """What an audit came to, of its rows of ``gold.violations`` (times in microseconds), ``gold.rule_results`` and
+    ``gold.incidents``."""
     return RunBefore(
         run_id,
         frozenset(fingerprint(row, row["time"]) for row in findings),
         worst_by_rule(results),
+        frozenset(row["incident_id"] for row in incidents),
     )

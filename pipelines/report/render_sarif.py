@@ -1,5 +1,8 @@
 """The report as SARIF 2.1.0 (OASIS, errata 01), for tools that show findings beside the files that prove them.
 
+Incidents come first, each of the rule of its kind: ``incident/broker_died``. A critical one is a failure at level
+``error``, a major one at ``warning``, a minor one at ``note``; what somebody did on purpose is ``informational``.
+
 A violation is a failure at level ``error``, an observation one at level ``note``: it is legal, and nobody's gate should
 fail on it. A case left open, and a rule that these logs do not decide, is of the kind ``open``; a rule that was kept
 ``pass``. What follows from a finding is listed in its properties, as in the other formats it stands under it.
@@ -17,8 +20,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
+from pipelines.incidents.kinds import BY_NAME
 from pipelines.report.correctness import place_of
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Evidence, Finding, Report, RuleResult
+from pipelines.report.happened import bug
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Evidence, Finding, Incident, Report, RuleResult
 from pipelines.report.plain import plain
 from pipelines.report.summary import window_text
 from pipelines.rules.registry import BY_ID
@@ -33,10 +38,20 @@ MESSAGE_CHARS_MAX = 4000
 INPUTS_MAX = 500
 IMPLIED_MAX = 20
 FINGERPRINT = "finding/v1"
+INCIDENT_FINGERPRINT = "incident/v1"
 #: The folder above all files, of which their places are told.
 _BASE = "LOGS"
 _EXIT_CODES = {CLEAN: 0, VIOLATED: 1, INCONCLUSIVE: 3}
 _KINDS = {"violation": ("fail", "error"), "observation": ("fail", "note"), "open": ("open", "none")}
+#: Kind and level of an incident, by its severity.
+_SEVERITIES = {
+    "critical": ("fail", "error"),
+    "major": ("fail", "warning"),
+    "minor": ("fail", "note"),
+    "info": ("informational", "none"),
+}
+#: Before an incident's kind, in its rule's id.
+_INCIDENT = "incident/"
 
 
 def render_sarif(report: Report) -> bytes:
@@ -58,7 +73,7 @@ class _Run:
 
     def as_dict(self) -> dict[str, Any]:
         report, provenance = self._report, self._report.provenance
-        results = [*self._findings(), *self._rule_results()]
+        results = [*map(self._incident, report.incidents), *self._findings(), *self._rule_results()]
         run: dict[str, Any] = {
             "tool": {
                 "driver": {
@@ -84,6 +99,27 @@ class _Run:
         if provenance.run_before is not None:
             run["baselineGuid"] = _guid(provenance.run_before)
         return run
+
+    def _incident(self, incident: Incident) -> dict[str, Any]:
+        kind, level = _SEVERITIES[incident.severity]
+        places = [self._place(line) for line in incident.evidence]
+        rule_id = f"{_INCIDENT}{incident.kind}"
+        result: dict[str, Any] = {
+            "ruleId": rule_id,
+            "ruleIndex": self._rules.index(rule_id),
+            "kind": kind,
+            "level": level,
+            "message": _text(" ".join(filter(None, (incident.sentence, bug(incident), incident.advice)))),
+            "partialFingerprints": {INCIDENT_FINGERPRINT: incident.incident_id},
+            "properties": _incident_properties(incident),
+        }
+        logical = [_partition_place(name) for name in incident.topic_partitions]
+        if places or logical:
+            location = {"physicalLocation": places[0]} if places else {}
+            result["locations"] = [location | ({"logicalLocations": logical} if logical else {})]
+        if places:
+            result["codeFlows"] = [{"threadFlows": _thread_flows(incident.evidence, places)}]
+        return result | _baseline(incident.is_new)
 
     def _findings(self) -> Iterator[dict[str, Any]]:
         report = self._report
@@ -169,7 +205,7 @@ class _Files:
 
     def __init__(self, report: Report) -> None:
         hashes = {source.file: source.sha256 for source in report.provenance.inputs}
-        findings = (*report.violations, *report.open_cases, *report.observations)
+        findings = (*report.incidents, *report.violations, *report.open_cases, *report.observations)
         cited = dict.fromkeys(line.file for finding in findings for line in finding.evidence)
         others = [file for file in hashes if file not in cited]
         self.left_out = max(0, len(others) - INPUTS_MAX)
@@ -203,12 +239,19 @@ def _folder_of(files: Iterable[str]) -> str:
 
 
 def _rule_ids(report: Report) -> Iterable[str]:
-    """Those that were run, in their order, and those of findings of a version that had others."""
+    """Kinds of incidents that there are, rules that were run, in their order, and those of findings of other versions."""
     findings = (*report.violations, *report.open_cases, *report.observations)
-    return dict.fromkeys((*(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
+    kinds = (f"{_INCIDENT}{incident.kind}" for incident in report.incidents)
+    return dict.fromkeys((*kinds, *(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
 
 
 def _descriptor(rule_id: str) -> dict[str, Any]:
+    if (kind := BY_NAME.get(rule_id.removeprefix(_INCIDENT))) is not None:
+        return {
+            "id": rule_id,
+            "shortDescription": {"text": kind.meaning},
+            "help": {"text": f"Source: {kind.source}. More: highwater incidents, docs/incident_kinds.md"},
+        }
     rule = BY_ID.get(rule_id)
     if rule is None:
         return {"id": rule_id}
@@ -271,12 +314,24 @@ def _properties(finding: Finding, severity: str) -> dict[str, Any]:
     )
 
 
+def _incident_properties(incident: Incident) -> dict[str, Any]:
+    names = ("severity", "start_time", "end_time", "caused_by")
+    properties = {name: value for name in names if (value := getattr(incident, name)) is not None}
+    known_bug = {} if incident.known_bug is None else {"known_bug": incident.known_bug.model_dump(mode="json")}
+    numbers = {"brokers": list(incident.broker_ids), "partitions": incident.partitions, "figures": incident.figures}
+    return {"incidentId": incident.incident_id} | properties | known_bug | numbers
+
+
 def _logical(finding: Finding) -> dict[str, Any] | None:
     if finding.topic is None:
         return None
     if finding.partition is None:
         return {"fullyQualifiedName": finding.topic, "kind": "topic"}
-    return {"fullyQualifiedName": f"{finding.topic}-{finding.partition}", "kind": "topic-partition"}
+    return _partition_place(f"{finding.topic}-{finding.partition}")
+
+
+def _partition_place(name: str) -> dict[str, Any]:
+    return {"fullyQualifiedName": name, "kind": "topic-partition"}
 
 
 def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

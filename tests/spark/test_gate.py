@@ -17,8 +17,9 @@ from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
 from schemas.catalog import TABLES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS
+from schemas.incidents import INCIDENTS
 from schemas.table import TableSpec
-from tests.unit.report.rows import Row, at, covered, found, log_file, operation, result
+from tests.unit.report.rows import Row, at, covered, found, happened, log_file, operation, result
 
 HOUR_MS = 3_600_000
 
@@ -53,6 +54,7 @@ def audited(hours: Lake) -> Lake:
     """The same with what the rules found; their results are of all hours together, and one is violated."""
     fill(hours, VIOLATIONS, FINDINGS)
     fill(hours, RULE_RESULTS, [result(verdict="violated", cases=1)])
+    fill(hours, INCIDENTS, [happened("a")])
     return hours
 
 
@@ -137,12 +139,14 @@ def test_a_violation_without_a_time_fails_every_hour(audited: Lake, judge) -> No
 
 
 def test_what_the_run_before_had_is_known(audited: Lake, judge) -> None:
-    assert "new since the run before: cannot be told" in judge(None)[1]
+    assert "new since the run before: no earlier run" in judge(None)[1]
     fill(audited, VIOLATIONS, [found(12, time=None, message="more of it", offset_end=20), found(13)], "audit-2")
     fill(audited, RULE_RESULTS, [result(verdict="violated", cases=2)], "audit-2")
+    fill(audited, INCIDENTS, [happened("a"), happened("b")], "audit-2")
     code, said = judge(None)
     assert code == ExitCode.VIOLATED
-    assert "new since the run before: 1 violation" in said
+    assert "new since the run before: 1 incident, 1 violation" in said
+    assert "happened: major" in said
     assert [line.startswith("violated: new: ") for line in said.split("\n") if line.startswith("violated:")] == [
         False,
         True,
@@ -150,4 +154,4 @@ def test_what_the_run_before_had_is_known(audited: Lake, judge) -> None:
     for path in audited.path(VIOLATIONS).rglob("*.parquet"):
         if path not in {file.place for file in audited.files(VIOLATIONS) or []}:
             path.unlink()
-    assert "new since the run before: cannot be told" in judge(None)[1]
+    assert "new since the run before: no earlier run" in judge(None)[1]

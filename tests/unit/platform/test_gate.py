@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobs.exit_codes import ExitCode
-from jobs.gate import gate_code, gate_lines, outdated
+from jobs.gate import INCIDENTS_MAX, gate_code, gate_lines, outdated
 from pipelines.report.model import ClusterVerdict, Finding, Report, Window
 from pipelines.report.small_tables import FINDINGS_MAX
 from tests.unit.report import sample
@@ -25,7 +25,7 @@ from tests.unit.report import sample
 def test_the_code_is_the_verdict_unless_it_is_not_to_fail(verdict: str, fail_on: str, code: ExitCode) -> None:
     report = sample.report(verdict=verdict)
     assert gate_code(report, fail_on) == code
-    said = any("ends with 0" in line for line in gate_lines(report, fail_on))
+    said = any("exit code 0" in line for line in gate_lines(report, fail_on))
     assert said == (verdict == "inconclusive" and code == ExitCode.CLEAN)
 
 
@@ -39,11 +39,19 @@ def test_a_line_per_violation_says_rule_place_offsets_and_time() -> None:
     )
     assert list(gate_lines(report, "violated")) == [
         f"gate: violated, from {sample.TIME} until the last",
-        "new since the run before: cannot be told, as this lake has none",
+        "new since the run before: no earlier run to compare with",
         f"violated: committed-data-lost  orders-3, offsets 12 to 14, leader epoch 5  {sample.TIME}, implies 1 more",
         "violated: committed-data-lost  leader epoch 5  at no known time",
         "inconclusive: a reason",
     ]
+
+
+def test_the_worst_that_happened_stands_below_the_verdict() -> None:
+    rows = [sample.incident(incident_id=f"i{number}") for number in range(INCIDENTS_MAX + 1)]
+    on_purpose = sample.incident("broker_stopped", severity="info")
+    lines = list(gate_lines(sample.report(verdict="clean", incidents=(*rows, on_purpose)), "violated"))
+    line = "happened: major, 2026-11-20 14:05:00 to 14:05:16: Broker 3 died without shutting down."
+    assert lines[1:-1] == [*[line] * INCIDENTS_MAX, "happened: 1 more, see highwater incidents"]
 
 
 def with_run_before(*violations: Finding, **changes: Any) -> Report:
@@ -55,9 +63,10 @@ KNOWN, NEW = sample.finding(is_new=False), sample.finding("hw-regression", is_ne
 
 
 def test_what_the_run_before_did_not_have_is_named() -> None:
-    lines = list(gate_lines(with_run_before(KNOWN, NEW, observations=(NEW, NEW)), "violated"))
-    assert lines[1] == "new since the run before: 1 violation, 2 observations"
-    assert [line.split("  ")[0] for line in lines[2:]] == [
+    incidents = (sample.incident(is_new=True), sample.incident("also_logged", severity="info", is_new=True))
+    lines = list(gate_lines(with_run_before(KNOWN, NEW, observations=(NEW, NEW), incidents=incidents), "violated"))
+    assert lines[2] == "new since the run before: 1 incident, 1 violation, 2 observations"
+    assert [line.split("  ")[0] for line in lines[3:]] == [
         "violated: committed-data-lost",
         "violated: new: hw-regression",
     ]

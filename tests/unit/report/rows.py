@@ -315,3 +315,12 @@ def quantile(values: list[float], q: float) -> float | None:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def happened(incident_id: str) -> Row:
+    """A row of ``gold.incidents``."""
+    texts = {"kind": "broker_died", "severity": "major", "sentence": "Broker 1 died.", "advice": ""}
+    return {
+        **{"cluster_id": "c", "incident_id": incident_id, "harm": 1, "start_time": at(0), "end_time": None, **texts},
+        **{"broker_ids": [1], "partitions": 0, "topic_partitions": [], "figures": []},
+    }

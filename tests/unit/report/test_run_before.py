@@ -11,15 +11,16 @@ from pipelines.lake import Lake
 from pipelines.report.collect import _before
 from pipelines.report.recurrence import fingerprint
 from schemas.audit import RULE_RESULTS, VIOLATIONS
+from schemas.incidents import INCIDENTS
 from schemas.table import TableSpec
-from tests.unit.report.rows import Row, found, result
+from tests.unit.report.rows import Row, found, happened, result
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """An audit's two tables, empty."""
+    """An audit's tables, empty."""
     made = Lake(None, tmp_path)  # type: ignore[arg-type]
-    made.create([VIOLATIONS, RULE_RESULTS])
+    made.create([VIOLATIONS, RULE_RESULTS, INCIDENTS])
     return made
 
 
@@ -29,6 +30,7 @@ def audit(lake: Lake, stamp: str, *findings: Row, **changes: Any) -> None:
 
     write(VIOLATIONS, list(findings))
     write(RULE_RESULTS, [result(**changes)])
+    write(INCIDENTS, [happened(stamp)])
 
 
 def test_the_first_audit_has_none_before_it(lake: Lake) -> None:
@@ -50,6 +52,7 @@ def test_the_run_before_is_the_last_of_another_stamp(lake: Lake) -> None:
     assert before.run_id == "audit-2"
     assert [fingerprint(found(number), None) in before.fingerprints for number in (1, 12, 13)] == [False, True, True]
     assert before.verdicts == {result()["rule_id"]: "violated"}
+    assert before.incident_ids == {"audit-2"}
 
 
 def test_an_audit_that_was_cut_off_is_none(lake: Lake) -> None:

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator, FormatChecker
 
-from pipelines.report.model import Evidence, Finding, InputFile, NotCheckable, Report
+from pipelines.incidents.kinds import KINDS
+from pipelines.report.model import Evidence, Finding, IncidentBug, InputFile, NotCheckable, Report
 from pipelines.report.render_sarif import INPUTS_MAX, SNIPPET_CHARS_MAX, render_sarif
 from pipelines.rules.registry import RULES
 from tests.unit.report import sample
@@ -74,6 +75,34 @@ def test_every_severity_has_its_kind_and_level() -> None:
     assert run["results"][4]["message"]["text"] == "a clock was set back"
     assert all(result["level"] == "none" for result in run["results"] if result["kind"] != "fail")
     assert run["invocations"][0]["exitCode"] == 1
+
+
+def test_incidents_come_first_each_of_the_rule_of_its_kind() -> None:
+    bug = IncidentBug(id="KAFKA-3410", fixed_in="2.0.1")
+    severities = ("critical", "major", "minor", "info")
+    told = [sample.incident(kind.name, severity=severity) for kind, severity in zip(KINDS, severities, strict=False)]
+    named = sample.incident(topic_partitions=("orders-3", "orders-4"), known_bug=bug, caused_by=told[0].incident_id)
+    run = rendered(sample.report(incidents=(*told, named), violations=(sample.finding(),)))
+    results, declared = run["results"], run["tool"]["driver"]["rules"]
+    assert [(result["kind"], result["level"]) for result in results[:4]] == [
+        ("fail", "error"),
+        ("fail", "warning"),
+        ("fail", "note"),
+        ("informational", "none"),
+    ]
+    assert results[5]["ruleId"] == "committed-data-lost"
+    assert [declared[result["ruleIndex"]]["id"] for result in results] == [result["ruleId"] for result in results]
+    assert declared[0] | {"help": ""} == {
+        "id": f"incident/{KINDS[0].name}",
+        "shortDescription": {"text": KINDS[0].meaning},
+        "help": "",
+    }
+    text = "Broker 3 died without shutting down. Known bug KAFKA-3410, fixed in 2.0.1. Look at the kernel's log."
+    assert results[4]["message"]["text"] == text
+    assert results[4]["properties"]["caused_by"] == told[0].incident_id
+    (location,) = results[4]["locations"]
+    assert [place["fullyQualifiedName"] for place in location["logicalLocations"]] == ["orders-3", "orders-4"]
+    assert location["physicalLocation"]["region"]["startLine"] == 7
 
 
 def test_rules_tell_their_guarantee_and_where_to_read_more() -> None:
@@ -152,11 +181,14 @@ def test_evidence_is_a_flow_per_broker_in_one_order() -> None:
 def test_a_baseline_is_of_all_results_or_of_none() -> None:
     findings = (sample.finding(is_new=True, fingerprint="f" * 32), sample.finding(is_new=False))
     rules = (sample.rule(is_new=False), sample.rule(RULES[1].rule_id, is_new=True))
-    report = sample.report(violations=findings, rules=rules, provenance=provenance(run_before="0" * 32))
-    run = rendered(report)
-    assert [result["baselineState"] for result in run["results"]] == ["new", "unchanged", "unchanged", "new"]
+    incidents = (sample.incident(is_new=True),)
+    before = provenance(run_before="0" * 32)
+    run = rendered(sample.report(violations=findings, rules=rules, incidents=incidents, provenance=before))
+    states = ["new", "new", "unchanged", "unchanged", "new"]
+    assert [result["baselineState"] for result in run["results"]] == states
     assert run["baselineGuid"] != run["automationDetails"]["guid"]
-    assert run["results"][0]["partialFingerprints"] == {"finding/v1": "f" * 32}
+    assert run["results"][0]["partialFingerprints"] == {"incident/v1": "id-broker_died"}
+    assert run["results"][1]["partialFingerprints"] == {"finding/v1": "f" * 32}
     without = rendered(sample.audited())
     assert "baselineGuid" not in without
     assert not any("baselineState" in result for result in without["results"])
@@ -164,7 +196,9 @@ def test_a_baseline_is_of_all_results_or_of_none() -> None:
 
 def test_what_follows_stands_with_its_finding() -> None:
     run = rendered(sample.audited())
-    (violation,) = [result for result in run["results"] if result["level"] == "error"]
+    (violation,) = [
+        result for result in run["results"] if result["level"] == "error" and "findingId" in result["properties"]
+    ]
     assert violation["properties"]["impliedCount"] == 1
     assert violation["properties"]["implied"][0]["ruleId"] == "hw-regression"
 
