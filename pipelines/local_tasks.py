@@ -116,6 +116,7 @@ def _pool(processes: int) -> ProcessPoolExecutor:
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
+    gc.disable()  # as in `pipelines.worker_daemon`
     gc.freeze()
 
 
@@ -147,6 +148,8 @@ def _run(pickled: bytes) -> list[pa.RecordBatch]:
         if _can_be_sent(error):
             raise
         raise RuntimeError("".join(format_exception(error))) from None
+    finally:
+        gc.collect()
 
 
 def _can_be_sent(error: Exception) -> bool:

@@ -1,7 +1,9 @@
-"""Spark's daemon of Python workers, but for one thing: what a worker has loaded is not searched for garbage again.
+"""Spark's daemon of Python workers, but for one thing: garbage is collected after a task, not within, and what a worker
+has loaded is not searched again.
 
-After each task a worker collects garbage, which looks at every object of PySpark, pandas and pyarrow: 45 ms, several
-times what a task of a small audit does.
+Rows and states form no cycles, so counting references frees them: searching them takes a tenth of a fold, a sixth of
+parsing. A worker itself collects after each task, which would look at every object of PySpark, pandas and pyarrow:
+45 ms, several times what a task of a small audit does.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pyspark import daemon
 
 def main() -> None:
     """Run the daemon, until Spark closes its input."""
+    gc.disable()
     run = daemon.worker
 
     def worker(sock: socket, authenticated: bool) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -198,26 +198,30 @@ def _at_once_reasons(
         for row in np.flatnonzero(condition & open_rows).tolist():
             chosen[row] = reason
         open_rows &= ~condition
-    consumers = open_rows & (_numbers(rows.column("replica_id"), 0) < 0) & (answered.counts > 0) & (asked.counts > 0)
-    for row in np.flatnonzero(consumers).tolist():
-        if _is_beyond_end(rows.column("partitions")[row].as_py(), rows.column("responses")[row].as_py()):
-            chosen[row] = o.BEYOND_END
+    consumers = open_rows & (_numbers(rows.column("replica_id"), 0) < 0)
+    for row in np.flatnonzero(_beyond_end(asked, answered, consumers)).tolist():
+        chosen[row] = o.BEYOND_END
     return pa.array(chosen, pa.string())
 
 
-def _is_beyond_end(asked: list[Mapping[str, Any]], answered: list[Mapping[str, Any]]) -> bool:
-    """A consumer asks for an offset beyond the high watermark that it is answered."""
-    high_watermarks = {
-        _place(answer): answer["high_watermark"]
-        for answer in answered
-        if answer["error_code"] == 0 and (answer["high_watermark"] or 0) >= 0 and answer["high_watermark"] is not None
-    }
-    for entry in asked:
-        high_watermark = high_watermarks.get(_place(entry))
-        if high_watermark is not None and (entry["fetch_offset"] or 0) > high_watermark:
-            return True
-    return False
-
-
-def _place(entry: Mapping[str, Any]) -> tuple[str, int]:
-    return entry["topic_id"] or entry["topic"], entry["partition"]
+def _beyond_end(asked: _Items, answered: _Items, consumers: Mask) -> Mask:
+    """Which consumers ask for an offset beyond the high watermark that they are answered."""
+    high_watermark = _numbers(answered.field("high_watermark"), -1)
+    answers = consumers[answered.parents] & (high_watermark >= 0) & (_numbers(answered.field("error_code"), -1) == 0)
+    asks = consumers[asked.parents]
+    topics = pa.concat_arrays([items.topics for items in (asked, answered)])
+    topics = topics.dictionary_encode("encode").indices.to_numpy()
+    partitions = np.concatenate([_numbers(items.field("partition"), 0) for items in (asked, answered)])
+    _, partitions = np.unique(partitions, return_inverse=True)
+    parents = np.concatenate([asked.parents, answered.parents])
+    topic_count, partition_count = (int(numbers.max(initial=0)) + 1 for numbers in (topics, partitions))
+    places = (parents * topic_count + topics) * partition_count + partitions
+    asked_places, answered_places = places[: len(asks)][asks], places[len(asks) :][answers]
+    result = np.zeros(len(consumers), dtype=bool)
+    if len(answered_places):
+        order = np.argsort(answered_places, kind="stable")  # of a place that is answered twice the last answer counts
+        at = np.searchsorted(answered_places[order], asked_places, side="right") - 1
+        told = order[np.maximum(at, 0)]
+        is_beyond = _numbers(asked.field("fetch_offset"), 0)[asks] > high_watermark[answers][told]
+        result[asked.parents[asks][(at >= 0) & (answered_places[told] == asked_places) & is_beyond]] = True
+    return result
