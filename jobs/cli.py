@@ -15,7 +15,7 @@ import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.inquiry_verbs import VERBS
-from jobs.options import DAYS, PLACE, options
+from jobs.options import DAYS, PLACE, SECTION_NAMES, options
 from jobs.redaction import redaction_key
 from pipelines.config import Config, load_config
 from pipelines.console import RichConsole
@@ -86,7 +86,8 @@ def replay(**given: Any) -> ExitCode:
 
 
 @highwater.command(epilog=EXIT_CODES_HELP)
-@options("lake", "out", "cluster", "from", "until", "format", "verbose", "redact", "redact key", "master", "conf")
+@options("lake", "out", "cluster", "from", "until", "format", "verbose", "section", "redact", "redact key", "master")
+@options("conf")
 def report(**given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from jobs import steps
@@ -287,6 +288,7 @@ def _run(
     time_until: datetime | None = None,
     form: str = "text",
     is_verbose: bool = False,
+    sections: tuple[str, ...] = (),
     redact: bool = False,
     redact_key_file: Path | None = None,
     catalog: str | None = None,
@@ -297,10 +299,14 @@ def _run(
 
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
-    form = "details" if is_verbose and form == "text" else form
+    if (sections or is_verbose) and form != "text":
+        raise click.UsageError("--verbose and --section are for --format text")
+    sections = SECTION_NAMES if is_verbose else sections
     key = redaction_key(redact_key_file) if redact else None
     config = load_config(conf, {"session.master": master, "ingest.cluster": cluster_name})
-    return Run(config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog, cluster_id)
+    return Run(
+        config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog, cluster_id, sections
+    )
 
 
 def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[datetime | None, datetime | None]:

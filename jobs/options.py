@@ -77,6 +77,8 @@ def _trusted(context: click.Context, option: click.Parameter, conf: Path | None)
 
 _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
+#: Those of `pipelines.report.sections.SECTIONS`, which takes long to import.
+SECTION_NAMES = ("brokers", "coverage", "findings", "rules", "accuracy", "latency")
 DAYS = re.compile(r"[1-9][0-9]{0,4}d", re.ASCII)
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "logs": click.argument("logs", nargs=-1, required=True, type=PLACE),
@@ -99,13 +101,18 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "format": click.option(
         "--format",
         "form",
-        type=click.Choice(["text", "details", "json", "markdown", "sarif", "pager"]),
+        type=click.Choice(["text", "json", "markdown", "sarif", "pager"]),
         default="text",
         show_default=True,
         help="What is printed; the files are written all the same.",
     ),
-    "verbose": click.option(
-        "--verbose", "is_verbose", is_flag=True, help="Print figures and tables too; the same as --format details."
+    "verbose": click.option("--verbose", "is_verbose", is_flag=True, help="Print figures and tables below the text."),
+    "section": click.option(
+        "--section",
+        "sections",
+        type=click.Choice(SECTION_NAMES),
+        multiple=True,
+        help="Print only this part of what --verbose prints; several are possible.",
     ),
     "answer format": click.option(
         "--format",

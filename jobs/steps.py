@@ -39,7 +39,7 @@ from pipelines.redact.values import redacted
 from pipelines.report.collect import collect_report
 from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
-from pipelines.report.printed import PRINTED
+from pipelines.report.printed import printed
 from pipelines.report.write import make_report_folder, write_report
 from pipelines.rules.holes_stage import unread
 from pipelines.session import build_session, in_process_cores, lock_in_jvm, scratch_folders
@@ -69,6 +69,7 @@ class Run:
         redact_key: names are replaced in the report, under this key; None: they are not.
         catalog: ``catalog.schema`` that gets the names of the lake's tables and views; None for none.
         cluster: only this cluster is reported, by its name or its id; None: all of them.
+        sections: parts of the report that are printed, names of `pipelines.report.sections.SECTIONS`.
     """
 
     config: Config
@@ -81,6 +82,7 @@ class Run:
     redact_key: bytes | None = None
     catalog: str | None = None
     cluster: str | None = None
+    sections: tuple[str, ...] = ()
 
     def cluster_id(self, lake: Lake) -> str | None:
         """The cluster that is reported, as the lake calls it.
@@ -378,7 +380,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         if run.redact_key is not None:
             report = redacted(report, Redactor(pseudonyms(lake, run.redact_key)))
         files = write_report(report, run.out)
-    run.console.result(PRINTED[run.form](report).rstrip("\n"))
+    run.console.result(printed(report, run.form, run.sections))
     run.console.note("wrote " + ", ".join(str(path) for path in files))
     return report
 

@@ -10,12 +10,14 @@ from typing import Any
 from pipelines.clocks.order import in_order, order_note
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import (
+    CLEAN,
     INCONCLUSIVE,
     VIOLATED,
     Broker,
     Evidence,
     Finding,
     NotCheckable,
+    Report,
     RuleResult,
 )
 from pipelines.report.recurrence import RunBefore, fingerprint
@@ -25,8 +27,10 @@ from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
 
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
-#: Why a rule is inconclusive whose evidence is there, and has nothing in it that the rule is about.
+#: Why a rule is not applicable: its evidence is there, and has nothing in it that the rule is about.
 NOTHING_JUDGED = "nothing to judge: the logs that were read show nothing that it is about"
+NOT_CHECKABLE = "not checkable"
+NOT_APPLICABLE = "not applicable"
 _NOT_RUN = (
     "No results of correctness rules are in the lake: rules, violations and observations are empty. The verdict speaks "
     "of the replay of acks=all produces only."
@@ -35,6 +39,9 @@ _WINDOW = (
     "Findings are those of the window, and those without a time; the verdicts and counts of the rules are of all logs "
     "read."
 )
+
+#: What may become of a rule, what matters most first.
+RULE_STATES = (VIOLATED, INCONCLUSIVE, CLEAN, NOT_CHECKABLE, NOT_APPLICABLE)
 
 #: Place of a rule in the report.
 _Order = Callable[[str], tuple[int, str]]
@@ -113,6 +120,20 @@ def correctness(
     )
 
 
+def rule_state(rule: RuleResult, gaps: Iterable[NotCheckable]) -> str:
+    """A rule's verdict in words: its own, ``not checkable`` without its evidence, ``not applicable`` to these logs."""
+    if rule.verdict == INCONCLUSIVE and any(gap.rule_id == rule.rule_id for gap in gaps):
+        return NOT_CHECKABLE
+    return rule.verdict if rule.applicable else NOT_APPLICABLE
+
+
+def rule_states(report: Report) -> dict[str, int]:
+    """How many rules came to which state, what matters most first; states that no rule has are left out."""
+    gaps = report.coverage.not_checkable
+    states = Counter(rule_state(rule, gaps) for rule in report.rules)
+    return {state: states[state] for state in RULE_STATES if states[state]}
+
+
 def place_of(finding: Finding) -> str:
     """Where it is: ``orders-3, offsets 12 to 14, leader epoch 5``; empty if nothing says it.
 
@@ -141,18 +162,25 @@ def _is_violated(row: Mapping[str, Any]) -> bool:
 
 
 def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
-    """What became of a rule; one whose evidence is not there proves nothing by having found nothing."""
+    """What became of a rule; one whose evidence is not there proves nothing by having found nothing.
+
+    Whether a rule that judged nothing has a reason for doubt or not, the same goes for every rule: without one it is
+    not applicable, whatever the table's verdict, which does not know which evidence is there.
+    """
     short = gap if gap and not _is_violated(row) else None
+    judged = any(row[name] for name in ("checked", "cases", "observations", "open_cases"))
+    applicable = bool(short or judged or row["reason"])
     return RuleResult(
         rule_id=row["rule_id"],
-        verdict=INCONCLUSIVE if short else row["verdict"],
+        verdict=INCONCLUSIVE if short else row["verdict"] if applicable else CLEAN,
         checked=row["checked"],
         cases=row["cases"],
         observations=row["observations"],
         open_cases=row["open_cases"],
         left_out=row["left_out"],
-        reason=row["reason"] or (short.reason if short else NOTHING_JUDGED if row["verdict"] == INCONCLUSIVE else None),
+        reason=row["reason"] or (short.reason if short else None if applicable else NOTHING_JUDGED),
         is_new=None if before is None else before.verdicts.get(row["rule_id"]) != row["verdict"],
+        applicable=applicable,
     )
 
 

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from shlex import quote
 from typing import NamedTuple
 
-from pipelines.report.model import INCONCLUSIVE, VIOLATED, Incident, Report
+from pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
+from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
 from pipelines.report.plain import count
 
 #: Sentences of the first screen.
@@ -142,16 +143,21 @@ def commands(incident: Incident, has_requests: bool) -> list[str]:
 
 def verdict_sentence(report: Report) -> str:
     """What the verdict says, and what it does not."""
+    states = rule_states(report)
+    not_checkable = f", {count(states[NOT_CHECKABLE])} cannot be checked" if NOT_CHECKABLE in states else ""
+    idle = f", {count(states[NOT_APPLICABLE])} have nothing to apply to" if NOT_APPLICABLE in states else ""
     if report.verdict == VIOLATED:
-        number = len(report.violations)
-        if number:
-            return (
-                f"{count(number)} guarantee{' of Kafka was' if number == 1 else 's of Kafka were'} broken: see below."
-            )
-        return "A guarantee of Kafka was broken: see below."
+        broken = len({finding.rule_id for finding in report.violations}) or states.get(VIOLATED, 0) or 1
+        of_all = f" of {count(len(report.rules))}" if report.rules else ""
+        guarantees = f"guarantee{'' if broken == 1 and not of_all else 's'} of Kafka {'was' if broken == 1 else 'were'}"
+        times = f", {count(len(report.violations))} times" if len(report.violations) > broken else ""
+        return f"{count(broken)}{of_all} {guarantees} broken{times}: see below."
+    checked = states.get(CLEAN, 0)
+    kept = f"{count(checked)} guarantee{' was' if checked == 1 else 's were'} checked and kept"
     if report.verdict == INCONCLUSIVE:
-        return "These logs do not show whether every guarantee was kept: what is missing stands below."
-    return "Every guarantee that these logs can show was kept. That does not mean that nothing happened: see below."
+        opened = f", {count(states[INCONCLUSIVE])} stay open" if INCONCLUSIVE in states else ""
+        return f"These logs do not show whether every guarantee was kept: {kept}{opened}{not_checkable}{idle}."
+    return f"{kept}{not_checkable}{idle}. Clean does not mean that nothing happened: see below."
 
 
 def headline(report: Report) -> Iterator[str]:

@@ -127,14 +127,16 @@ class RuleResult(Part):
 
     Attributes:
         rule_id: its name, as ``highwater explain`` takes it.
-        verdict: violated: it found a violation; inconclusive: a case is open, or the logs lack what it needs.
+        verdict: violated: it found a violation; inconclusive: a case is open, or the logs lack what it needs; clean.
         checked: facts that it judged.
         cases: violations that it found, those that follow from others included.
         observations: *(extra)* legal but surprising things that it found.
         open_cases: *(extra)* cases that these logs do not decide.
         left_out: *(extra)* of all these, those that are only counted: the first 1,000 are shown.
-        reason: *(extra)* why it is inconclusive.
+        reason: *(extra)* why it is inconclusive, or not applicable.
         is_new: *(extra)* the run before came to another verdict; null: there is no run before.
+        applicable: *(extra)* no: the evidence that it needs is there, and has nothing in it that the rule is about;
+            such a rule is clean, and called *not applicable*.
     """
 
     rule_id: Text
@@ -146,6 +148,7 @@ class RuleResult(Part):
     left_out: Count = 0
     reason: Text | None = None
     is_new: bool | None = None
+    applicable: bool = True
 
 
 class ClusterVerdict(Part):

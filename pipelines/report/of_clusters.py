@@ -99,8 +99,13 @@ def _together(results: Sequence[tuple[str, RuleResult]], is_new: bool | None) ->
         name: sum(getattr(result, name) for _, result in results)
         for name in ("checked", "cases", "observations", "open_cases", "left_out")
     }
-    reasons = [f"cluster {cluster_id}: {result.reason}" for cluster_id, result in results if result.reason]
-    verdict = worst(result.verdict for _, result in results)
+    applicable = [(cluster_id, result) for cluster_id, result in results if result.applicable] or results
+    reasons = [f"cluster {cluster_id}: {result.reason}" for cluster_id, result in applicable if result.reason]
     return RuleResult(
-        rule_id=results[0][1].rule_id, verdict=verdict, reason="; ".join(reasons) or None, is_new=is_new, **sums
+        rule_id=results[0][1].rule_id,
+        verdict=worst(result.verdict for _, result in results),
+        reason="; ".join(reasons) or None,
+        is_new=is_new,
+        applicable=any(result.applicable for _, result in results),
+        **sums,
     )

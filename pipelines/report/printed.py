@@ -1,8 +1,8 @@
-"""What a caller can have printed of a report, by name. Pure."""
+"""What a caller can have printed of a report. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipelines.report.correctness import place_of
 from pipelines.report.happened import bug, window, worst
@@ -11,7 +11,8 @@ from pipelines.report.page.first_screen import first_screen
 from pipelines.report.plain import count, plain
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
-from pipelines.report.summary import details_text, summary_text, window_text
+from pipelines.report.sections import SECTIONS, sections_text
+from pipelines.report.summary import summary_text, window_text
 from pipelines.report.write import render_json
 
 #: Characters of a line for a pager: two short messages.
@@ -71,9 +72,19 @@ def _since(report: Report) -> str:
 #: By name; ``text`` is what is printed unless another one is asked for.
 PRINTED: Mapping[str, Callable[[Report], str]] = {
     "text": summary_text,
-    "details": details_text,
     "json": lambda report: render_json(report).decode(),
     "markdown": render_markdown,
     "sarif": lambda report: render_sarif(report).decode(),
     "pager": pager_text,
 }
+
+
+def printed(report: Report, form: str, sections: Sequence[str] = ()) -> str:
+    """What is printed of a report.
+
+    Args:
+        form: a name of `PRINTED`.
+        sections: names of `SECTIONS`, printed instead of the text; all of them: below it.
+    """
+    parts = [] if sections and len(sections) < len(SECTIONS) else [PRINTED[form](report)]
+    return "\n\n".join(part.rstrip("\n") for part in (*parts, *([sections_text(report, sections)] if sections else [])))

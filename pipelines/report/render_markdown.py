@@ -12,7 +12,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipelines.report import plain
-from pipelines.report.correctness import place_of
+from pipelines.report.correctness import place_of, rule_state
 from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.happened import bug, headline, story, verdict_sentence, window
 from pipelines.report.model import Report
@@ -87,6 +87,7 @@ def render_markdown(report: Report) -> str:
         headline=", ".join(headline(report)),
         story=story(report),
         window=window,
+        rule_state=rule_state,
         bug=bug,
         inputs_max=INPUTS_MAX,
         findings_max=FINDINGS_MAX,

@@ -3,9 +3,10 @@
 Incidents come first, each of the rule of its kind: ``incident/broker_died``. A critical one is a failure at level
 ``error``, a major one at ``warning``, a minor one at ``note``; what somebody did on purpose is ``informational``.
 
-A violation is a failure at level ``error``, an observation one at level ``note``: it is legal, and nobody's gate should
-fail on it. A case left open, and a rule that these logs do not decide, is of the kind ``open``; a rule that was kept
-``pass``. What follows from a finding is listed in its properties, as in the other formats it stands under it.
+A violation is a failure at level ``error``, an observation one at level ``note``: it is legal, and nobody's gate
+should fail on it. A case left open, and a rule that these logs do not decide, is of the kind ``open``; a rule that
+was kept ``pass``, one with nothing to judge ``notApplicable``. What follows from a finding is listed in its
+properties, as in the other formats it stands under it.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class _Run:
     def _rule_results(self) -> Iterator[dict[str, Any]]:
         """Rules that were kept, and those that these logs do not decide and have no case to show for it."""
         for rule in self._report.rules:
-            kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict)
+            kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict) if rule.applicable else "notApplicable"
             if kind is None or rule.open_cases:
                 continue
             yield {
@@ -205,8 +206,9 @@ class _Files:
 
     def __init__(self, report: Report) -> None:
         hashes = {source.file: source.sha256 for source in report.provenance.inputs}
-        findings = (*report.incidents, *report.violations, *report.open_cases, *report.observations)
-        cited = dict.fromkeys(line.file for finding in findings for line in finding.evidence)
+        findings = (*report.violations, *report.open_cases, *report.observations)
+        of_all = [each.evidence for each in report.incidents] + [finding.evidence for finding in findings]
+        cited = dict.fromkeys(line.file for evidence in of_all for line in evidence)
         others = [file for file in hashes if file not in cited]
         self.left_out = max(0, len(others) - INPUTS_MAX)
         shown = [*cited, *others[:INPUTS_MAX]]
@@ -239,7 +241,7 @@ def _folder_of(files: Iterable[str]) -> str:
 
 
 def _rule_ids(report: Report) -> Iterable[str]:
-    """Kinds of incidents that there are, rules that were run, in their order, and those of findings of other versions."""
+    """Kinds of incidents that there are, rules that were run, and those of findings of a version that had others."""
     findings = (*report.violations, *report.open_cases, *report.observations)
     kinds = (f"{_INCIDENT}{incident.kind}" for incident in report.incidents)
     return dict.fromkeys((*kinds, *(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
@@ -286,7 +288,7 @@ def _text(text: str) -> dict[str, str]:
 
 
 def _judged(rule: RuleResult) -> str:
-    if rule.verdict == INCONCLUSIVE:
+    if rule.verdict == INCONCLUSIVE or not rule.applicable:
         return rule.reason or "The evidence that it needs is not in these logs."
     return f"Kept, as far as these logs show: {rule.checked:,} facts judged."
 

@@ -321,6 +321,14 @@ def happened(incident_id: str) -> Row:
     """A row of ``gold.incidents``."""
     texts = {"kind": "broker_died", "severity": "major", "sentence": "Broker 1 died.", "advice": ""}
     return {
-        **{"cluster_id": "c", "incident_id": incident_id, "harm": 1, "start_time": at(0), "end_time": None, **texts},
-        **{"broker_ids": [1], "partitions": 0, "topic_partitions": [], "figures": []},
+        "cluster_id": "c",
+        "incident_id": incident_id,
+        "harm": 1,
+        "start_time": at(0),
+        "end_time": None,
+        **texts,
+        "broker_ids": [1],
+        "partitions": 0,
+        "topic_partitions": [],
+        "figures": [],
     }

@@ -7,7 +7,14 @@ import pytest
 
 from pipelines.config import load_config
 from pipelines.report.assemble import assemble
-from pipelines.report.correctness import NOTHING_JUDGED, Correctness, correctness, place_of
+from pipelines.report.correctness import (
+    NOT_APPLICABLE,
+    NOTHING_JUDGED,
+    Correctness,
+    correctness,
+    place_of,
+    rule_state,
+)
 from pipelines.report.model import Broker, RunInfo, Tier
 from pipelines.report.tiers import rule_not_checkable
 from pipelines.report.verdict import decide
@@ -182,8 +189,15 @@ def test_open_cases_and_reasons_leave_it_inconclusive() -> None:
 def test_a_rule_that_had_nothing_to_judge_says_so() -> None:
     nothing = [result(verdict="inconclusive")]
     assert judge(results=nothing).rules[0].reason == NOTHING_JUDGED
+    # Whatever the table says of it: it is one situation.
+    of_each = [judge(results=rows).rules[0] for rows in (nothing, [result()])]
+    assert [(rule.verdict, rule.applicable, rule_state(rule, ())) for rule in of_each] == [
+        ("clean", False, NOT_APPLICABLE)
+    ] * 2
     assert "needs evidence T2" in (judge(results=nothing, tier="T2").rules[0].reason or "")
-    assert judge(results=[result()]).rules[0].reason is None
+    assert judge(results=[result(checked=3)]).rules[0].reason is None
+    doubted = judge(results=[result(verdict="inconclusive", reason="a clock was set back")]).rules[0]
+    assert (doubted.verdict, rule_state(doubted, ())) == ("inconclusive", "inconclusive")
 
 
 def test_an_open_case_outside_the_window_leaves_nothing_open() -> None:

@@ -4,9 +4,11 @@ import orjson
 import pytest
 
 from jobs.cli import highwater
+from jobs.options import SECTION_NAMES
 from pipelines.report.model import Window
 from pipelines.report.page.render import render_html
-from pipelines.report.printed import PAGER_WIDTH, PRINTED, pager_text
+from pipelines.report.printed import PAGER_WIDTH, PRINTED, pager_text, printed
+from pipelines.report.sections import SECTIONS
 from pipelines.report.summary import summary_text
 from tests.unit.report import sample
 from tests.unit.report.hostile import TEXTS
@@ -18,6 +20,24 @@ def test_the_command_offers_all_forms_and_text_unless_asked(verb: str) -> None:
     assert list(option.type.choices) == list(PRINTED)
     assert option.default == "text"
     assert PRINTED["text"](sample.audited()) == summary_text(sample.audited())
+
+
+def test_sections_are_printed_instead_of_the_text_and_all_of_them_below_it() -> None:
+    (option,) = [parameter for parameter in highwater.commands["report"].params if "--section" in parameter.opts]
+    assert list(option.type.choices) == list(SECTION_NAMES) == list(SECTIONS)
+    report = sample.audited()
+    assert printed(report, "text") == summary_text(report)
+    assert printed(report, "text", ["accuracy"]).startswith("acks=all produces: 1,000")
+    assert printed(report, "text", SECTION_NAMES).startswith(summary_text(report))
+    names = {name: printed(report, "text", [name]).split(":")[0].split(" ")[0] for name in SECTIONS}
+    assert list(names.values()) == ["broker", "coverage", "violations", "rules,", "acks=all", "latency"]
+
+
+def test_a_rule_with_nothing_to_judge_is_named_apart() -> None:
+    idle = sample.rule("isr-shrink-late", applicable=False)
+    text = printed(sample.report(rules=(sample.rule(), idle)), "text", ["rules"])
+    assert "1 clean, 1 not applicable" in text
+    assert "isr-shrink-late" in text.split("\n")[-1]
 
 
 def test_forms_for_programs_are_the_files() -> None:

@@ -12,10 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.errors import InputError
-from pipelines.report.model import NotCheckable, Window
+from pipelines.report.lines import WIDTH
+from pipelines.report.model import NotCheckable, Report, Window
 from pipelines.report.plain import count, markdown, ms, plain, share
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
-from pipelines.report.summary import WIDTH, details_text, summary_text
+from pipelines.report.sections import SECTIONS, sections_text
+from pipelines.report.summary import summary_text
 from pipelines.report.tiers import DELAYED_OPERATIONS, times_too_coarse
 from pipelines.report.write import render_json, write_report
 from tests.unit.report import sample
@@ -68,7 +70,7 @@ def test_json_of_rules_and_findings() -> None:
     document = orjson.loads(render_json(sample.audited()))
     assert keys(document["rules"][0]) == [
         *("rule_id", "verdict", "checked", "cases", "observations", "open_cases"),
-        *("left_out", "reason", "is_new"),
+        *("left_out", "reason", "is_new", "applicable"),
     ]
     shape_of_a_finding = [
         *("rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time", "brokers", "message"),
@@ -173,7 +175,7 @@ def test_markdown_of_findings() -> None:
     ]
     places = [text.index(part) for part in (*parts, "## Coverage")]
     assert places == sorted(places)
-    assert "1 guarantee of Kafka was broken: see below." in text
+    assert "1 of 4 guarantees of Kafka was broken: see below." in text
     assert "### hw-regression" not in text
     assert not re.search(r"[^|\n]\n\|", text), "a table needs an empty line before it"
     assert not re.search(r"[^\n]\n#", text)
@@ -197,11 +199,11 @@ def test_parts_without_anything_are_left_out() -> None:
     text = render_markdown(empty)
     assert "Fetches were replayed" not in text
     assert "coordinators" not in text
-    assert "fetches" not in details_text(empty)
-    assert "coordinators" not in details_text(empty)
+    assert "fetches" not in everything(empty)
+    assert "coordinators" not in everything(empty)
     assert "## Worst operations" not in text
     assert not any(f"## {part}" in text for part in ("Violations", "Cases left open", "Observations", "Rules"))
-    assert not any(part in details_text(empty) for part in ("violations:", "left open:", "observations:", "rules:"))
+    assert not any(part in everything(empty) for part in ("violations:", "left open:", "observations:"))
     assert not re.search(r"[^\n]\n## ", text)
     assert "Configuration that brokers logged" not in text
     assert "Signature of a known bug" not in text
@@ -224,6 +226,11 @@ NASTY = (
 def cells(line: str) -> list[str]:
     """Cells of a row: split at the pipes that no backslash makes text."""
     return re.findall(r"(?:\\.|[^\\|])+", line)
+
+
+def everything(report: Report) -> str:
+    """All sections."""
+    return sections_text(report, [*SECTIONS])
 
 
 def shape(text: str) -> list[tuple[str, int]]:
@@ -266,7 +273,7 @@ def test_escaped_text_is_one_line_without_markup(text: str) -> None:
 @given(st.text())
 def test_hostile_text_fits_the_terminal(text: str) -> None:
     hostile = sample.hostile(text)
-    lines = f"{summary_text(hostile)}\n{details_text(hostile)}".split("\n")
+    lines = f"{summary_text(hostile)}\n{everything(hostile)}".split("\n")
     assert all(len(line) <= WIDTH and line.isprintable() for line in lines)
 
 
@@ -291,8 +298,7 @@ def test_numbers() -> None:
 
 
 def test_summary() -> None:
-    text = details_text(sample.report(problems=tuple(f"file {number}: cut" for number in range(7))))
-    assert "verdict: clean   evidence: T1" in text
+    text = everything(sample.report(problems=tuple(f"file {number}: cut" for number in range(7))))
     assert "coverage: 990 of 1,000 log records (99.00%)" in text
     assert "input: and 2 more, see the report" in text
     assert "KAFKA-13091 3" in text
@@ -306,7 +312,7 @@ def test_summary() -> None:
 def test_the_summary_leads_with_what_happened() -> None:
     assert summary_text(sample.audited()).split("\n") == [
         "verdict: violated   evidence: T1",
-        "  1 guarantee of Kafka was broken: see below.",
+        "  1 of 4 guarantees of Kafka was broken: see below.",
         "  window: from 2026-11-20T14:05:00.000Z until the last line",
         "  cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to 14:06:00 UTC",
         "",
@@ -320,12 +326,12 @@ def test_the_summary_leads_with_what_happened() -> None:
         "also logged at WARN or above:",
         "  Broker 1 also logged at WARN twice: x",
         "",
-        "findings: 1 violation, 1 open case, 3 observations. Rules, of all logs read: 3 checked, 1 clean, 1",
-        "  violated, 1 inconclusive; 1 not checkable.",
+        "findings: 1 violation, 1 open case, 3 observations. Rules, of all logs read: 1 violated, 1",
+        "  inconclusive, 1 clean, 1 not checkable.",
         "accuracy: 98.00% of 999 acks=all produces and 98.00% of 1,000 waiting fetches were answered within 5",
         "  ms of when Kafka's rules say.",
         "coverage: 990 of 1,000 log records (99.00%)",
-        "more: highwater report --verbose, highwater incidents, and report.html beside report.json",
+        "more: highwater report --verbose (or --section NAME), highwater incidents, and report.html",
     ]
 
 
@@ -353,7 +359,7 @@ def test_at_most_ten_sentences_are_told() -> None:
 
 
 def test_summary_of_findings() -> None:
-    text = details_text(sample.audited())
+    text = everything(sample.audited())
     parts = [
         "coverage:",
         "  cannot be shown: hw-above-isr: cmd",
@@ -362,7 +368,7 @@ def test_summary_of_findings() -> None:
         "cases left open: 1\n  two-leaders-one-epoch orders-3, from offset 12, leader epoch 5: Offsets",
         "observations: 3\n  late-completion: 3\n    orders-3, leader epoch 5: Offsets",
         "    and 1 more, see the report",
-        "rules, of all logs read: 3 checked, 1 clean, 1 violated, 1 inconclusive; 1 not checkable\n",
+        "rules, of all logs read: 1 violated, 1 inconclusive, 1 clean, 1 not checkable\nrule ",
         "acks=all produces:",
     ]
     places = [text.find(part) for part in parts]
@@ -373,7 +379,7 @@ def test_summary_of_findings() -> None:
 def test_summary_of_many_findings() -> None:
     names = [f"rule-{number}" for number in range(9)]
     gaps = tuple(NotCheckable(rule_id=name, reason=name, needs="the command") for name in names)
-    text = details_text(
+    text = everything(
         sample.audited(
             violations=(sample.finding(message="x" * 900),) * 8,
             observations=tuple(sample.finding(name) for name in names),

@@ -1,0 +1,46 @@
+"""Lines of plain text for a terminal of 100 columns. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from pipelines.report.plain import TEXT_MAX, count, plain
+
+WIDTH = 100
+#: Of a list that may be long only so many entries are shown.
+SHOWN_MAX = 5
+
+
+def number(value: int, what: str) -> str:
+    """``1 incident``, ``2 incidents``."""
+    return f"{count(value)} {what}{'' if value == 1 else 's'}"
+
+
+def wrapped(line: str) -> Iterator[str]:
+    """A line over as many as it needs, those behind the first indented."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    yield from textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
+def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
+    """Some texts, each behind a prefix, and how many more there are."""
+    for text in texts[:SHOWN_MAX]:
+        yield from wrapped(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
+    if len(texts) > SHOWN_MAX:
+        yield f"  {prefix}and {len(texts) - SHOWN_MAX} more, see the report"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
+    """Aligned columns; text that does not fit is cut.
+
+    Args:
+        left: numbers of the columns that are text.
+    """
+    cells = [list(columns), *([plain(cell, 26) for cell in row] for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    for row in cells:
+        aligned = [
+            cell.ljust(widths[place]) if place in left else cell.rjust(widths[place]) for place, cell in enumerate(row)
+        ]
+        yield plain("  ".join(aligned).rstrip(), WIDTH)
