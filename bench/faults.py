@@ -26,14 +26,19 @@ Row = Mapping[str, Any]
 
 #: A told begin may differ so much from the true one, seconds.
 WITHIN_S = 2.0
+_DEATHS = ("broker_died", "broker_halted", "logs_end_early")
 #: What a fault begins, what ends it, and the kinds that tell of it; of several each may.
 _STARTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "pause": ("resume", ("broker_stalled",)),
-    "kill": ("start", ("broker_died", "broker_halted", "logs_end_early")),
+    "pause and kill": ("start", _DEATHS),
+    "kill": ("start", _DEATHS),
     "term": ("start", ("broker_stopped",)),
     "slow_start": ("slow_end", ("slow_replica",)),
     "disk_full": ("disk_freed", ("log_directory_failed",)),
     "disk_eio": ("disk_repaired", ("log_directory_failed",)),
+    "net_delay": (None, ("slow_replica",)),
+    "net_loss": (None, ("slow_replica",)),
+    "store gone": ("store back", ("remote_storage_failed",)),
     "net_cut": (None, ("leader_unreachable", "isr_shrunk", "broker_fenced", "controller_changed")),
     "unclean election by tool": (None, ("unclean_election",)),
     "end": (None, ("broker_stopped",)),
@@ -74,14 +79,18 @@ def faults_of(corpus: Path) -> list[Fault]:
     rows = [json.loads(line) for line in (corpus / "faults.jsonl").read_text(encoding="utf-8").splitlines()]
     faults = []
     for number, row in enumerate(rows):
-        if row["what"] not in _STARTS:
+        what, broker = row["what"], row.get("broker")
+        following = (other["what"] for other in rows[number + 1 :] if other.get("broker") == broker)
+        if what == "pause" and next(following, None) == "start":
+            what = "pause and kill"  # stopped for good: its last line is of the pause
+        if what not in _STARTS:
             continue
-        ends, broker = _STARTS[row["what"]][0], row.get("broker")
+        ends = _STARTS[what][0]
         after = (other for other in rows[number + 1 :] if other["what"] == ends and other.get("broker") == broker)
         end = next((other["t"] for other in after), None)
         if "seconds" in row:
             end = row["t"] + row["seconds"]
-        faults.append(Fault(row["what"], broker, row["t"], end))
+        faults.append(Fault(what, broker, row["t"], end))
     return faults
 
 
@@ -126,7 +135,7 @@ def _tells(row: Row, fault: Fault) -> bool:
     if fault.broker is not None and fault.broker not in about:
         return False
     # A network that is cut, and a disk, are noticed when they are next used; a stop takes effect at once.
-    slack = 20.0 if fault.what.startswith(("net_cut", "disk_", "unclean")) else WITHIN_S
+    slack = 20.0 if fault.what.startswith(("net_cut", "disk_", "unclean", "store")) else WITHIN_S
     return bool(fault.start - WITHIN_S <= start <= fault.start + slack)
 
 

@@ -27,8 +27,10 @@ class Example:
 
 
 def steady(broker_id: int, *spans: tuple[int, int]) -> list[tuple[float, int, str, str, str]]:
-    """A line in each second."""
-    return [(second, broker_id, "INFO", "kafka.A", "x") for first, end in spans for second in range(first, end)]
+    """A line in each half second."""
+    return [
+        (half / 2, broker_id, "INFO", "kafka.A", "x") for first, end in spans for half in range(2 * first, 2 * end - 1)
+    ]
 
 
 def _life(second: float, broker_id: int, event: str, detail: str | None = None) -> dict[str, Any]:
@@ -159,12 +161,16 @@ EXAMPLES: dict[str, Example] = {
         ],
     ),
     "broker_died": Example(
-        "Broker 2 died without shutting down at 12:00:39, its last line. It was up again at 12:00:52, after 13.0 s. No "
-        "line says why it died.",
+        "Broker 2 died without shutting down at 12:00:39, its last line. It was up again at 12:00:52, after 13.0 s, "
+        "800 ms of them to recover its logs.",
         lines=[*steady(2, (0, 40)), (50, 2, "INFO", BOOT, "Registered"), *steady(2, (51, 90))],
         rows={
             "files": [{"broker_id": 2, "first_time": 0, "last_time": 90, "kafka_version": None}],
-            "lifecycle": [_life(50.5, 2, "starting"), _life(52, 2, "started")],
+            "lifecycle": [
+                *(_life(50.5, 2, "starting"), _life(50.6, 2, "log_loading", "Loading logs from log dirs [/data]")),
+                _life(51.4, 2, "log_loading", "Loaded 18 logs in 800ms (unclean log dirs = [/data])"),
+                _life(52, 2, "started"),
+            ],
         },
     ),
     "broker_stalled": Example(

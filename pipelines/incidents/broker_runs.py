@@ -75,6 +75,20 @@ def runs(lifecycle: Rows, controller: Rows, files: Rows) -> dict[Node, list[Run]
     }
 
 
+def is_orderly(lifecycle: Rows, node: Node, from_us: int, to_us: int) -> bool:
+    """Whether a start within a span found the file that the run before writes last, once it has closed its logs.
+
+    kafka.log.LogManager.loadLogs and shutdown, 3.0 on: the lines of an orderly end may be lost with the process.
+    """
+    return any(
+        row["event"] == "log_loading"
+        and (row["cluster_id"] or "unknown", row["broker_id"]) == node
+        and from_us <= row["time"] <= to_us
+        and "since clean shutdown file was found" in (row["detail"] or "")
+        for row in lifecycle
+    )
+
+
 def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[Run]:
     of_broker: list[Run] = []
     first = next((time for time, event in lines if event == "starting"), None)

@@ -25,7 +25,7 @@ Replicas = Mapping[tuple[str, str], frozenset[int]]
 def linked(
     incidents: Sequence[Incident], causes: Mapping[str, Sequence[str]], replicas: Replicas | None = None
 ) -> list[Incident]:
-    """The incidents, each with its cause where there is one.
+    """The incidents, each with its cause where there is one; without one it says so, where that needs to be said.
 
     Args:
         causes: kinds that can bring a kind about; of two that begin at once the first one does.
@@ -47,7 +47,7 @@ def linked(
     linked = []
     for incident in incidents:
         cause = cause_of(incident)
-        linked.append(incident if cause is None else incident.because_of(cause))
+        linked.append(incident.without_cause() if cause is None else incident.because_of(cause))
     return linked
 
 

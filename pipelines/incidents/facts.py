@@ -34,8 +34,9 @@ class Facts:
         findings: rows of `gold.violations`.
         finding_places: finding_id, file_id, byte_offset of `gold.evidence`.
         configs: last value of each key per broker: cluster_id, broker_id, key, value.
-        silences: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, seconds_before and
-            seconds_after (of the ten next to it, those with a line), is_boot (a process begins with the line after it).
+        silences: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, steps_before and
+            steps_after (of the twenty half seconds next to it, those with a line), moved_before (partitions of the
+            broker got another leader in the seconds before it), is_boot (a process begins with the line after it).
         last_lines: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker;
             seconds_before (of the ten up to it, those with a line).
         remarks: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time,

@@ -13,6 +13,8 @@ MAJOR: Severity = "major"
 MINOR: Severity = "minor"
 INFO: Severity = "info"
 
+#: Said of an episode that needs a cause and has none.
+UNEXPLAINED = "No line before it explains it."
 #: Partitions that are listed by name.
 NAMED_MAX = 20
 #: Lines that are shown of an incident.
@@ -55,6 +57,7 @@ class Incident:
         end_us: last instant; None: it lasts to the end of the logs.
         sentence: what happened, a sentence or two.
         advice: what to do now; empty where there is nothing to do.
+        unexplained: what to look at where no other incident brought it about; empty where its sentence says why.
         broker_ids: brokers that it is about: whom it happened to.
         partitions: all partitions that it is about, such as ``orders-4``.
         figures: what was counted or measured; units last in the names.
@@ -75,6 +78,7 @@ class Incident:
     end_us: int | None
     sentence: str
     advice: str = ""
+    unexplained: str = ""
     broker_ids: tuple[int, ...] = ()
     partitions: frozenset[str] = frozenset()
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -96,6 +100,12 @@ class Incident:
     def because_of(self, cause: Incident) -> Incident:
         """The same, brought about by another one."""
         return replace(self, caused_by=cause.incident_id)
+
+    def without_cause(self) -> Incident:
+        """The same, with what to look at where the logs do not say why."""
+        if not self.unexplained:
+            return self
+        return replace(self, sentence=f"{self.sentence} {UNEXPLAINED}", advice=self.unexplained)
 
     def overlaps(self, other: Incident, slack_us: int = 0) -> bool:
         """Whether both were under way at some instant, within a slack for clocks that differ."""

@@ -15,8 +15,13 @@ from pipelines.incidents.signatures import Signature
 SILENCE_S = 2
 #: Classes of which a JVM's first line comes, from 2.4 on; older ones begin with their configuration.
 _BOOT = "Log4jController%"
+#: A broker whose partitions get another leader stops and starts fetchers; its clients turn away within seconds.
+_MOVES = "ReplicaFetcherManager"
+_MOVED_S = 3
 #: Seconds before and after a silence that are looked at.
 STEADY_S = 10
+#: They are looked at in steps of half a second: a follower that waits fetches that often (replica.fetch.wait.max.ms).
+STEPS_PER_S = 2
 #: Characters of a line's message.
 MESSAGE_MAX = 2000
 #: What a single wait counts at most where windows of slowness are looked for: one that timed out is not thirty, ms.
@@ -31,21 +36,25 @@ _FIRST_LINE = "split_part(message, chr(10), 1)"
 
 def silences() -> str:
     """Stretches without a line of a broker, and whatever lies before the first line of a process."""
+    steps, moved = STEADY_S * STEPS_PER_S, _MOVED_S * STEPS_PER_S
     return f"""
-        WITH seconds AS (
-            SELECT cluster_id, broker_id, epoch_us(time) // 1000000 AS second, min(time) AS first, max(time) AS last,
-                bool_or({_SIMPLE} LIKE '{_BOOT}') AS is_boot
+        WITH steps AS (
+            SELECT cluster_id, broker_id, epoch_us(time) * {STEPS_PER_S} // 1000000 AS step, min(time) AS first,
+                max(time) AS last, bool_or({_SIMPLE} LIKE '{_BOOT}') AS is_boot,
+                bool_or({_SIMPLE} = '{_MOVES}') AS has_moved
             FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY ALL
         ), beside AS (
             SELECT *, lag(last) OVER by_broker AS before,
-                count(*) OVER (by_broker RANGE BETWEEN {STEADY_S - 1} PRECEDING AND CURRENT ROW) AS seconds_until,
-                count(*) OVER (by_broker RANGE BETWEEN CURRENT ROW AND {STEADY_S - 1} FOLLOWING) AS seconds_after
-            FROM seconds WINDOW by_broker AS (PARTITION BY cluster_id, broker_id ORDER BY second)
+                count(*) OVER (by_broker RANGE BETWEEN {steps - 1} PRECEDING AND CURRENT ROW) AS steps_until,
+                count(*) OVER (by_broker RANGE BETWEEN CURRENT ROW AND {steps - 1} FOLLOWING) AS steps_after,
+                bool_or(has_moved) OVER (by_broker RANGE BETWEEN {moved} PRECEDING AND CURRENT ROW) AS moved_until
+            FROM steps WINDOW by_broker AS (PARTITION BY cluster_id, broker_id ORDER BY step)
         ), counted AS (
-            SELECT *, lag(seconds_until) OVER (PARTITION BY cluster_id, broker_id ORDER BY second) AS seconds_before
-            FROM beside
+            SELECT *, lag(steps_until) OVER in_order AS steps_before, lag(moved_until) OVER in_order AS moved_before
+            FROM beside WINDOW in_order AS (PARTITION BY cluster_id, broker_id ORDER BY step)
         )
-        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, seconds_before, seconds_after, is_boot
+        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, steps_before, steps_after, moved_before,
+            is_boot
         FROM counted
         WHERE before IS NOT NULL AND (is_boot OR epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000})
         ORDER BY start_time, cluster_id, broker_id

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pipelines.incidents.broker_runs import is_orderly
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import MAJOR, Incident, Place
 from pipelines.incidents.kind import Kind
@@ -13,6 +15,8 @@ from pipelines.incidents.words import clock, lasting
 
 #: A process writes so long, at most, before the line that says that its broker starts, microseconds.
 BOOT_US = 20_000_000
+#: kafka.log.LogManager.loadLogs: the second one up to 2.6.
+_LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
 _STOPPING = ("shutting_down", "signal", "controlled_shutdown")
 
 
@@ -37,9 +41,12 @@ def restarts(facts: Facts) -> list[Restart]:
     for row in facts.silences:
         silences[node(row)].append(row)
     starts: dict[Node, list[Row]] = defaultdict(list)
+    ends: dict[Node, list[int]] = defaultdict(list)
     for row in facts.lifecycle:
         if row["event"] == "starting":
             starts[node(row)].append(row)
+        elif row["event"] in (*_STOPPING, "shut_down"):
+            ends[node(row)].append(row["time"])
     found = []
     for of_node in sorted(silences.keys() | starts.keys()):
         boots = [row for row in silences[of_node] if row["is_boot"]]
@@ -49,10 +56,12 @@ def restarts(facts: Facts) -> list[Restart]:
         for start in starts[of_node]:
             if any(row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US for row in boots):
                 continue
+            # Between the last line of the one process and the first of the other no line says that a process ends.
+            ended = max((time for time in ends[of_node] if time < start["time"]), default=0)
             before = [
                 row
                 for row in silences[of_node]
-                if start["time"] - BOOT_US <= row["end_time"] <= start["time"] + 1_000_000
+                if max(start["time"] - BOOT_US, ended) <= row["end_time"] <= start["time"] + 1_000_000
             ]
             if before:
                 gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
@@ -76,7 +85,10 @@ def detect(facts: Facts) -> Iterable[Incident]:
     for restart in restarts(facts):
         of_run = [row for row in stops[restart.node] if since.get(restart.node, 0) <= row["time"] <= restart.boot_us]
         since[restart.node] = restart.boot_us
-        if not any(row["event"] == "shut_down" for row in of_run):
+        loads = restart.boot_us, restart.boot_us + BOOT_US
+        if not any(row["event"] == "shut_down" for row in of_run) and not is_orderly(
+            facts.lifecycle, restart.node, *loads
+        ):
             yield _died(facts, restart, bool(of_run))
 
 
@@ -88,12 +100,14 @@ def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
         if node(row) == restart.node and row["event"] == "started" and row["time"] >= boot
     ]
     up = min(ups, default=None)
+    recovery_us = _recovery_us(facts, restart, up)
     noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
     seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
     begun = "while it was shutting down" if was_stopping else "without shutting down"
     back = (
         f"It was up again at {clock(up)}, after {lasting(up - died)}" if up is not None else "It did not come up again"
     )
+    recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us and up is not None else ""
     return Incident(
         kind=KIND.name,
         severity=MAJOR,
@@ -101,17 +115,33 @@ def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
         start_us=died,
         end_us=up,
         broker_ids=(broker_id,),
-        sentence=(
-            f"Broker {broker_id} died {begun} at {clock(died)}, its last line.{seen} {back}. No line says why it died."
-        ),
-        advice=(
+        sentence=(f"Broker {broker_id} died {begun} at {clock(died)}, its last line.{seen} {back}{recovered}."),
+        unexplained=(
             f"Look outside Kafka for what ended the process of broker {broker_id} at {clock(died)}: the kernel's log "
             "(OOM killer), the exit code of its container or service, its disk."
         ),
-        figures={} if up is None else {"away_s": (up - died) / 1e6, "start_s": (up - boot) / 1e6},
+        figures=(
+            {}
+            if up is None
+            else {"away_s": (up - died) / 1e6, "start_s": (up - boot) / 1e6, "recovery_s": recovery_us / 1e6}
+        ),
         places=(*(place(row) for row in noticed[:1]), *([] if restart.place is None else [restart.place])),
         weight=60.0 if up is None else (up - died) / 1e6,
     )
+
+
+def _recovery_us(facts: Facts, restart: Restart, up: int | None) -> int:
+    """From the line with which a broker begins to load its logs to the one that says that they are loaded."""
+    loading = [
+        row
+        for row in facts.lifecycle
+        if node(row) == restart.node
+        and row["event"] == "log_loading"
+        and restart.boot_us <= row["time"] <= (up or restart.boot_us + BOOT_US)
+    ]
+    begins = [row["time"] for row in loading if (row["detail"] or "").startswith("Loading logs")]
+    ends = [row["time"] for row in loading if _LOADED.match(row["detail"] or "")]
+    return max(ends) - min(begins) if begins and ends else 0
 
 
 def _is_of(row: Row, broker: Node, since_us: int, until_us: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import MAJOR, Incident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds.broker_stalled import ends_of_runs
+from pipelines.incidents.kinds.broker_stalled import turns
 from pipelines.incidents.kinds.controller_changed import terms
 from pipelines.incidents.words import clock, lasting
 
@@ -19,7 +19,7 @@ _TOGETHER_US = 15_000_000
 
 def detect(facts: Facts) -> Iterable[Incident]:
     """Fencings of brokers that neither began nor ended shortly before, and that go on to write lines."""
-    ends, in_order = ends_of_runs(facts), terms(facts)
+    of_nodes, in_order = turns(facts), terms(facts)
     lines = {(row["cluster_id"], row["broker_id"]): row["last_time"] for row in facts.last_lines}
     last: dict[tuple[str, int], int] = {}
     for row in facts.controller_events:
@@ -30,7 +30,9 @@ def detect(facts: Facts) -> Iterable[Incident]:
         last[broker] = row["time"]
         in_office = [term.controller for term in in_order.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
         is_active = not in_office or in_office[-1] == row["broker_id"]
-        is_near_end = any(row["time"] - _END_US <= time <= row["time"] + _TOGETHER_US for time in ends[broker])
+        is_near_end = any(
+            row["time"] - _END_US <= turn.time_us <= row["time"] + _TOGETHER_US for turn in of_nodes[broker]
+        )
         if is_new and is_active and not is_near_end and lines.get(broker, 0) > row["time"] + _TOGETHER_US:
             yield _fenced(facts, row)
 
@@ -58,7 +60,7 @@ def _fenced(facts: Facts, row: Row) -> Incident:
             f"The controller fenced broker {broker_id} at {clock(row['time'])}, though its process lived: its "
             f"heartbeats had not come for broker.session.timeout.ms; {back}."
         ),
-        advice=f"Look at what kept broker {broker_id} from the active controller: a long pause, or the network.",
+        unexplained=f"Look at what kept broker {broker_id} from the active controller: a long pause, or the network.",
         places=(place(row),),
         weight=50.0,
         by=(broker_id,),

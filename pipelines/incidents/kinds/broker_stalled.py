@@ -2,52 +2,96 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pipelines.incidents.facts import Facts, Node, Row, node
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds.broker_died import BOOT_US, restarts
-from pipelines.incidents.questions import STEADY_S
+from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
 from pipelines.incidents.words import clock, lasting, span
 
-#: Of the seconds beside a silence, so many have a line of a broker that writes steadily.
-STEADY_SHARE = 0.9
+#: Of the half seconds before a silence, so many have a line of a broker that writes steadily.
+_STEADY_SHARE = 0.9
+#: Of those after it, so many: what it led others may lead by then, and it has less to write.
+_AGAIN_SHARE = 0.35
+#: Fewer seconds after a silence do not show how steadily a broker writes.
+_AFTER_MIN_S = 3
 #: A silence of this length is worth more than a note, microseconds.
 _LONG_US = 5_000_000
+_STOPPING = ("shutting_down", "signal", "controlled_shutdown", "shut_down")
+
+
+class Turn(NamedTuple):
+    """A process begins or ends.
+
+    Attributes:
+        time_us: its line, or the last line of a process that died.
+        settled_us: silences that begin until then belong to it.
+        is_end: it ends.
+    """
+
+    time_us: int
+    settled_us: int
+    is_end: bool
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
     """Silences of brokers that write steadily, within one run."""
-    ends = ends_of_runs(facts)
+    of_nodes = turns(facts)
     for row in facts.silences:
-        if is_steady(facts, row) and not any(_is_near(row, time) for time in ends[node(row)]):
+        beside = of_nodes[node(row)]
+        near = any(
+            row["start_time"] <= turn.settled_us and turn.time_us <= row["end_time"] + 1_000_000 for turn in beside
+        )
+        if near or row["steps_before"] < _STEADY_SHARE * STEADY_S * STEPS_PER_S:
+            continue
+        # A broker whose partitions have just moved is asked for nothing more.
+        if _is_missed(facts, row) or (_goes_on(facts, row, beside) and not row["moved_before"]):
             yield _stalled(row)
 
 
-def ends_of_runs(facts: Facts) -> dict[Node, list[int]]:
-    """When processes of each broker began, and began to end: a silence there is another thing."""
-    times: dict[Node, list[int]] = defaultdict(list)
-    for restart in restarts(facts):
-        times[restart.node] += [restart.last_us, restart.boot_us]
+def turns(facts: Facts) -> dict[Node, list[Turn]]:
+    """Begins and ends of the processes of each broker: a silence there is another thing."""
+    of_nodes: dict[Node, list[Turn]] = defaultdict(list)
+    started: dict[Node, list[int]] = defaultdict(list)
     for row in facts.lifecycle:
-        if row["event"] in ("starting", "started", "shutting_down", "signal", "controlled_shutdown", "shut_down"):
-            times[node(row)].append(row["time"])
-    return times
+        if row["event"] == "started":
+            started[node(row)].append(row["time"])
+        elif row["event"] in _STOPPING:
+            of_nodes[node(row)].append(Turn(row["time"], row["time"] + BOOT_US, True))
+    begins = [(restart.node, restart.boot_us) for restart in restarts(facts)]
+    begins += [(node(row), row["time"]) for row in facts.lifecycle if row["event"] == "starting"]
+    for of_node, time in begins:
+        ups = started[of_node]
+        place = bisect_right(ups, time)
+        is_up = place < len(ups) and ups[place] - time <= BOOT_US
+        settled = ups[place] + _AFTER_MIN_S * 1_000_000 if is_up else time + BOOT_US
+        of_nodes[of_node].append(Turn(time, settled, False))
+    for restart in restarts(facts):
+        of_nodes[restart.node].append(Turn(restart.last_us, restart.boot_us, True))
+    return of_nodes
 
 
-def _is_near(row: Row, time_us: int) -> bool:
-    """Whether a process began or ended meanwhile, or within seconds of the silence."""
-    return bool(row["start_time"] - BOOT_US <= time_us <= row["end_time"] + 1_000_000)
+def _goes_on(facts: Facts, row: Row, beside: Sequence[Turn]) -> bool:
+    ends = [turn.time_us for turn in beside if turn.is_end and turn.time_us > row["end_time"]]
+    after_us = min([facts.ends.get(row["cluster_id"], 0), *ends]) - row["end_time"]
+    after_s = min(STEADY_S, after_us // 1_000_000)
+    return bool(after_s >= _AFTER_MIN_S and row["steps_after"] >= _AGAIN_SHARE * after_s * STEPS_PER_S)
 
 
-def is_steady(facts: Facts, row: Row) -> bool:
-    """Whether the broker wrote a line in nearly each second before and after."""
-    after_s = min(STEADY_S, (facts.ends.get(row["cluster_id"], 0) - row["end_time"]) // 1_000_000)
-    enough = after_s >= 3
-    return bool(
-        enough and row["seconds_before"] >= STEADY_SHARE * STEADY_S and row["seconds_after"] >= STEADY_SHARE * after_s
+def _is_missed(facts: Facts, row: Row) -> bool:
+    """Whether a controller missed it meanwhile: what it led then others lead, and it has little to write after."""
+    return any(
+        event["event"] in ("broker_fenced", "broker_failed")
+        and event["cluster_id"] == row["cluster_id"]
+        and event["broker_id"] != row["broker_id"]
+        and row["broker_id"] in (event["subject_broker_id"], *(event["brokers"] or ()))
+        and row["start_time"] < event["time"] <= row["end_time"]
+        for event in facts.controller_events
     )
 
 

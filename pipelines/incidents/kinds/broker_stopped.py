@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.broker_runs import Run, runs
+from pipelines.incidents.broker_runs import Run, is_orderly, runs
 from pipelines.incidents.facts import Facts, Node, node, place
 from pipelines.incidents.incident import INFO, Incident, Place
 from pipelines.incidents.kind import Kind
@@ -33,9 +33,17 @@ def stops(facts: Facts) -> list[Stop]:
     ends = []
     for broker, those in runs(facts.lifecycle, facts.controller_events, facts.files).items():
         for run, after in zip(those, [*those[1:], None], strict=True):
-            if run.stopping is not None and (run.stopped is not None or after is None):
+            if run.stopping is not None and (
+                run.stopped is not None or after is None or _is_orderly(facts, broker, after)
+            ):
                 ends.append(Stop(broker, run.stopping, _up(after)))
     return sorted(ends, key=lambda stop: (stop.node[0], stop.began_us, stop.node[1]))
+
+
+def _is_orderly(facts: Facts, broker: Node, after: Run) -> bool:
+    return after.starting is not None and is_orderly(
+        facts.lifecycle, broker, after.starting, after.started or after.starting + TOGETHER_US
+    )
 
 
 def _up(after: Run | None) -> int | None:

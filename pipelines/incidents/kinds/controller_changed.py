@@ -88,7 +88,7 @@ def _changed(facts: Facts, cluster_id: str, before: Term, after: Term) -> Incide
             f"The active controller changed from node {before.controller} to node {after.controller} at "
             f"{clock(after.elected_us)}{without}."
         ),
-        advice=(
+        unexplained=(
             f"While there was none ({span(start, after.elected_us)}), no leader was elected and no ISR changed: look "
             f"at node {before.controller} and at the quorum."
             if severity == MAJOR

@@ -65,7 +65,7 @@ def _unreachable(cluster_id: str, leader: int, group: list[Row]) -> Incident:
             f"{brokers(followers).capitalize()} could not fetch from leader {leader} {span(start, end)}: "
             f"{number(lines, 'error')}."
         ),
-        advice=f"If broker {leader} was up meanwhile, look at the network between it and {brokers(followers)}.",
+        unexplained=f"If broker {leader} was up meanwhile, look at the network between it and {brokers(followers)}.",
         figures={"errors": lines, "leader": leader},
         places=tuple(map(place, group)),
         weight=(end - start) / 1e6,

@@ -63,7 +63,7 @@ def _unreachable(group: list[Row]) -> Incident:
         sentence=sentence(
             f"{who} could not reach {whom} of the quorum {when(start, end)}: {number(lines(group), 'attempt')}."
         ),
-        advice=f"If {whom} was up meanwhile, look at the network, and at its listener." if is_long else "",
+        unexplained=f"If {whom} was up meanwhile, look at the network, and at its listener." if is_long else "",
         figures={"attempts": lines(group), "peers": len(peers)},
         places=places(group),
         weight=(end - start) / 1e6,

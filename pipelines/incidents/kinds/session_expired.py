@@ -44,7 +44,7 @@ def _expired(facts: Facts, row: Row) -> Incident:
             f"Broker {row['broker_id']} noticed at {clock(row['time'])} that its ZooKeeper session had expired; "
             f"{again}. Until then it may have gone on as leader of partitions that others led."
         ),
-        advice=(
+        unexplained=(
             "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "
             "collection, the network, ZooKeeper itself."
         ),

@@ -9,9 +9,12 @@ from typing import NamedTuple
 from pipelines.incidents.facts import Facts, Node, Row, node
 from pipelines.incidents.incident import INFO, MAJOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.isr_shrunk import LEFT
 from pipelines.incidents.questions import WAIT_MAX_MS
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
 
+#: Who closed a wait otherwise than by fetching: the leader itself, or a replica that left (`isr_shrunk` tells of it).
+_NOT_SLOW = ("leader", LEFT)
 #: What a second costs in which nobody waited: a window ends where waiting falls below it for long, milliseconds.
 _QUIET_MS = 40.0
 #: Nobody waited for so long: what comes after is another episode, seconds.
@@ -102,7 +105,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
-        if row["replica_id"] >= 0 and row["role"] != "leader":
+        if row["replica_id"] >= 0 and row["role"] not in _NOT_SLOW:
             of_replica[row["cluster_id"], row["replica_id"]][row["second"]] += row["score_ms"]
     for replica, by_second in sorted(of_replica.items()):
         for window in episodes(sorted(by_second.items())):
@@ -116,7 +119,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
 
 
 def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) -> Incident | None:
-    own = [row for row in within if row["replica_id"] == replica[1] and row["role"] != "leader"]
+    own = [row for row in within if row["replica_id"] == replica[1] and row["role"] not in _NOT_SLOW]
     wait_ms, all_ms = sum(row["slow_wait_ms"] for row in own), sum(row["slow_wait_ms"] for row in within)
     operations = sum(row["operations"] for row in own)
     if wait_ms < _WAIT_MS or operations < _OPERATIONS or wait_ms < _SHARE * all_ms:
@@ -139,11 +142,11 @@ def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) ->
             f"of {named or 'clients'} at {brokers(leaders)} waited {lasting(wait_ms * 1000)} in all for it, the "
             f"longest {lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting.{warm_up}"
         ),
-        advice=(
+        unexplained=(
             ""
             if warm_up
-            else f"Look at broker {replica[1]} from {clock(start)} on: garbage collection, disk, network; compare with "
-            "the time before."
+            else f"Look outside Kafka at broker {replica[1]} from {clock(start)} to {clock(end)}: garbage collection "
+            "(gc.log), disk, network; compare with the time before."
         ),
         figures={
             "operations": operations,

@@ -124,7 +124,7 @@ def test_a_client_does_not_write_an_incident() -> None:
 
 def silence(start_s: float, end_s: float, broker_id: int = 2, **changes: Any) -> dict[str, Any]:
     row = {"cluster_id": "c", "broker_id": broker_id, "start_time": int(start_s * S), "end_time": int(end_s * S)}
-    return row | {"seconds_before": 10, "seconds_after": 10, "is_boot": False} | changes
+    return row | {"steps_before": 20, "steps_after": 20, "moved_before": False, "is_boot": False} | changes
 
 
 def event(time_s: float, name: str, broker_id: int = 2, **changes: Any) -> dict[str, Any]:
@@ -148,12 +148,21 @@ def test_a_broker_that_stops_writing_and_goes_on_stood_still() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        {"silences": [silence(100, 114, seconds_before=4)]},
+        {"silences": [silence(100, 114, steps_before=10)]},
+        {"silences": [silence(100, 114, steps_after=3)]},
+        {"silences": [silence(100, 114, moved_before=True)]},
         {"silences": [silence(100, 114, is_boot=True)], "files": FILES},
         {"silences": [silence(100, 114)], "lifecycle": [event(99, "shutting_down")]},
         {"silences": [silence(100, 114)], "lifecycle": [event(113, "starting")], "files": FILES},
     ],
-    ids=["it writes little", "another process begins", "it shuts down", "it starts"],
+    ids=[
+        "it writes little",
+        "it has nothing more to do",
+        "others lead its partitions",
+        "another process begins",
+        "it shuts down",
+        "it starts",
+    ],
 )
 def test_other_silences_are_none(rows: dict[str, Any]) -> None:
     assert not detected("broker_stalled", **rows)
@@ -164,6 +173,9 @@ def test_a_process_that_ends_without_a_word_died() -> None:
     (died,) = detected("broker_died", silences=[silence(100, 114, is_boot=True)], lifecycle=lifecycle, files=FILES)
     assert (died.start_us, died.end_us) == (100 * S, 120 * S)
     assert "died without shutting down at 00:01:40" in died.sentence
+    clean = event(119, "log_loading", detail="Skipping recovery of 9 logs from /d since clean shutdown file was found")
+    shut = {"silences": [silence(100, 114, is_boot=True)], "lifecycle": [*lifecycle, clean], "files": FILES}
+    assert not detected("broker_died", **shut)
     orderly = [event(20, "started"), event(99, "shutting_down"), event(100, "shut_down"), *lifecycle[1:]]
     assert not detected("broker_died", silences=[silence(100, 114, is_boot=True)], lifecycle=orderly, files=FILES)
 

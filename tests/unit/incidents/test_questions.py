@@ -43,10 +43,13 @@ def ask(statement: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_a_silence_lies_between_two_lines() -> None:
-    steady = [*range(40), *range(54, 90)]
+    steady = [half / 2 for half in (*range(80), *range(108, 180))]
     (silence,) = ask(questions.silences(), [line(second, "x") for second in steady])
-    assert silence["end_time"] - silence["start_time"] == 15_000_000
-    assert (silence["seconds_before"], silence["seconds_after"]) == (10, 10)
+    assert silence["end_time"] - silence["start_time"] == 14_500_000
+    assert (silence["steps_before"], silence["steps_after"], silence["moved_before"]) == (20, 20, False)
+    moved = line(38, "Removed fetcher for partitions", logger="kafka.server.ReplicaFetcherManager")
+    (silence,) = ask(questions.silences(), [moved, *(line(second, "x") for second in steady)])
+    assert silence["moved_before"]
 
 
 def test_like_lines_near_each_other_are_an_episode() -> None:
