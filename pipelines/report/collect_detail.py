@@ -76,6 +76,7 @@ def collect_detail(
     cubes = worst = None
     if intervals is not None:
         cubes, worst = _cubes(tables, config, intervals, bounds)
+    now = datetime.now(UTC)
     return Detail(
         cluster=_cluster(tables, worst or {}, files),
         cubes=cubes,
@@ -83,7 +84,8 @@ def collect_detail(
         cost=Cost(
             bytes=sum(row["size_bytes"] or 0 for row in files),
             lines=sum(row["line_count"] or 0 for row in files),
-            seconds=None if started is None else round((datetime.now(UTC) - started).total_seconds(), 1),
+            made=None if started is None else now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            seconds=None if started is None else round((now - started).total_seconds(), 1),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.report.cluster.parts import Cluster
 from pipelines.report.cubes.parts import Cubes
-from pipelines.report.values import Count, Part, Text
+from pipelines.report.values import Count, Instant, Part, Text
 
 
 class RuleText(Part):
@@ -22,11 +22,13 @@ class Cost(Part):
 
     Attributes:
         bytes: of the input files as stored; ``lines`` in them.
-        seconds: from the verb's start to this report; null where nobody took the time.
+        made: when this report was made; null where nobody took the time.
+        seconds: from the verb's start until then.
     """
 
     bytes: Count
     lines: Count
+    made: Instant | None
     seconds: float | None
 
 

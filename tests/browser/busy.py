@@ -203,5 +203,5 @@ def report() -> Report:
     )
     brokers = tuple(sample.broker(broker, first_time=time(0), last_time=time(DAY_S - 1)) for broker in BROKERS)
     made = sample.audited(violations=findings, observations=findings, open_cases=findings, brokers=brokers)
-    cost = Cost(bytes=40_000_000_000, lines=400_000_000, seconds=5000.0)
+    cost = Cost(bytes=40_000_000_000, lines=400_000_000, made=None, seconds=5000.0)
     return made.model_copy(update={"detail": Detail(cluster=cluster(), cubes=aggregates(), rules=(), cost=cost)})

@@ -129,6 +129,15 @@ class Browser:
         listed = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self._devtools("Emulation.setEmulatedMedia", {"features": listed})
 
+    def print_media(self, width: int | None) -> None:
+        """Show the page as on paper of a width in pixels; None: on the screen again."""
+        self._devtools("Emulation.setEmulatedMedia", {"media": "print" if width else ""})
+        if width is None:
+            self._devtools("Emulation.clearDeviceMetricsOverride", {})
+        else:
+            size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+            self._devtools("Emulation.setDeviceMetricsOverride", size)
+
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._ask("GET", f"{self._session}/screenshot")))
 

@@ -141,9 +141,39 @@ def test_without_a_mouse(page: Browser) -> None:
     page.run("from.value = '2026-11-20T14:05:03'; until.value = '2026-11-20T14:05:06'")
     page.click("#asrange")
     assert page.run("return state.range") == [3, 6]
-    page.run("from.value = 'nonsense'")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ("14:05:03", "14:05:06", [3, 6]),
+        (" 2026-11-20 14:05:03,250 ", "14:05:06.5Z", [3, 7]),
+        ("2026-11-20", "2026-11-21", [0, 10]),
+        ("14:05", "14:06", [0, 10]),
+        ("13:00", "14:05:02", [0, 2]),
+        ("14:05:06", "14:05:03", "Write two times"),
+        ("nonsense", "14:05:03", "Write two times"),
+        ("15:00", "16:00", "The logs have nothing there: they are of 2026-11-20T14:05:00 to"),
+    ],
+)
+def test_times_are_typed_as_people_write_them(page: Browser, start: str, end: str, expected: Any) -> None:
+    page.run("from.value = arguments[0]; until.value = arguments[1]", start, end)
     page.click("#asrange")
-    assert "two times" in page.run("return document.getElementById('rangeproblem').innerText")
+    told = page.run("return document.getElementById('rangeproblem').innerText")
+    if isinstance(expected, str):
+        assert told.startswith(expected)
+    else:
+        assert (page.run("return state.range"), told) == (expected, "")
+
+
+def test_a_time_without_a_date_may_be_of_the_next_day(page: Browser) -> None:
+    night = "TIME.start = Date.UTC(2026, 10, 20, 23, 59, 55); "
+    typed = "return ['23:59:57', '00:00:02', '12:00:00'].map((text) => iso(timeOf(text, TIME.start)))"
+    assert page.run(night + typed) == [
+        "2026-11-20T23:59:57.000Z",
+        "2026-11-21T00:00:02.000Z",
+        "2026-11-20T12:00:00.000Z",
+    ]
 
 
 def test_a_request_opens_to_its_story(page: Browser) -> None:
@@ -251,6 +281,138 @@ def test_the_filter_hides_rows_without_its_text(page: Browser) -> None:
     page.run("filter.value = 'HW-REGRESSION'; filter.dispatchEvent(new Event('input'))")
     findings = "[...document.querySelectorAll('details.finding')]"
     assert page.run(f"return {findings}.filter((one) => one.offsetParent && !one.closest('.inside')).length") == 1
+    assert "None of 3 findings have the text of the filter, hw-regression" in page.run(
+        "return document.getElementById('findings').innerText"
+    )
+    page.run("filter.value = 'orders-3'; filter.dispatchEvent(new Event('input'))")
+    (partition,) = cells(page, "partitions")
+    assert "orders-3" in partition[0]
+    assert "1 of 2 rows has the text of the filter, orders-3." in page.run(
+        "return document.getElementById('in-partitions').innerText"
+    )
+
+
+def test_rows_that_are_not_shown_yet_are_filtered_too(page: Browser) -> None:
+    page.run(
+        "const rows = Array.from({ length: 100 }, (_, at) => ({ key: at, name: 'name ' + at }));"
+        "put(byId('in-clients'), table([column('Name', (row) => row.name)], { rows, limit: 5 }));"
+        "filter.value = 'name 77'; filter.dispatchEvent(new Event('input'))"
+    )
+    assert cells(page, "clients") == [["name 77"]]
+    assert "not shown" not in page.run("return document.getElementById('in-clients').innerText")
+
+
+def test_a_column_in_which_no_row_says_anything_is_left_out(page: Browser) -> None:
+    heads = "return [...document.querySelectorAll('#in-clients th')].map((one) => one.innerText)"
+    made = (
+        "const columns = [column('a', (row) => row.a), number('b', (row) => row.b), counted('c', (row) => row.c, {"
+        " rare: true }), counted('d', (row) => row.c)];"
+        "put(byId('in-clients'), table(columns, { rows: [{ a: 'x', b: null, c: 0 }, { a: '', b: null, c: 0 }] }));"
+    )
+    assert page.run(made + heads) == ["a", "d"]
+
+
+def test_a_table_is_given_as_text_with_numbers_as_they_are(page: Browser) -> None:
+    lines = page.run(
+        "const columns = [column('at', (row) => row.at, when), column('what', (row) => row.what, (text) => h('b', null,"
+        " text)), counted('number', (row) => row.n), number('lasted', (row) => row.ms, span), column('none', (row) =>"
+        " row.at, () => '-')];"
+        "const pairs = [{ row: { at: '2026-11-20T14:05:00.000Z', what: '=cmd()', n: 12345, ms: 1500 }, base: null }];"
+        "return [exported(columns, pairs, {}), exported(columns.slice(2, 3), [{ row: { n: 2 }, base: { n: 1 } }],"
+        " { base: [] })]"
+    )
+    assert lines[0] == [
+        ["at", "what", "number", "lasted, ms", "none"],
+        ["2026-11-20T14:05:00.000Z", "'=cmd()", "12345", "1500", ""],
+    ]
+    assert lines[1] == [["number", "number, baseline"], ["2", "1"]]
+
+
+def test_a_table_is_saved_under_its_heading(page: Browser) -> None:
+    page.run(
+        "window.saved = []; HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };"
+        "const made = URL.createObjectURL; URL.createObjectURL = (blob) => {"
+        " blob.text().then((text) => saved.push(text)); return made.call(URL, blob); };"
+    )
+    page.click("#in-requests .export button:last-child")
+    page.wait("saved.length === 2")
+    name, text = page.run("return saved")
+    assert name == "highwater-worst-requests.csv"
+    assert text.splitlines()[1].startswith("2026-11-20T14:05:03.250Z,1,orders,")
+
+
+def test_an_incident_selects_its_range_and_the_rest_says_what_is_of_all_logs(page: Browser) -> None:
+    of_all = (
+        "return [...document.querySelectorAll('.ofall')].every((one) => Boolean(one.offsetParent)) === arguments[0]"
+    )
+    assert page.run(of_all, False)
+    page.click(".card .choose")
+    assert page.run("return state.range") == [0, 10]
+    page.run("CARD = document.querySelector('.card .choose').dataset; CARD.until = '2026-11-20T14:05:01.500Z'")
+    page.click("#picture .incident")
+    assert page.run("return state.range") == [0, 3]
+    assert page.run(of_all, True)
+    assert page.run("return document.querySelector('.card .choose').getAttribute('aria-pressed')") == "true"
+    drag(page, 5, 7)
+    assert page.run("return document.querySelector('.card').classList.contains('beyond')")
+    assert page.run("return document.getElementById('inrange').innerText") == "1 of 2 in the range"
+    page.click(".card summary")
+    page.wait("document.querySelector('.card .line')")
+    assert "3/server.log" in page.run("return document.querySelector('.card .line').innerText")
+
+
+def test_the_legend_has_all_that_is_drawn_and_the_scale(page: Browser) -> None:
+    legend = page.run("return document.getElementById('legend').innerText")
+    drawn = page.run(
+        "return [...new Set([...document.querySelectorAll('#picture .glyph')].map((one) => one.firstChild.data))]"
+    )
+    assert len(drawn) > 2
+    assert [glyph for glyph in drawn if glyph not in legend] == []
+    assert legend.startswith("p99 of the wait, ms: 0 5 10 15 20 ")
+
+
+def test_a_summary_has_nothing_in_it_that_can_be_pressed(page: Browser) -> None:
+    assert page.run("return document.querySelectorAll('summary button, summary a, summary input').length") == 0
+    assert page.run("return [...document.querySelectorAll('th')].filter((one) => !one.textContent.trim()).length") == 0
+
+
+def test_rules_that_judge_nothing_are_folded(browser: Browser, tmp_path: Path) -> None:
+    rules = (sample.rule(), sample.rule("hw-above-isr", checked=0), sample.rule("isr-shrink-late", checked=0))
+    show(browser, tmp_path, sample_detail.detailed(sample.report(rules=rules)))
+    assert [row[0].split()[-1] for row in cells(browser, "rules")] == ["committed-data-lost"]
+    folded = "document.querySelector('#in-rules > details')"
+    assert "Not applicable: 2 rules" in browser.run(f"return {folded}.innerText")
+    assert not browser.run(f"return {folded}.open")
+    assert browser.complaints() == []
+
+
+def test_logs_without_requests_have_a_timeline_too(browser: Browser, tmp_path: Path) -> None:
+    report = sample_detail.detailed(sample.audited(blame=()))
+    assert report.detail
+    show(browser, tmp_path, report.model_copy(update={"detail": report.detail.model_copy(update={"cubes": None})}))
+    assert browser.run("return [TIME.number, TIME.step]") == [61, 1000]
+    browser.click("#picture .incident")
+    assert browser.run("return state.range") == [0, 33]
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1400, 800])
+def test_nothing_is_cut_in_print(page: Browser, width: int) -> None:
+    page.resize(width, 900)
+    page.wait("document.querySelector('#picture svg').clientWidth <= document.documentElement.clientWidth")
+    # Paper does not have the picture drawn anew.
+    page.run("picture.draw = () => {}")
+    page.print_media(718)
+    cut = (
+        "return [...document.querySelectorAll('main *, .bar-top')].filter((one) => !one.closest('details:not([open])')"
+        " && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80))"
+    )
+    try:
+        assert page.run("return document.documentElement.clientWidth") == 718
+        assert page.run(cut) == []
+        assert page.run("return Boolean(document.getElementById('rangeline').offsetParent)")
+    finally:
+        page.print_media(None)
 
 
 def test_the_chart_has_a_table(page: Browser) -> None:

@@ -1,7 +1,6 @@
 // The timeline and the heat strips: one picture with one time axis, and the same bands behind all of it.
 "use strict";
 const GUTTER = 168, LANE = 20, STRIP = 16, GAP = 26;
-const HEAT = { below: ["--heat-1", "--heat-2", "--heat-3", "--heat-4"], above: ["--hot-1", "--hot-2", "--hot-3", "--hot-4"] };
 const MEASURES = {
   p99: { name: "p99 of the wait, ms", get: (figures) => figures.waits.quantile(0.99), show: ms, limit: SLOW_MS },
   p50: { name: "median wait, ms", get: (figures) => figures.waits.quantile(0.5), show: ms, limit: SLOW_MS },
@@ -14,6 +13,8 @@ const GLYPHS = {
   broker_starting: ["\u25cb", "starts"], broker_started: ["\u25cf", "started"], broker_shutting_down: ["\u25d0", "shuts down"], broker_shut_down: ["\u25cc", "shut down"],
   broker_fatal: ["\u2020", "fatal error"], broker_log_dir_failure: ["\u2020", "log directory failed"], broker_zookeeper_expired: ["\u2298", "ZooKeeper session expired"],
 };
+
+const FOUND = [["violation", "\u2716", "violation"], ["open", "?", "left open"], ["observation", "!", "observation"]];
 
 class Picture {
   constructor(place, state, changed) {
@@ -41,7 +42,7 @@ class Picture {
     this.wide = width - GUTTER - 8;
     this.rows = [];
     const parts = [];
-    let y = 22;
+    let y = this.incidents(22, parts);
     for (const broker of brokersOfTimeline()) {
       parts.push(this.life(broker, y));
       this.rows.push({ y, height: LANE, tell: (interval) => this.tellBroker(broker, interval) });
@@ -53,9 +54,10 @@ class Picture {
     }
     if (findingsInTime().length) { parts.push(this.findings(y)); y += LANE; }
     y += 6;
-    parts.push(this.volume(y));
-    y += 44;
-    for (const [side, title] of [["leader", "by leader"], ["replica", "by awaited replica"]]) {
+    if (CUBES) { parts.push(this.volume(y)); y += 44; }
+    const strips = CUBES ? [["leader", "by leader"], ["replica", "by awaited replica"]] : [];
+    this.scale = heatScale(strips.flatMap(([side]) => [...this.per(side).values()].flat().map((figures) => this.value(figures))), MEASURES[this.state.measure]);
+    for (const [side, title] of strips) {
       y += GAP;
       parts.push(svg("text", { x: 0, y: y - 6, class: "striptitle" }, MEASURES[this.state.measure].name + ", " + title));
       const height = this.strip(side, y, parts);
@@ -73,8 +75,42 @@ class Picture {
     picture.addEventListener("dblclick", () => this.changed("range", WHOLE));
     this.picture = picture;
     put(this.place, picture);
+    put(byId("legend"), this.legend());
     this.show();
     decorate(this.place);
+  }
+  value(figures) { return figures && figures.operations ? MEASURES[this.state.measure].get(figures) : null; }
+  // What happened, by the numbers of its cards; below each the windows of what it brought about.
+  incidents(y, parts) {
+    const ends = [], group = svg("g", { class: "lane" });
+    document.querySelectorAll(".card").forEach((card, at) => {
+      const windows = [...card.querySelectorAll(".choose")].map((button) => button.dataset), text = `${at + 1}. ${card.querySelector(".window + p").textContent}`;
+      const bars = windows.map(({ from, until }) => { const x = this.at(from); return [x, Math.max(15, this.at(until, GUTTER + this.wide) - x)]; });
+      const left = Math.min(...bars.map(([x]) => x)), right = Math.max(...bars.map(([x, width]) => x + width));
+      const row = [...ends, -1].findIndex((end) => end < left), top = y + row * 19;
+      ends[row] = right;
+      const choose = { onpointerdown: (event) => event.stopPropagation(), onclick: () => chooseIncident(windows[0]), class: "incident " + card.classList[1] };
+      group.append(svg("g", choose, svg("title", null, text), bars.map(([x, width], place) => svg("rect", { x, width, y: place ? top + 14 : top, height: place ? 2 : 13, rx: 1 })), svg("text", { x: bars[0][0] + 4, y: top + 10.5 }, at + 1)));
+    });
+    if (!ends.length) return y;
+    group.append(this.label(y - 3, "incidents"));
+    parts.push(group);
+    return y + ends.length * 19 + 3;
+  }
+  // All that is drawn, and nothing else.
+  legend() {
+    const swatch = (name) => svg("svg", { width: 11, height: 11, "aria-hidden": "true" }, svg("rect", { width: 11, height: 11, class: name })), round = (value) => (Math.abs(value) < 10 ? Number(value.toPrecision(2)) : count(Number(value.toPrecision(2))));
+    const kinds = new Set(CLUSTER.events.map((event) => event.kind)), states = new Set(CLUSTER.lives.map((life) => life.state)), severities = new Set(findingsInTime().map(([severity]) => severity));
+    const symbols = new Map(Object.entries(GLYPHS).filter(([kind]) => kinds.has(kind)).map(([, [glyph, words]]) => [words, glyph]));
+    if ([...kinds].some((kind) => !own(GLYPHS, kind))) symbols.set("another event", "\u00b7");
+    for (const [severity, glyph, words] of FOUND) if (severities.has(severity)) symbols.set(words, glyph);
+    return [
+      this.scale.steps.length ? h("span", null, MEASURES[this.state.measure].name + ": ", this.scale.steps.map(([name, from]) => [swatch("cell " + name), round(from) + " "]), "to " + round(this.scale.most)) : "",
+      [["up", "up"], ["starting", "starts or stops"], ["down", "down"]].filter(([name]) => states.has(name)).map(([name, words]) => h("span", null, swatch("life " + name), words)),
+      [...symbols].map(([words, glyph]) => h("span", null, glyph + " " + words)),
+      bandsOfTimeline().filter(([, stretches]) => stretches.length).map(([name, , words]) => h("span", null, swatch("band " + name), "behind all: " + words)),
+      h("span", null, `Ranges are made of intervals of ${TIME.step / 1000} s.`),
+    ];
   }
   patterns() {
     const hatch = (id, turn) => svg("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: `rotate(${turn})` }, svg("line", { x1: 0, y1: 0, x2: 0, y2: 6, class: id }));
@@ -97,7 +133,7 @@ class Picture {
     const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((value) => value * 1000).find((value) => span_ms / value <= this.wide / 84) || span_ms;
     for (let time = Math.ceil(TIME.start / step) * step; time <= TIME.start + span_ms; time += step) {
       const x = this.x(time);
-      group.append(svg("line", { x1: x, x2: x, y1: 16, y2: 4000 }), svg("text", { x, y: 11, "text-anchor": "middle" }, step < 60000 ? clock(time) : clock(time).slice(0, 5)));
+      group.append(svg("line", { x1: x, x2: x, y1: 16, y2: 4000 }), svg("text", { x, y: 11, "text-anchor": x > GUTTER + this.wide - 20 ? "end" : "middle" }, step < 60000 ? clock(time) : clock(time).slice(0, 5)));
     }
     group.append(svg("text", { x: 0, y: 11 }, iso(TIME.start).slice(0, 10) + " UTC"));
     return group;
@@ -144,7 +180,7 @@ class Picture {
   findings(y) {
     const group = svg("g", { class: "lane" }, this.label(y, "findings"));
     for (const [severity, finding] of findingsInTime()) {
-      group.append(svg("text", { x: this.at(finding.time, GUTTER), y: y + 14, "text-anchor": "middle", class: "glyph finding-" + severity }, severity === "violation" ? "\u2716" : severity === "open" ? "?" : "!", svg("title", null, `${when(finding.time)} ${seen(finding.rule_id)}: ${seen(finding.message).slice(0, 300)}`)));
+      group.append(svg("text", { x: this.at(finding.time, GUTTER), y: y + 14, "text-anchor": "middle", class: "glyph finding-" + severity }, FOUND.find(([name]) => name === severity)[1], svg("title", null, `${when(finding.time)} ${seen(finding.rule_id)}: ${seen(finding.message).slice(0, 300)}`)));
     }
     this.rows.push({ y, height: LANE, tell: (interval) => {
       const from = TIME.start + interval * TIME.step, those = findingsInTime().filter(([, finding]) => Date.parse(finding.time) >= from && Date.parse(finding.time) < from + TIME.step);
@@ -164,15 +200,14 @@ class Picture {
     return group;
   }
   strip(side, y, parts) {
-    const measure = MEASURES[this.state.measure], found = this.per(side);
+    const found = this.per(side);
     const places = [...found.keys()].sort((one, other) => one - other);
-    const values = places.map((place) => Array.from({ length: TIME.number }, (_, interval) => { const figures = found.get(place)[interval]; return figures && figures.operations ? measure.get(figures) : null; }));
-    const scale = heatScale(values.flat().filter((value) => value !== null), measure);
+    const values = places.map((place) => Array.from({ length: TIME.number }, (_, interval) => this.value(found.get(place)[interval])));
     places.forEach((place, row) => {
       const top = y + row * (STRIP + 2), name = side === "replica" && NODES[place].broker_id === -1 ? "nobody told" : (side === "replica" ? "for broker " : "led by broker ") + nodeName(place);
       const group = svg("g", { class: "strip" }, svg("text", { x: 0, y: top + 12, class: "lanename", "data-mark": "b:" + nodeName(place) }, name));
       values[row].forEach((value, interval) => {
-        if (value !== null) group.append(svg("rect", { x: this.x(TIME.start + interval * TIME.step), y: top, width: this.wide / TIME.number + 0.3, height: STRIP, class: "cell " + scale(value) }));
+        if (value !== null) group.append(svg("rect", { x: this.x(TIME.start + interval * TIME.step), y: top, width: this.wide / TIME.number + 0.3, height: STRIP, class: "cell " + this.scale.of(value) }));
       });
       parts.push(group);
       this.rows.push({ y: top, height: STRIP, tell: (interval) => { const figures = found.get(place)[interval]; return figures ? `${name}: ${count(figures.operations)} operations, wait p50 ${ms(figures.waits.quantile(0.5))}, p99 ${ms(figures.waits.quantile(0.99))} ms, ${count(figures.slow_all)} slow, ${count(figures.with_error)} with an error` : `${name}: none`; } });
@@ -221,18 +256,13 @@ class Picture {
     put(this.overlay, marks);
   }
 }
-// Blue up to what counts as slow, orange beyond it: told apart by everybody, and darker is always more.
-function heatScale(values, measure) {
-  const most = values.reduce((highest, value) => Math.max(highest, value), 0.01);
-  return (value) => {
-    const limit = measure.limit;
-    if (limit === null) return "below-" + level(value / most);
-    if (limit === 0) return value <= 0 ? "below-0" : "above-" + level(Math.log1p(value) / Math.log1p(most));
-    if (value <= limit) return "below-" + level(value / limit);
-    return "above-" + level(Math.log(value / limit) / Math.log(Math.max(2, most / limit)));
-  };
+// Blue up to what counts as slow, orange beyond it: told apart by everybody, and darker is always more. Steps: class and lowest value.
+function heatScale(values, { limit }) {
+  const there = values.filter((value) => value !== null), most = there.reduce((highest, value) => Math.max(highest, value), 0.01), reach = Math.log(Math.max(2, most / (limit || 1)));
+  const steps = [0, 1, 2, 3].map((at) => ["below-" + at, ((limit || most) * at) / 4]).filter(([name]) => limit !== 0 || name === "below-0");
+  if (limit !== null && most > limit) steps.push(...[0, 1, 2, 3].map((at) => ["above-" + at, limit ? limit * Math.exp((reach * at) / 4) : Math.expm1((Math.log1p(most) * at) / 4)]));
+  return { most, steps: there.length ? steps : [], of: (value) => steps.reduce((name, [next, from]) => (value > from ? next : name), "below-0") };
 }
-const level = (part) => Math.max(0, Math.min(3, Math.floor(part * 4)));
 function affected(windows) {
   const numbers = new Array(TIME.number).fill(0);
   for (const window of windows) {
@@ -255,9 +285,9 @@ function bandsOfTimeline() {
   const clip = (start, stop) => [Math.max(TIME.start, start ? Date.parse(start) : TIME.start), Math.min(end, stop ? Date.parse(stop) : end)];
   const of = (rows) => joined(rows.map((row) => clip(row.start, row.end)).filter(([start, stop]) => stop > start));
   return [
-    ["down", of(CLUSTER.lives.filter((life) => life.state === "down"))],
-    ["minisr", of(CLUSTER.unavailable.filter((window) => window.state === "under_min_isr"))],
-    ["offline", of(CLUSTER.unavailable.filter((window) => window.state === "offline"))],
+    ["down", of(CLUSTER.lives.filter((life) => life.state === "down")), "a broker down"],
+    ["minisr", of(CLUSTER.unavailable.filter((window) => window.state === "under_min_isr")), "under min.insync.replicas"],
+    ["offline", of(CLUSTER.unavailable.filter((window) => window.state === "offline")), "without leader"],
   ];
 }
 function brokersOfTimeline() {

@@ -9,7 +9,12 @@ const SEVERAL_CLUSTERS = new Set(DATA.brokers.map((broker) => broker.cluster_id)
 
 const TIME = (() => {
   if (CUBES) return { start: CUBES.start_s * 1000, step: CUBES.interval_s * 1000, number: CUBES.intervals };
-  return null;
+  // Without requests: from the first line to the last one, in at most 600 intervals.
+  const times = DATA.brokers.flatMap((broker) => [broker.first_time, broker.last_time]).filter(Boolean).map(Date.parse);
+  if (!times.length) return null;
+  const first = Math.min(...times), last = Math.max(...times), step = [1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400].map((value) => value * 1000).find((value) => (last - first) / value < 600) || 604800000;
+  const start = Math.floor(first / step) * step;
+  return { start, step, number: Math.floor((last - start) / step) + 1 };
 })();
 const NODES = CUBES ? CUBES.nodes : [];
 function brokerName(broker_id, cluster_id) {
@@ -173,7 +178,7 @@ function blameRows(range, kind) {
 }
 // Per interval, for charts: a map from row (leader or replica) to an array of figures.
 function perInterval(kind, side) {
-  const O = CUBES.operations, found = new Map();
+  const O = CUBES ? CUBES.operations : { interval: [] }, found = new Map();
   for (let at = 0; at < O.interval.length; at++) {
     if (O.kind[at] !== kind) continue;
     const row = side === "all" ? 0 : O[side][at];

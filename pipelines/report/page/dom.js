@@ -36,6 +36,12 @@ function put(place, ...children) {
 }
 const anchor = (kind, name) => kind + "-" + encodeURIComponent(name).replace(/[^A-Za-z0-9._-]/g, (char) => "." + char.charCodeAt(0).toString(16));
 
+// Issues and proposals of Kafka, as links: what is named is ours, of rules and known bugs, and never a log's text.
+const LINKED = { KAFKA: (name) => "https://issues.apache.org/jira/browse/" + name, KIP: (name) => "https://cwiki.apache.org/confluence/dosearchsite.action?cql=space%3DKAFKA+and+title~%22" + name + "%22" };
+function linked(text) {
+  return seen(text).split(/\b((?:KAFKA|KIP)-\d{1,6})\b/).map((part, at) => (at % 2 ? h("a", { href: LINKED[part.split("-")[0]](part), rel: "noreferrer noopener", target: "_blank" }, part) : part));
+}
+
 // ---------------------------------------------------------------- numbers as people read them
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const count = (value) => (value === null || value === undefined ? "-" : GROUPED.format(value));

@@ -1,4 +1,4 @@
-"""What is read in half a minute: verdict, what happened, what it rests on, who was slow, what to do next. Pure."""
+"""What is read in half a minute: verdict, what happened, what it rests on, what to do next. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from shlex import quote as shell_quoted
 from urllib.parse import quote
 
 from pipelines.incidents.known import releases_of
+from pipelines.report.correctness import rule_states
 from pipelines.report.happened import Story, commands, headline, story, verdict_sentence, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
-from pipelines.report.plain import count, ms, share
+from pipelines.report.plain import count
 from pipelines.report.recurrence import BY_WEIGHT
 from pipelines.report.summary import gaps
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
-from pipelines.report.values import UNKNOWN_BROKER
 
 #: Entries of each list.
 SHOWN_MAX = 6
@@ -29,11 +29,10 @@ _TIERS = {
 
 @dataclass(frozen=True)
 class Item:
-    """One line: a lead, which may link to a section or finding of the page, and what follows it."""
+    """One line: a lead, and what follows it."""
 
     lead: str
     text: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,34 +42,32 @@ class FirstScreen:
     headline: str
     about: str
     when: str
-    span: str
+    made: str
     clusters: tuple[Item, ...]
     tier: str
     tiers: str
     rules: str
     gaps: tuple[Item, ...]
     story: Story
-    slow: tuple[Item, ...]
     next: tuple[Item, ...]
 
 
 def first_screen(report: Report) -> FirstScreen:
     """What the first screen says of a report."""
     first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)
-    last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
+    made = report.detail.cost.made if report.detail else None
     tiers = Counter(report.tier_by_broker.values())
     return FirstScreen(
         headline=verdict_sentence(report),
         about=", ".join(headline(report)),
         when=first[:16].replace("T", " ") if first else "",
-        span=f"{_spoken(first)} to {_spoken(last)} UTC" if first and last else "",
+        made=made[:16].replace("T", " ") if made else "",
         clusters=tuple(_clusters(report)),
         tier=_TIERS[report.tier],
         tiers=", ".join(f"{number} at {tier}" for tier, number in sorted(tiers.items())) if len(tiers) > 1 else "",
         rules=_rules(report),
         gaps=tuple(Item(what, needs) for what, needs in gaps(report.coverage))[:SHOWN_MAX],
         story=story(report),
-        slow=tuple(_slow(report)),
         next=tuple(_next(report))[:SHOWN_MAX],
     )
 
@@ -81,21 +78,11 @@ def anchor(kind: str, name: str) -> str:
     return f"{kind}-" + "".join(char if char.isalnum() or char in "._-" else f".{ord(char):x}" for char in quoted)
 
 
-def _spoken(time: str) -> str:
-    return time[:19].replace("T", " ")
-
-
 def _rules(report: Report) -> str:
     if not report.rules:
         return "No rule of correctness was run."
-    missing = {gap.rule_id for gap in report.coverage.not_checkable}
-    states = Counter(
-        "not checkable" if rule.verdict == INCONCLUSIVE and rule.rule_id in missing else rule.verdict
-        for rule in report.rules
-    )
-    counts = [
-        f"{states[state]} {state}" for state in ("violated", "inconclusive", "clean", "not checkable") if states[state]
-    ]
+    states = rule_states(report)
+    counts = [f"{number} {state}" for state, number in states.items()]
     judged = sum(rule.checked for rule in report.rules)
     of_all = ", of all logs read" if report.window.since or report.window.until else ""
     return f"{len(report.rules)} rules{of_all}: {', '.join(counts)}; {count(judged)} facts judged."
@@ -124,26 +111,6 @@ def _by_rule(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
     for finding in findings:
         by_rule[finding.rule_id].append(finding)
     return by_rule
-
-
-# ------------------------------------------------------------------- who was slow
-
-
-def _slow(report: Report) -> Iterator[Item]:
-    if not report.blame:
-        yield Item("No acks=all produce was replayed: nobody can be told to have been slow.", "", "waiting")
-        return
-    slow = [row for row in report.blame if row.operations_slow and row.broker_id != UNKNOWN_BROKER]
-    if not slow:
-        yield Item(f"Nobody: no acks=all produce waited longer than {report.slow_ms} ms.", "", "waiting")
-    for row in slow[:3]:
-        stands_out = "; stands out" if row.singled_out else ""
-        text = (
-            f"waited for last by {count(row.operations)} produces, {count(row.operations_slow)} of them slow; "
-            f"{share(row.share)} of all waiting beyond {report.slow_ms} ms; p99 {ms(row.p99_ms_actual)} ms, "
-            f"{ms(row.p99_ms_without)} without it{stands_out}."
-        )
-        yield Item(f"Broker {row.broker_id}:", text, "waiting")
 
 
 # --------------------------------------------------------------------- what next

@@ -28,33 +28,58 @@ function choose(what, value) {
 // ---------------------------------------------------------------- the range, in words
 function tellRange() {
   const place = byId("rangeline");
-  if (!TIME) { put(place, "No operation and no request in these logs: there are no figures to choose a range of."); return; }
+  if (!TIME) { put(place, "No line of these logs has a time: there is nothing to choose a range of."); return; }
   const [start, end] = rangeTimes(state.range), whole = sameRange(state.range, WHOLE);
   const { whole: figures } = operationsOf(state.range, "produce"), worst = blameRows(state.range, "produce").find((row) => NODES[row.place].broker_id !== -1);
+  document.documentElement.toggleAttribute("data-ranged", !whole);
+  const incidents = [...document.querySelectorAll(".choose")].map((button) => {
+    const within = inRange(state.range, button.dataset.from, button.dataset.until || null);
+    button.closest("li").classList.toggle("beyond", !within);
+    button.setAttribute("aria-pressed", String(!whole && sameRange(rangeOf(button.dataset), state.range)));
+    return within;
+  });
+  byId("inrange").textContent = whole ? "" : `${count(incidents.filter(Boolean).length)} of ${count(incidents.length)} in the range`;
   byId("from").value = iso(start).slice(0, 19);
   byId("until").value = iso(end).slice(0, 19);
   byId("reset").disabled = whole && !state.base;
-  put(place, h("b", null, whole ? "All of it" : `${clock(start)} to ${clock(end)}`), ` (${span(end - start)}): ${count(figures.operations)} acks=all produces, ${count(figures.with_error)} with an error, ${count(figures.slow)} slow; p50 ${ms(figures.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, "produce", figures))} ms`,
+  put(place, h("b", null, whole ? "All of it" : `${clock(start)} to ${clock(end)}`), ` (${span(end - start)}): ` + (figures.operations ? `${count(figures.operations)} acks=all produces, ${count(figures.with_error)} with an error, ${count(figures.slow)} slow; p50 ${ms(figures.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, "produce", figures))} ms` : "no acks=all produce in these logs"),
     worst && figures.slow_wait_us ? [`; most slow waiting was for broker `, nodeChip(worst.place), ` (${share(worst.share)})`] : "", ".",
-    whole ? "" : [" Verdict, rules and coverage are of all logs. ", command(`highwater report --from ${iso(start).slice(0, 19)}Z --until ${iso(end).slice(0, 19)}Z`)],
+    whole ? "" : [" ", command(`highwater report --from ${iso(start).slice(0, 19)}Z --until ${iso(end).slice(0, 19)}Z`)],
     state.base ? h("div", null, "Beside it the baseline ", h("b", null, rangeTimes(state.base).map((time) => clock(time)).join(" to ")), ": tables are sorted by change; changes of counts are per second. ", command("highwater compare " + [state.base, state.range].map((range) => ofTimes(range).join("..")).join(" "))) : "");
 }
 function readTimes(event) {
   event.preventDefault();
-  const wanted = ["from", "until"].map((id) => Date.parse(byId(id).value + "Z"));
-  const message = byId("rangeproblem");
-  if (wanted.some(Number.isNaN) || wanted[0] >= wanted[1]) { message.textContent = "Give two times, the first one earlier."; return; }
-  message.textContent = "";
-  const range = [Math.floor((wanted[0] - TIME.start) / TIME.step), Math.ceil((wanted[1] - TIME.start) / TIME.step)].map((at) => Math.max(0, Math.min(TIME.number, at)));
-  if (range[0] < range[1]) choose(event.submitter && event.submitter.id === "asbase" ? "base" : "range", range);
-  else message.textContent = "The logs have nothing there.";
-}
-// An incident's window, with as much before and after it as it lasts: one without an end lasts to the end of the logs.
-function chooseTimes(from, until) {
   if (!TIME) return;
+  const from = timeOf(byId("from").value, TIME.start), until = timeOf(byId("until").value, from), message = byId("rangeproblem");
+  if (!(from < until)) { message.textContent = "Write two times of UTC, the first one earlier, such as 15:56:58 or 2026-11-20 15:56:58."; return; }
+  const range = intervalsOf(from, until);
+  message.textContent = range[0] < range[1] ? "" : `The logs have nothing there: they are of ${iso(TIME.start).slice(0, 19)} to ${iso(rangeTimes(WHOLE)[1]).slice(0, 19)}.`;
+  if (range[0] < range[1]) choose(event.submitter && event.submitter.id === "asbase" ? "base" : "range", range);
+}
+// A time of UTC as people write it; one without a date is that of the day of `after`, or of the next one where the logs reach so far.
+function timeOf(text, after) {
+  const [, date, time] = /^\s*(\d{4}-\d\d-\d\d)?[T ]*(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?\s*(?:Z|UTC)?\s*$/i.exec(text) || [];
+  if (Number.isNaN(after) || (!date && !time)) return NaN;
+  const at = Date.parse(`${date || iso(after).slice(0, 10)}T${(time || "00:00").replace(",", ".")}Z`);
+  return !date && at < after && at + 86400000 < rangeTimes(WHOLE)[1] ? at + 86400000 : at;
+}
+const intervalsOf = (from, until) => [Math.floor((from - TIME.start) / TIME.step), Math.ceil((until - TIME.start) / TIME.step)].map((at) => Math.max(0, Math.min(TIME.number, at)));
+// An incident's window, with as much before and after it as it lasts: one without an end lasts to the end of the logs.
+function rangeOf({ from, until }) {
   const start = Date.parse(from), end = until ? Date.parse(until) : TIME.start + TIME.step * TIME.number, margin = Math.max(TIME.step, until ? end - start : TIME.step);
-  const range = [Math.floor((start - margin - TIME.start) / TIME.step), Math.ceil((end + margin - TIME.start) / TIME.step)].map((at) => Math.max(0, Math.min(TIME.number, at)));
-  if (range[0] < range[1]) { choose("range", range); byId("timeline").scrollIntoView({ block: "start" }); }
+  return intervalsOf(start - margin, end + margin);
+}
+function chooseIncident(window) {
+  const range = TIME ? rangeOf(window) : WHOLE;
+  if (range[0] < range[1]) choose("range", range);
+  const box = byId("picture").getBoundingClientRect();
+  if (box.top < 0 || box.top > innerHeight - 200) byId("timeline").scrollIntoView({ block: "start" });
+}
+// What is behind an incident: its lines, once they are asked for.
+function showLines(details) {
+  const place = details.lastElementChild, incident = DATA.incidents.find((one) => one.incident_id === details.dataset.incident);
+  if (details.open && incident && !place.firstChild) put(place, incident.evidence.length ? incident.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, "It has no lines of evidence."));
+  decorate(place);
 }
 // ---------------------------------------------------------------- the address: what is chosen can be sent on
 function keepInAddress() {
@@ -92,7 +117,7 @@ function goTo(id) {
   target.classList.add("target");
   target.scrollIntoView({ block: "start" });
 }
-// ---------------------------------------------------------------- marks and filter
+// ---------------------------------------------------------------- marks
 function decorate(place) {
   for (const element of place.querySelectorAll("[data-mark]")) {
     const marked = state.mark !== null && element.getAttribute("data-mark") === state.mark;
@@ -101,7 +126,6 @@ function decorate(place) {
   }
   for (const row of place.querySelectorAll("tbody tr, details.finding")) {
     row.classList.toggle("hasmark", state.mark !== null && [...row.querySelectorAll("[data-mark]")].some((one) => one.getAttribute("data-mark") === state.mark));
-    if (!row.classList.contains("opened")) row.classList.toggle("filtered", state.filter !== "" && !row.textContent.toLowerCase().includes(state.filter));
   }
 }
 function mark(name) {
@@ -132,7 +156,7 @@ function start() {
     if (marked) mark(marked.getAttribute("data-mark"));
   });
   on("unmark", "click", () => mark(state.mark));
-  on("filter", "input", (event) => { state.filter = event.target.value.trim().toLowerCase(); decorate(document.body); });
+  on("filter", "input", (event) => { state.filter = event.target.value.trim().toLowerCase(); document.querySelectorAll(".filterable").forEach((box) => box.redraw()); });
   on("theme", "click", () => { const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches; document.documentElement.dataset.theme = dark ? "light" : "dark"; });
   on("print", "click", () => print());
   on("range", "submit", readTimes);
@@ -142,16 +166,19 @@ function start() {
   on("measure", "change", (event) => { state.measure = event.target.value; picture.draw(); });
   on("drag", "change", (event) => { state.drag = event.target.value; });
   on("astable", "click", (event) => { const place = byId("charttable"); place.hidden = !place.hidden; event.target.setAttribute("aria-pressed", String(!place.hidden)); drawChartTable(); });
-  for (const button of document.querySelectorAll("button.copy[data-copy]")) button.addEventListener("click", () => copy(byId(button.getAttribute("data-copy")).textContent, button));
-  for (const button of document.querySelectorAll("button.choose")) button.addEventListener("click", () => chooseTimes(button.dataset.from, button.dataset.until));
+  for (const button of document.querySelectorAll(".command > .copy")) button.addEventListener("click", () => copy(button.parentElement.firstElementChild.textContent, button));
+  for (const button of document.querySelectorAll(".choose")) button.addEventListener("click", () => chooseIncident(button.dataset));
+  for (const details of document.querySelectorAll("details[data-incident]")) details.addEventListener("toggle", () => showLines(details));
   addEventListener("hashchange", () => goTo(decodeURIComponent(location.hash.slice(1)).split(";")[0]));
   addEventListener("keydown", keys);
-  addEventListener("beforeprint", () => document.querySelectorAll("details.finding").forEach((one) => { one.open = true; }));
+  let closed = [];
+  addEventListener("beforeprint", () => { closed = [...document.querySelectorAll("details.finding:not([open])")]; closed.forEach((one) => { one.open = true; }); });
+  addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
   if (TIME) {
-    byId("intervals").textContent = `Ranges are made of intervals of ${TIME.step / 1000} s.`;
     picture = new Picture(byId("picture"), state, choose);
     picture.draw();
-  } else byId("timeline").classList.add("empty");
+  }
+  byId("timeline").classList.toggle("empty", !CUBES);
   tellRange();
   drawSections(true);
   document.documentElement.dataset.ready = "true";

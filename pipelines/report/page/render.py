@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -15,11 +16,12 @@ from typing import Any
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pipelines.report import plain
 from pipelines.report.cluster.parts import Cluster
-from pipelines.report.happened import bug, window
+from pipelines.report.correctness import rule_state
+from pipelines.report.happened import bug, commands, window
 from pipelines.report.model import Finding, Report
 from pipelines.report.page.first_screen import first_screen
 
@@ -30,6 +32,7 @@ LINE_CHARS_MAX = 2500
 INPUTS_MAX = 500
 
 _SCRIPTS = ("dom.js", "cubes.js", "table.js", "chart.js", "waiting.js", "stories.js", "logs.js", "main.js")
+_ISSUE = re.compile(r"\b(KAFKA-\d{1,6})\b", re.ASCII)
 _ESCAPED = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -50,6 +53,8 @@ def render_html(report: Report) -> str:
             first=first_screen(report),
             window=window,
             bug=bug,
+            commands=commands,
+            has_requests=bool(report.operations.produce.observed),
             # Our own, and no value of a report goes into them.
             script=Markup(script),
             style=Markup(style),
@@ -59,11 +64,17 @@ def render_html(report: Report) -> str:
     )
 
 
+def linked(text: str) -> Markup:
+    """Text with its issues of Kafka as links; what is clicked on is all that the page ever asks for."""
+    link = r'<a href="https://issues.apache.org/jira/browse/\1" rel="noreferrer noopener" target="_blank">\1</a>'
+    return Markup(_ISSUE.sub(link, str(escape(text))))
+
+
 def embedded(value: object) -> str:
     """JSON that may stand in a script element: the same value, in which nothing is markup."""
     text = orjson.dumps(value).decode()
-    for char, escape in _ESCAPED.items():
-        text = text.replace(char, escape)
+    for char, number in _ESCAPED.items():
+        text = text.replace(char, number)
     return text
 
 
@@ -83,6 +94,8 @@ def page_data(report: Report) -> dict[str, Any]:
             budget = _cut(finding, budget)
     inputs = data["provenance"]["inputs"]
     data["provenance"]["inputs"] = inputs[:INPUTS_MAX]
+    for rule, shown in zip(report.rules, data["rules"], strict=True):
+        shown["state"] = rule_state(rule, report.coverage.not_checkable)
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
     data["detail"] = (
         report.detail.model_dump(mode="json")
@@ -91,7 +104,7 @@ def page_data(report: Report) -> dict[str, Any]:
             "cluster": Cluster().model_dump(mode="json"),
             "cubes": None,
             "rules": [],
-            "cost": {"bytes": 0, "lines": 0, "seconds": None},
+            "cost": {"bytes": 0, "lines": 0, "made": None, "seconds": None},
         }
     )
     return data
@@ -143,6 +156,7 @@ def _environment() -> Environment:
     )
     # Three times the length of other texts: a command is no use if it is cut.
     environment.filters["shown"] = lambda text: plain.plain(text, 3 * plain.TEXT_MAX)
+    environment.filters["linked"] = lambda text: linked(plain.plain(text, 3 * plain.TEXT_MAX))
     environment.filters["count"] = plain.count
     environment.filters["share"] = plain.share
     return environment

@@ -2,14 +2,13 @@
 "use strict";
 const SHOWN_FINDINGS = 50;
 function placeOf(finding) {
-  const parts = [];
-  if (finding.topic !== null) parts.push(topicChip(finding.topic, finding.partition));
+  const parts = finding.topic === null ? [] : [finding.topic + (finding.partition === null ? "" : "-" + finding.partition)];
   if (finding.offset_start !== null) {
     const last = finding.offset_end === null ? null : finding.offset_end - 1;
     parts.push(last === null ? "from offset " + count(finding.offset_start) : last <= finding.offset_start ? "offset " + count(finding.offset_start) : `offsets ${count(finding.offset_start)} to ${count(last)}`);
   }
   if (finding.leader_epoch !== null) parts.push("leader epoch " + finding.leader_epoch);
-  return parts.map((part, at) => [at ? ", " : "", part]);
+  return parts.join(", ");
 }
 // A line with its place; of evidence also its time and broker: what a file without lines holds has no time.
 function lineBlock(line, evidence) {
@@ -20,45 +19,53 @@ function findingBlock(finding, severity, nested) {
   const words = severity === "violation" ? "violation" : severity === "open" ? "left open" : "observation";
   return h("details", { class: "finding " + (nested ? "nested" : severity), id: nested ? null : anchor("finding", finding.finding_id), open: nested || null },
     h("summary", null, h("span", { class: "tag " + (nested ? "" : severity) }, nested ? "follows" : words), " ", h("b", null, finding.rule_id), " ", placeOf(finding), finding.known_bug ? [", ", h("b", null, finding.known_bug)] : "", finding.time ? h("span", { class: "time" }, " " + when(finding.time)) : "", h("div", { class: "message" }, finding.message)),
-    h("div", { class: "inside" },
+    h("div", { class: "inside" }, finding.topic === null ? null : h("p", null, "Partition: ", topicChip(finding.topic, finding.partition)), finding.known_bug ? h("p", null, "Known bug: ", linked(finding.known_bug)) : null,
       finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
       finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,
       finding.evidence.length ? [finding.evidence_order ? h("p", { class: "note" }, finding.evidence_order) : null, finding.evidence.map((line) => lineBlock(line, true))] : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
       nested ? null : asks([["Its story, line by line:", asked("trace finding", finding.finding_id.slice(0, 8))], ...(finding.topic !== null && finding.partition !== null ? ofPartition(finding.topic + "-" + finding.partition, null, WHOLE) : [])]),
       nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
 }
+const words = (value) => (value !== null && typeof value === "object" ? Object.values(value).map(words).join(" ") : String(value));
 function drawFindings(place, state) {
-  const sections = [["violation", "Violations", "What Kafka guarantees, and did not keep.", DATA.violations], ["open", "Cases left open", "What these logs do not decide: each may be a violation.", DATA.open_cases], ["observation", "Observations", "Legal, but good to know.", DATA.observations]];
-  const there = sections.map(([severity, title, meaning, all]) => [severity, title, meaning, all, all.filter((finding) => inRange(state.range, finding.time))]);
-  put(place, there.filter(([, , , all]) => all.length).map(([severity, title, meaning, all, those]) => {
-    const box = h("div"), shown = (most) => put(box, those.slice(0, most).map((finding) => findingBlock(finding, severity, false)), those.length > most ? h("p", { class: "more" }, `${plural(those.length - most, "more finding")} not shown. `, h("button", { type: "button", onclick: () => { shown(most + 200); decorate(box); } }, "Show more")) : null);
-    shown(SHOWN_FINDINGS);
-    return [h("h3", null, title, " ", h("span", { class: "number" }, those.length === all.length ? count(all.length) : `${count(those.length)} of ${count(all.length)}`)), h("p", { class: "note" }, meaning), box];
-  }), there.some(([, , , all]) => all.length) ? null : h("p", null, DATA.rules.length ? "None of the rules found anything." : "No rule was run."),
+  const sections = [["violation", "Violations", "What Kafka guarantees, and did not keep.", DATA.violations], ["open", "Cases left open", "What these logs do not decide: each may be a violation.", DATA.open_cases], ["observation", "Observations", "Legal, but good to know.", DATA.observations]].filter(([, , , all]) => all.length);
+  put(place, sections.map(([severity, title, meaning, all]) => {
+    const box = h("div", { class: "filterable" }), ranged = all.filter((finding) => inRange(state.range, finding.time));
+    box.redraw = (most = SHOWN_FINDINGS) => {
+      const those = ranged.filter((finding) => !state.filter || has(words(finding)));
+      put(box, those.slice(0, most).map((finding) => findingBlock(finding, severity, false)), ranged.length ? filtered(those.length, ranged.length, "finding") : h("p", { class: "note" }, "None in this range."),
+        those.length > most ? h("p", { class: "more" }, `${plural(those.length - most, "more finding")} not shown. `, h("button", { type: "button", onclick: () => box.redraw(most + 200) }, "Show more")) : null);
+      decorate(box);
+    };
+    box.redraw();
+    return [h("h3", null, title, " ", h("span", { class: "number" }, ranged.length === all.length ? count(all.length) : `${count(ranged.length)} of ${count(all.length)}`)), h("p", { class: "note" }, meaning), box];
+  }), sections.length ? null : h("p", null, DATA.rules.length ? "None of the rules found anything." : "No rule was run."),
   DATA.page.findings_left_out ? h("p", { class: "note" }, `${plural(DATA.page.findings_left_out, "more finding")}: report.json lists them.`) : null);
 }
 function drawRules(place) {
   const texts = new Map(DETAIL.rules.map((rule) => [rule.rule_id, rule])), gaps = new Map(DATA.coverage.not_checkable.map((gap) => [gap.rule_id, gap]));
-  const order = { violated: 0, inconclusive: 1, clean: 2 };
-  const rows = [...DATA.rules].sort((one, other) => order[one.verdict] - order[other.verdict]);
+  const order = ["violated", "inconclusive", "not checkable", "clean", "not applicable"];
   const said = (row) => {
-    if (row.verdict === "violated") return `Broken ${row.cases === 1 ? "once" : count(row.cases) + " times"}.`;
-    if (row.verdict === "inconclusive") return row.reason || (row.checked ? "Not decided." : "Nothing in these logs lets it be decided.");
-    return row.checked ? `Kept each of the ${count(row.checked)} times that it was checked.` : "Nothing in these logs calls for it.";
+    if (row.state === "violated") return `Broken ${row.cases === 1 ? "once" : count(row.cases) + " times"}.`;
+    if (row.state === "clean") return `Kept each of the ${count(row.checked)} times that it was checked.`;
+    return row.state === "not applicable" ? "" : row.reason || "Not decided.";
   };
-  put(place, table([
-    column("Rule", (row) => row.rule_id, (value) => h("b", null, value)), column("Verdict", (row) => order[row.verdict], (value, row) => h("span", { class: "tag " + row.verdict }, row.verdict === "inconclusive" && gaps.has(row.rule_id) ? "not checkable" : row.verdict)),
-    counted("Checked", (row) => row.checked), counted("Violations", (row) => row.cases), counted("Observations", (row) => row.observations), counted("Open", (row) => row.open_cases),
+  const of = (rows) => table([
+    column("Rule", (row) => row.rule_id, (value) => h("b", null, value)), column("Verdict", (row) => order.indexOf(row.state), (value, row) => h("span", { class: "tag " + row.verdict }, row.state), { rare: rows[0] && rows[0].state === "not applicable" }),
+    counted("Checked", (row) => row.checked, { rare: true }), counted("Violations", (row) => row.cases, { rare: true }), counted("Observations", (row) => row.observations, { rare: true }), counted("Open", (row) => row.open_cases, { rare: true }),
     column("What it says", (row) => row.rule_id, (value, row) => [h("div", null, texts.has(row.rule_id) ? texts.get(row.rule_id).guarantee : ""), h("div", { class: "was" }, said(row))], { long: true, plain: true }),
-  ], { rows, limit: 100, wide: true, anchor: (row) => anchor("rule", row.rule_id), empty: "No rule was run.", note: "Of all logs read, whatever the range. Facts are counted as often as a rule judged them.",
-    open: (row) => { const text = texts.get(row.rule_id), gap = gaps.get(row.rule_id); return [text ? h("p", null, "Source: ", text.source, ". Needs ", text.tier, ": ", text.needs, ".") : null, gap ? h("p", null, gap.reason, ". ", command(gap.needs)) : null, h("p", null, command("highwater explain " + row.rule_id))]; } }));
+  ], { rows, limit: 100, wide: true, anchor: (row) => anchor("rule", row.rule_id), empty: "No rule was run.",
+    open: (row) => { const text = texts.get(row.rule_id), gap = gaps.get(row.rule_id); return [text ? h("p", null, "Source: ", linked(text.source), ". Needs ", text.tier, ": ", text.needs, ".") : null, gap ? h("p", null, gap.reason, ". ", command(gap.needs)) : null, h("p", null, command("highwater explain " + row.rule_id))]; } });
+  const rows = [...DATA.rules].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state)), idle = rows.filter((row) => row.state === "not applicable");
+  put(place, of(rows.filter((row) => row.state !== "not applicable")), h("p", { class: "note" }, "Of all logs read, whatever the range. Facts are counted as often as a rule judged them."),
+    idle.length ? h("details", null, h("summary", null, `Not applicable: ${plural(idle.length, "rule")} that nothing in these logs calls for`), of(idle)) : null);
 }
 function storyBlock(story) {
   const parts = PARTS.filter(([key]) => story.parts_ms[key]), all = parts.reduce((sum, [key]) => sum + story.parts_ms[key], 0);
   let passed = 0;
   const bar = parts.length ? h("figure", { class: "parts" }, svg("svg", { width: 560, height: 18, viewBox: "0 0 560 18", role: "img", "aria-label": "Parts of the wait" }, parts.map(([key, name], at) => { const x = (passed / all) * 560, width = (story.parts_ms[key] / all) * 560; passed += story.parts_ms[key]; return svg("rect", { x, y: 0, width: Math.max(0.5, width), height: 18, class: "part part-" + at }, svg("title", null, `${name}: ${ms(story.parts_ms[key])} ms`)); })),
     h("figcaption", null, parts.map(([key, name], at) => h("span", { class: "key part-" + at }, `${name} ${ms(story.parts_ms[key])} ms`)))) : null;
-  return h("div", { class: "story" }, h("p", null, `${story.api} of client `, h("b", null, story.client_id === null ? "?" : story.client_id), `, correlation id ${story.correlation_id}, connection ${story.connection}`, story.known_bug ? [". Signature of ", h("b", null, story.known_bug)] : "", ". ", h("a", { href: "#" + anchor("request", story.request_id) }, "Link to this request")),
+  return h("div", { class: "story" }, h("p", null, `${story.api} of client `, h("b", null, story.client_id === null ? "?" : story.client_id), `, correlation id ${story.correlation_id}, connection ${story.connection}`, story.known_bug ? [". Signature of ", linked(story.known_bug)] : "", ". ", h("a", { href: "#" + anchor("request", story.request_id) }, "Link to this request")),
     bar, h("ol", { class: "steps" }, story.steps.map((step) => h("li", null, h("span", { class: "time" }, when(step.time)), " ", step.what, step.text !== null || step.file !== null ? h("details", null, h("summary", null, "its line"), lineBlock(step)) : null))),
     asks([["The same from the tables:", asked("trace request", story.request_id)], ...ofPartition(story.closing_partition, story.cluster_id, WHOLE).slice(0, 1)]),
     story.partitions.length > 1 ? table([column("Partition", (part) => part.topic + "-" + part.partition, (value, part) => topicChip(part.topic, part.partition)), number("epoch", (part) => part.leader_epoch), number("offsets from", (part) => part.base_offset), number("to, exclusive", (part) => part.required_offset), column("cause", (part) => part.cause), column("waited for", (part) => part.closing_replica, (value) => brokerChip(value, story.cluster_id)), column("ISR", (part) => part.isr.join(" "), (value, part) => chips(part.isr, story.cluster_id))], { rows: story.partitions, note: story.partitions_left_out ? `${plural(story.partitions_left_out, "more partition")} left out.` : null }) : null);

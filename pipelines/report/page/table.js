@@ -2,42 +2,71 @@
 "use strict";
 const ROWS_SHOWN = 25;
 
-// A column: name, get(row), show(value), num, rate (a count: changes are per second), hint.
+// A column: name, get(row), show(value), num, rate (a count: changes are per second), hint, rare (0 tells nothing).
 // Options: id, rows, base (rows of the baseline), times (seconds of both ranges), main (column that change is sorted by), note, empty, open(row).
 function table(columns, options) {
-  const box = h("div", { class: "tablebox" });
-  const state = { sort: null, down: true, shown: options.limit || ROWS_SHOWN };
+  const box = h("div", { class: "tablebox filterable" });
+  const view = { sort: null, down: true, shown: options.limit || ROWS_SHOWN };
   const rows = options.base ? paired(options.rows, options.base) : options.rows.map((row) => ({ row, base: null, change: null }));
+  columns = columns.filter((column) => rows.some((pair) => informs(column, pair)));
   if (options.base) {
     const main = columns.find((column) => column.name === options.main) || columns.find((column) => column.num);
-    for (const pair of rows) pair.change = change(main, pair, options.times);
+    for (const pair of rows) pair.change = main ? change(main, pair, options.times) : null;
     rows.sort((one, other) => size(other.change) - size(one.change));
   }
   function draw() {
-    const body = h("tbody");
-    for (const pair of rows.slice(0, state.shown)) body.append(...tableRow(columns, pair, options));
-    const more = rows.length > state.shown
-      ? h("p", { class: "more" }, `${plural(rows.length - state.shown, "more row")} not shown. `, h("button", { type: "button", onclick: () => { state.shown += 200; draw(); } }, "Show more"))
+    const those = state.filter ? rows.filter((pair) => has(pair.text ||= tableRow(columns, pair, options)[0].textContent)) : rows;
+    const more = those.length > view.shown
+      ? h("p", { class: "more" }, `${plural(those.length - view.shown, "more row")} not shown. `, h("button", { type: "button", onclick: () => { view.shown += 200; draw(); } }, "Show more"))
       : null;
-    put(box, h("table", { class: options.wide ? "wide" : null }, h("thead", null, h("tr", null, columns.map(header))), body),
-      rows.length ? null : h("p", { class: "note" }, options.empty || "Nothing in this range."), more,
-      options.note ? h("p", { class: "note" }, options.note) : null);
+    put(box, those.length ? h("table", { class: options.wide ? "wide" : null }, h("thead", null, h("tr", null, columns.map(header))), h("tbody", null, those.slice(0, view.shown).map((pair) => tableRow(columns, pair, options)))) : null,
+      rows.length ? filtered(those.length, rows.length, "row") : h("p", { class: "note" }, options.empty || "Nothing in this range."), more, options.note ? h("p", { class: "note" }, options.note) : null,
+      those.length ? h("p", { class: "export" }, ["copy", "CSV"].map((word) => h("button", { type: "button", class: "copy", onclick: (event) => give(event.target, exported(columns, those, options)) }, word))) : null);
     decorate(box);
   }
   function header(column) {
-    const sorted = state.sort === column;
+    const sorted = view.sort === column;
     const press = () => {
-      state.down = sorted ? !state.down : Boolean(column.num);
-      state.sort = column;
+      view.down = sorted ? !view.down : Boolean(column.num);
+      view.sort = column;
       const value = (pair) => column.get(pair.row || pair.base);
-      rows.sort((one, other) => (state.down ? -1 : 1) * compare(value(one), value(other)));
+      rows.sort((one, other) => (view.down ? -1 : 1) * compare(value(one), value(other)));
       draw();
     };
-    return h("th", { class: column.num ? "num" : null, scope: "col", "aria-sort": sorted ? (state.down ? "descending" : "ascending") : null, title: column.hint },
-      column.plain ? column.name : h("button", { type: "button", onclick: press }, column.name, sorted ? (state.down ? " \u2193" : " \u2191") : ""));
+    return h("th", { class: column.num ? "num" : null, scope: "col", "aria-sort": sorted ? (view.down ? "descending" : "ascending") : null, title: column.hint },
+      column.plain ? column.name : h("button", { type: "button", onclick: press }, column.name, sorted ? (view.down ? " \u2193" : " \u2191") : ""));
   }
+  box.redraw = draw;
   draw();
   return box;
+}
+function informs(column, pair) {
+  return [pair.row, pair.base].some((row) => { const value = row ? column.get(row) : null; return value !== null && value !== undefined && value !== "" && !(column.rare && value === 0); });
+}
+// ---------------------------------------------------------------- the filter
+const has = (text) => text.toLowerCase().includes(state.filter);
+function filtered(shown, all, word) {
+  return state.filter && shown < all ? h("p", { class: "note" }, `${shown ? count(shown) : "None"} of ${plural(all, word)} ${shown === 1 ? "has" : "have"} the text of the filter, `, h("b", null, state.filter), ".") : null;
+}
+// ---------------------------------------------------------------- a table for others: numbers and times as they are
+function exported(columns, pairs, options) {
+  const cell = (column, row) => {
+    const value = row ? column.get(row) : null;
+    if (column.num || column.show === when) return value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
+    const text = h("td", null, row ? (column.show ? column.show(value, row) : value) : "").textContent;
+    return text === "-" ? "" : /^[=+\-@\t\r]/.test(text) ? "'" + text : text;
+  };
+  const unit = (column) => (column.show === span ? ", ms" : "");
+  const those = columns.flatMap((column) => (options.base && column.num && !column.fixed ? [[column, "row", ""], [column, "base", ", baseline"]] : [[column, null, ""]]));
+  return [those.map(([column, , beside]) => column.name + unit(column) + beside), ...pairs.map((pair) => those.map(([column, side]) => cell(column, side ? pair[side] : pair.row || pair.base)))];
+}
+function give(button, lines) {
+  if (button.textContent !== "CSV") { copy(lines.map((line) => line.map((text) => text.replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n"), button); return; }
+  const heading = [...document.querySelectorAll("h2, h3")].filter((one) => one.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).pop();
+  const text = lines.map((line) => line.map((part) => (/[",\r\n]/.test(part) ? '"' + part.replaceAll('"', '""') + '"' : part)).join(",")).join("\r\n");
+  const link = h("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "highwater-" + heading.textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-") + ".csv" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 function compare(one, other) {
   const left = one === null || one === undefined ? -Infinity : one, right = other === null || other === undefined ? -Infinity : other;
@@ -77,7 +106,7 @@ function tableRow(columns, pair, options) {
     const value = pair.row ? column.get(pair.row) : column.rate ? 0 : null;
     const content = column.show ? column.show(pair.row || !column.num ? (pair.row ? value : column.get(pair.base)) : value, known) : value;
     const beside = options.base && column.num && !column.fixed
-      ? h("div", { class: "was" }, (column.show ? column.show(pair.base ? column.get(pair.base) : column.rate ? 0 : null, known) : column.get(pair.base)), " ", h("b", null, changeText(change(column, pair, options.times))))
+      ? h("div", { class: "was" }, (column.show ? column.show(pair.base ? column.get(pair.base) : column.rate ? 0 : null, pair.base || known) : column.get(pair.base)), " ", h("b", null, changeText(change(column, pair, options.times))))
       : null;
     return h("td", { class: [column.num ? "num" : "", column.long ? "long" : ""].join(" ").trim() || null }, content, beside);
   });

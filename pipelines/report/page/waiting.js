@@ -35,21 +35,15 @@ function drawBlame(place, state) {
   CUBES && state.kind === "produce" ? asks([["By leader, without a broker that also leads, and with another min.insync.replicas:", "highwater whatif" + ofRange(state.range)]]) : null);
 }
 function drawMatrix(place, state) {
-  const { pairs } = operationsOf(state.range, state.kind), before = state.base ? operationsOf(state.base, state.kind).pairs : null;
-  const places = (side) => [...new Set([...pairs.keys()].map((key) => Number(key.split(",")[side])))].sort((one, other) => one - other);
-  const leaders = places(0), replicas = places(1);
-  const most = Math.max(1, ...[...pairs.values()].map((figures) => figures.slow_wait_us));
-  const cell = (leader, replica) => {
-    const figures = pairs.get(leader + "," + replica), was = before && before.get(leader + "," + replica);
-    if (!figures) return h("td", { class: "num none" }, "-");
-    const strength = figures.slow_wait_us ? "above-" + level((figures.slow_wait_us / most) * 0.999) : "";
-    return h("td", { class: "num matrix " + strength, title: `${count(figures.operations)} operations, ${count(figures.slow)} slow` },
-      h("div", null, ms(figures.slow_wait_us / 1000)), h("div", { class: "was" }, `${count(figures.operations)} op., p99 ${ms(figures.wait.quantile(0.99))}`), was ? h("div", { class: "was" }, `was ${ms(was.slow_wait_us / 1000)}, p99 ${ms(was.wait.quantile(0.99))}`) : null);
-  };
-  put(place, leaders.length ? h("table", { class: "fit" }, h("thead", null, h("tr", null, h("th", { scope: "col" }, "leader \u2192 waited for"), replicas.map((replica) => h("th", { class: "num", scope: "col" }, nodeChip(replica))))),
-    h("tbody", null, leaders.map((leader) => h("tr", null, h("th", { scope: "row" }, nodeChip(leader)), replicas.map((replica) => cell(leader, replica))))))
-    : h("p", { class: "note" }, "No such operations in this range."),
-  h("p", { class: "note" }, `Milliseconds waited beyond ${SLOW_MS} ms per operation; below it operations and the p99 of their wait, ms.`));
+  const pairsOf = (range) => operationsOf(range, state.kind).pairs, those = [pairsOf(state.range), ...(state.base ? [pairsOf(state.base)] : [])];
+  const places = (side) => [...new Set(those.flatMap((pairs) => [...pairs.keys()]).map((key) => Number(key.split(",")[side])))].sort((one, other) => one - other);
+  const rows = (pairs) => places(0).map((leader) => ({ key: String(leader), leader, pairs }));
+  const cell = (replica) => number("waits for " + nodeName(replica), (row) => { const figures = row.pairs.get(row.leader + "," + replica); return figures ? figures.slow_wait_us / 1000 : null; }, (value, row) => {
+    const figures = value === null ? null : row.pairs.get(row.leader + "," + replica);
+    return figures ? [ms(value), h("div", { class: "was" }, `${count(figures.operations)} op., p99 ${ms(figures.wait.quantile(0.99))}`)] : ms(value);
+  });
+  put(place, table([column("leader", (row) => row.leader, (value) => nodeChip(value)), ...places(1).map(cell)], { rows: rows(those[0]), base: those[1] && rows(those[1]), times: state.times, empty: "No such operations in this range.",
+    note: `Milliseconds waited beyond ${SLOW_MS} ms per operation; below it operations and the p99 of their wait, ms.` }));
 }
 function drawParts(place, state) {
   const rows = (range) => { const { whole } = operationsOf(range, state.kind); return whole.split ? PARTS.map(([key, name], at) => ({ key, name, mean: whole.parts_us[at] / whole.split / 1000, split: whole.split })) : []; };

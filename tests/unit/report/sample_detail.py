@@ -253,7 +253,7 @@ def detail(text: str = "orders", cluster_id: str = "c", **changes: Any) -> Detai
         "cluster": cluster(text, cluster_id),
         "cubes": cubes(text, cluster_id),
         "rules": (RuleText(rule_id=text, guarantee=text, source=text, tier="T1", needs=text),),
-        "cost": Cost(bytes=1000, lines=100, seconds=12.5),
+        "cost": Cost(bytes=1000, lines=100, made=LATER, seconds=12.5),
     }
     return Detail(**values | changes)
 
