@@ -377,7 +377,7 @@ def test_a_summary_has_nothing_in_it_that_can_be_pressed(page: Browser) -> None:
 
 
 def test_rules_that_judge_nothing_are_folded(browser: Browser, tmp_path: Path) -> None:
-    rules = (sample.rule(), sample.rule("hw-above-isr", checked=0), sample.rule("isr-shrink-late", checked=0))
+    rules = (sample.rule(), *(sample.rule(name, applicable=False) for name in ("hw-above-isr", "isr-shrink-late")))
     show(browser, tmp_path, sample_detail.detailed(sample.report(rules=rules)))
     assert [row[0].split()[-1] for row in cells(browser, "rules")] == ["committed-data-lost"]
     folded = "document.querySelector('#in-rules > details')"
