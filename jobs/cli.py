@@ -275,7 +275,17 @@ for _verb in VERBS:
 
 
 def _config(conf: Path | None, master: str | None = None) -> Config:
-    return load_config(conf, {"session.master": master})
+    return _checked(load_config(conf, {"session.master": master}), conf)
+
+
+def _checked(config: Config, conf: Path | None) -> Config:
+    """The configuration, if the expectations that it names are there."""
+    if config.quality.severity:
+        # Declarations of all tables: hardly anyone needs them here.
+        from pipelines.quality.suites import require_expectations
+
+        require_expectations(config.quality.severity, conf or "default.toml")
+    return config
 
 
 def _run(
@@ -303,7 +313,7 @@ def _run(
         raise click.UsageError("--verbose and --section are for --format text")
     sections = SECTION_NAMES if is_verbose else sections
     key = redaction_key(redact_key_file) if redact else None
-    config = load_config(conf, {"session.master": master, "ingest.cluster": cluster_name})
+    config = _checked(load_config(conf, {"session.master": master, "ingest.cluster": cluster_name}), conf)
     return Run(
         config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog, cluster_id, sections
     )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
+from pipelines.arrow_rows import dicts
 from pipelines.clusters import ClusterFile, cluster_named
 from pipelines.console import Console
 from pipelines.delta_log import read_log
@@ -13,7 +14,6 @@ from pipelines.errors import InputError
 from pipelines.metrics.document import metrics_markdown
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.parquet import read_files
-from pipelines.report.small_tables import plain_rows
 from pipelines.report.write import make_report_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
@@ -79,7 +79,7 @@ def metrics_of(root: Place) -> list[Row]:
     if not log.is_plain:
         raise InputError(path, "has rows that only Delta can tell", "read it with Spark or another reader of Delta")
     files = [path / file.path for file in log.files]
-    return list(plain_rows(read_files(BROKER_METRICS, files, BROKER_METRICS.column_names)))
+    return list(dicts(read_files(BROKER_METRICS, files, BROKER_METRICS.column_names)))
 
 
 def show_document(console: Console) -> ExitCode:

@@ -115,3 +115,12 @@ def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str])
     numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
     first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")
     return rows.take(places.take(first.combine_chunks()))
+
+
+def dicts(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of a table; instants in microseconds since the epoch."""
+    columns = [
+        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for column in table.columns
+    ]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]

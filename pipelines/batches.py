@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.arrow_rows import dicts
 from pipelines.lake import Lake
 from pipelines.parquet import Stored, pieces_of, read_pieces
-from pipelines.report.small_tables import plain_rows
 from schemas.table import TableSpec
 
 
 def small_rows(lake: Lake, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
     """Rows of a table that the driver can hold; instants in microseconds."""
-    return list(plain_rows(lake.rows(spec, *dict.fromkeys(columns), where=where)))
+    return list(dicts(lake.rows(spec, *dict.fromkeys(columns), where=where)))
 
 
 def batches_of(

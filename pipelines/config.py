@@ -65,18 +65,6 @@ def _named(value: object) -> object:
     return {"cluster": value} if isinstance(value, str) else value
 
 
-def _expectations(value: object) -> object:
-    """Settings by the ids of expectations."""
-    if isinstance(value, Mapping) and value:
-        # Here, since it takes a while to import, and hardly anyone needs it.
-        from pipelines.quality.suites import EXPECTATIONS
-
-        unknown = next((key for key in value if key not in EXPECTATIONS), None)
-        if unknown is not None:
-            raise ValueError(f"{unknown!r} is no expectation; docs/quality.md lists them")
-    return value
-
-
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -142,7 +130,7 @@ class QualityConfig(_Section):
     enabled: bool
     time_slack_ms: int = Field(ge=0)
     parsed_share_min: dict[LogKind, Annotated[float, Field(ge=0, le=1)]]
-    severity: Annotated[dict[str, Literal["critical", "warning", "off"]], BeforeValidator(_expectations)]
+    severity: dict[str, Literal["critical", "warning", "off"]]
 
 
 class AuditConfig(_Section):

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.bronze.ingest import balance
 from pipelines.fingerprint import rules_fingerprint
 from pipelines.lake import Lake
 from pipelines.parquet import Piece, Stored, pieces_of, read_pieces
 from pipelines.rows import in_tasks
 from pipelines.table_files import rows_table
+from pipelines.task_sizes import balance
 from schemas.state import DIGESTS, REPLAYS
 from schemas.table import TableSpec
 

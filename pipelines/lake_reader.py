@@ -14,10 +14,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from pipelines.arrow_rows import dicts
 from pipelines.delta_log import TableLog, read_log
 from pipelines.errors import InputError
 from pipelines.parquet import scanned
-from pipelines.report.small_tables import plain_rows
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 
@@ -71,7 +71,7 @@ class LakeReader:
         """
         for layer, name in _TABLE.findall(statement):
             self._make_view(f"{layer}.{name}")
-        return plain_rows(self.connection.sql(statement, params=parameters or None).to_arrow_table())
+        return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
     def has(self, full_name: str) -> bool:
         """Whether the lake has a table; one of an older version may lack some."""

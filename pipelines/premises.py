@@ -43,6 +43,22 @@ FETCHER_STOPPING: Final = "fetcher_stopping"
 SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
+#: Events that a handover can follow from, or end with; all others stay with their partition.
+EVENTS: Final = (
+    "broker_failed",
+    "log_dir_failed",
+    "brokers_changed",
+    "broker_fenced",
+    "broker_unfenced",
+    "broker_registered",
+    "controlled_shutdown",
+    "controller_elected",
+    "config_changed",
+    "unclean_election",
+    "topic_deleted",
+)
+#: Record of the metadata log that names the active controller from there on.
+LEADER_CHANGE: Final = "LeaderChangeMessage"
 #: Files that are not Kafka's.
 OTHER_FILE: Final = "other"
 #: A thread whose fetch waits for half a second (replica.fetch.wait.max.ms) and says nothing for so long stood still,
@@ -140,7 +156,7 @@ class Premises:
         files: every log file that was read.
         topic_names: by (cluster, topic id), of all ids that a line names.
         lives: in the order of time.
-        events: of `pipelines.controllers.plan.EVENTS` without those of one partition, each with its cluster.
+        events: of `EVENTS` without those of one partition, each with its cluster.
         records: of the metadata log, about nodes or about who is the active controller: rows of
             `silver.metadata_records`, their instants in microseconds.
         snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pipelines import premises as p
 from pipelines.arrow_rows import arrow_schema, both, is_in, micros, shaped
 from pipelines.bronze.strays import END_US, FIRST_US
-from pipelines.replay.coordinators import remote_hosts
+from pipelines.connections import remote_hosts
 
 #: Columns of all kinds but for configuration.
 SHAPE: Final = {

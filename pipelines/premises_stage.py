@@ -10,10 +10,9 @@ from pipelines import premises as p
 from pipelines import premises_configs as configs
 from pipelines import premises_rows as pr
 from pipelines.blobs import shape
-from pipelines.controllers.plan import EVENTS, LEADER_CHANGE
 from pipelines.folds import collect_tables, fold
 from pipelines.lake import Lake
-from pipelines.premises import Premises, premises_of
+from pipelines.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
 from pipelines.readings import Reading, by_batch, read_in_tasks
 from pipelines.rows import as_table
 from schemas import bronze, silver

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.bronze.ingest import balance
 from pipelines.digests import digested
 from pipelines.lake import ADDED, Lake
 from pipelines.local_tasks import Work
 from pipelines.parquet import PIECE_BYTES, Piece, Stored, pieces_to_read, read_pieces
 from pipelines.rows import Rows, as_table, in_tasks, with_frame
 from pipelines.table_files import AddedFile, declared, rows_writer
+from pipelines.task_sizes import balance
 from schemas.table import TableSpec
 
 #: Rows of a table, in batches, as rows of another shape.

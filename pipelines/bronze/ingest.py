@@ -24,7 +24,6 @@ One run at a time may write a lake.
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
 import time
@@ -34,7 +33,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import PurePath
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,11 +68,10 @@ from pipelines.lake import Lake
 from pipelines.rows import as_table, in_tasks
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
+from pipelines.task_sizes import TASK_BYTES, balance
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 from schemas.state import INVENTORY
 
-#: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
-TASK_BYTES = 64 << 20
 #: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
 RANGE_BYTES = 2 * TASK_BYTES
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
@@ -84,7 +81,6 @@ HASHED_HERE_BYTES_MAX = 256 << 20
 _PROFILE_SCHEMA = StructType([StructField("profile", BinaryType(), False)])
 _PROFILE_ARROW = to_arrow_schema(_PROFILE_SCHEMA, timezone="UTC")
 
-T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -301,26 +297,6 @@ def _size(path: str) -> int:
         return store_of(path).size_bytes(place_of(path))
     except OSError:
         return 0
-
-
-def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = TASK_BYTES) -> list[list[T]]:
-    """Items in tasks of about equal size, the largest task first: Spark starts tasks in that order.
-
-    Args:
-        sized: items with their sizes in bytes.
-        parallelism: cores; there are several tasks for each, as far as there are items.
-        task_bytes: there are as many tasks as keep them to this size.
-    """
-    count = min(len(sized), max(parallelism * 4, sum(size for _, size in sized) // task_bytes + 1))
-    heap = [(0, number) for number in range(count)]
-    tasks: list[list[T]] = [[] for _ in range(count)]
-    totals = [0] * count
-    for item, size in sorted(sized, key=lambda pair: -pair[1]):
-        total, number = heapq.heappop(heap)
-        tasks[number].append(item)
-        totals[number] = total + size + 4096  # opening a file has its price
-        heapq.heappush(heap, (totals[number], number))
-    return [tasks[number] for number in sorted(range(count), key=lambda number: -totals[number])]
 
 
 def _reading(item: Profile, identity: Identity) -> FileSpan:

@@ -15,8 +15,8 @@ from pipelines.arrow_rows import arrow_schema, both, exploded, first_of, is_in, 
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.partition_work import REFUSED
-from pipelines.controllers.plan import EVENTS
 from pipelines.controllers.rows import ASKED, COMMITTED
+from pipelines.premises import EVENTS
 from schemas.topics import METADATA_TOPIC
 
 SHAPE: Final = dict(zip(w.KEY, ("string", "string", "int"), strict=True)) | {"kind": "string", **d.ROW_TYPES}

@@ -10,29 +10,13 @@ from typing import Any, Final
 from pipelines.controllers.decode import once
 from pipelines.controllers.rows import EventRow, Ref, RegistrationRow
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
-from pipelines.premises import STARTING, UNKNOWN_CLUSTER, Premises
+from pipelines.premises import LEADER_CHANGE, STARTING, UNKNOWN_CLUSTER, Premises
 from pipelines.releases import release_of
 from pipelines.replay.context import MIN_ISR, Contexts, value_at
 from pipelines.replay.versions import rules_for
 
-#: Events that a handover can follow from, or end with; all others stay with their partition.
-EVENTS: Final = (
-    "broker_failed",
-    "log_dir_failed",
-    "brokers_changed",
-    "broker_fenced",
-    "broker_unfenced",
-    "broker_registered",
-    "controlled_shutdown",
-    "controller_elected",
-    "config_changed",
-    "unclean_election",
-    "topic_deleted",
-)
 _KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
 _KRAFT: Final = "kraft"
-#: Record of the metadata log that names the active controller from there on.
-LEADER_CHANGE: Final = "LeaderChangeMessage"
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from pyspark.sql import functions as F
 
 from pipelines.blobs import BLOBS, unpack
 from pipelines.bronze.folders import NO_FOLDERS, Folders, Stored, require_one_name
-from pipelines.bronze.ingest import balance
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import DataFile, discover_data
 from pipelines.data_dir.owner import LogFile, Owner, owner
@@ -38,6 +37,7 @@ from pipelines.lake import Lake
 from pipelines.rows import as_frame
 from pipelines.storage.place import absolute, place_of
 from pipelines.storage.store import open_file, store_of
+from pipelines.task_sizes import balance
 from pipelines.threads import concurrently
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES

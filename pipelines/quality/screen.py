@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.blobs import shape
-from pipelines.bronze.ingest import balance
 from pipelines.lake import Lake
 from pipelines.parquet import Stored, read_files
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
 from pipelines.rows import as_table, in_tasks
+from pipelines.task_sizes import balance
 from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]

@@ -10,7 +10,9 @@ twice or not at all. What a broken cluster, a lost file or a clock can make of c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 
+from pipelines.errors import ConfigError
 from pipelines.quality.derived import Previous
 from pipelines.quality.expectation import (
     Expectation,
@@ -168,6 +170,22 @@ SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: tuple(asked(spec))
 EXPECTATIONS: dict[str, Expectation] = {
     expectation.expectation_id: expectation for suite in (*SUITES.values(), *LEDGERS.values()) for expectation in suite
 }
+
+
+def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str) -> None:
+    """See that what a configuration says is of expectations that there are.
+
+    Args:
+        severity: of the configuration, by the ids of expectations.
+        file: the configuration.
+
+    Raises:
+        ConfigError: one of them is none.
+    """
+    unknown = next((key for key in severity if key not in EXPECTATIONS), None)
+    if unknown is not None:
+        key = f'quality.severity."{unknown}"'
+        raise ConfigError(file, key, f"{unknown!r} is no expectation; docs/quality.md lists them")
 
 
 def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:

@@ -23,7 +23,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from pipelines.replay.kernel import Context
 from pipelines.replay.versions import Rules, rules_for
 from schemas.topics import GROUP_TOPIC
 
@@ -97,6 +96,37 @@ class ConfigLine(NamedTuple):
     scope: str
     entity: str | None
     values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the replay of a partition needs to know beside its events.
+
+    Attributes:
+        broker_id: the broker whose log is replayed.
+        rules: rules of the broker's version.
+        lag_time_max_us: replica.lag.time.max.ms of that broker.
+        min_insync_replicas: (from when, value) of the topic, in time order; empty where no line tells it.
+        settle_us: how long after its completion an operation waits for the offsets that follow it.
+        append_linger_ms: how long a coordinator that appends on threads of its own gathers records; below 0: until it
+            has nothing else to do; None where the handlers of requests append.
+    """
+
+    broker_id: int
+    rules: Rules
+    lag_time_max_us: int
+    min_insync_replicas: tuple[tuple[int, int], ...] = ()
+    settle_us: int = 5_000_000
+    append_linger_ms: int | None = None
+
+    def min_isr_at(self, time_us: int) -> int:
+        """min.insync.replicas as of an instant; 1 where no line tells it."""
+        value = 1
+        for since_us, configured in self.min_insync_replicas:
+            if since_us > time_us:
+                break
+            value = configured
+        return value
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ tombstones of expired offsets, and a group's metadata when its last member leave
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -31,9 +30,6 @@ _TRANSACTION_APIS = ("INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_T
 
 
 _PART = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("error_code", pa.int32())])
-#: The client's host in a connection ``local:port-remote:port-index``.
-REMOTE_HOST: Final = r"^.*:\d+-(.*):\d+(?:-\d+)*$"
-_REMOTE_HOST: Final = re.compile(REMOTE_HOST)
 
 
 class Counts(NamedTuple):
@@ -101,16 +97,3 @@ def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
     rows = requests.drop_columns(["partitions", "records"]).filter(appended)
     rows = rows.append_column("partitions", pa.array(parts, pa.list_(_PART)))
     return rows.append_column("records", pa.array([count for count in written if count > 0], pa.int32()))
-
-
-def remote_host(connection: str | None) -> str:
-    """The client's host; empty where a connection does not show it."""
-    shown = _REMOTE_HOST.match(connection or "")
-    return shown.group(1) if shown else ""
-
-
-def remote_hosts(connections: pa.Array) -> pa.Array:
-    """The client's host of each connection."""
-    hosts: dict[str | None, str] = {}
-    names = connections.to_pylist()
-    return pa.array([hosts.setdefault(name, remote_host(name)) for name in names], pa.string())

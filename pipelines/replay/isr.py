@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pipelines.replay import isr_outcome as o
+from pipelines.replay.context import Context
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, IsrEvidence, commits_isr_unseen
 from pipelines.replay.isr_judge import IsrJudge
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_rules import Expected, IsrRules
-from pipelines.replay.state import Context
 from schemas import events as e
 from schemas.events import Event
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipelines.replay import isr_outcome as o
+from pipelines.replay.context import Context
 from pipelines.replay.isr_evidence import FETCH_GAP_US, IsrEvidence, evaluation_period_us, has_fetch_sessions
 from pipelines.replay.isr_follower import LogEnd, Tracked
 from pipelines.replay.isr_outcome import IsrOutcome
-from pipelines.replay.state import Context
 from schemas.events import Event
 
 #: Errors with which a produce is answered although it was appended: it timed out, or too few replicas were left.

@@ -34,12 +34,10 @@ from pipelines.replay.completion import (
 from pipelines.replay.evidence import LOG_ORDER_SLACK_US, acked_before_commit, why_open
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
-from pipelines.replay.state import Context, State, current_leadership, new_leadership, note_replicas
+from pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
 from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas.events import Event
-
-__all__ = ["Context", "State", "finish", "give_up", "step"]
 
 NOT_LEADER_OR_FOLLOWER = 6
 

@@ -26,6 +26,7 @@ from pipelines.arrow_rows import (
     shaped,
     when,
 )
+from pipelines.connections import remote_hosts
 from pipelines.replay import coordinators
 from pipelines.replay import isr_events as i
 from pipelines.replay.bounds import Bounds
@@ -170,7 +171,7 @@ class Reader:
         yield shaped(SCHEMA, rows.num_rows, {"rank": RANK[WATCH], "kind": WATCH, "time_us": -1, **values})
 
     def _clients_ids(self, rows: pa.RecordBatch) -> pa.Array:
-        hosts = coordinators.remote_hosts(rows.column("connection"))
+        hosts = remote_hosts(rows.column("connection"))
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), rows.column("client_id"), hosts, "|")
         return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
 

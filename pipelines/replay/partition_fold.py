@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipelines.replay.batches import Batch, BatchLog
+from pipelines.replay.context import Context
 from pipelines.replay.freeze import Freezer
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
@@ -13,11 +14,12 @@ from pipelines.replay.isr_follower import LogEnd, Tracked
 from pipelines.replay.isr_judge import IsrJudge
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_rules import Expected, IsrRules
-from pipelines.replay.kernel import Context, State, finish, give_up, step
+from pipelines.replay.kernel import finish, give_up, step
 from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
 from pipelines.replay.settling import Settling
+from pipelines.replay.state import State
 from pipelines.replay.told import ToldHighWatermarks
 from pipelines.replay.wakes import Wake
 from schemas.events import Event

@@ -6,44 +6,13 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from pipelines.replay.batches import BatchLog
+from pipelines.replay.context import Context
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
 from pipelines.replay.settling import Settling
-from pipelines.replay.versions import Rules
 from pipelines.replay.wakes import Wake
 from schemas.events import Event
-
-
-@dataclass(frozen=True)
-class Context:
-    """What the replay of a partition needs to know beside its events.
-
-    Attributes:
-        broker_id: the broker whose log is replayed.
-        rules: rules of the broker's version.
-        lag_time_max_us: replica.lag.time.max.ms of that broker.
-        min_insync_replicas: (from when, value) of the topic, in time order; empty where no line tells it.
-        settle_us: how long after its completion an operation waits for the offsets that follow it.
-        append_linger_ms: how long a coordinator that appends on threads of its own gathers records; below 0: until it
-            has nothing else to do; None where the handlers of requests append.
-    """
-
-    broker_id: int
-    rules: Rules
-    lag_time_max_us: int
-    min_insync_replicas: tuple[tuple[int, int], ...] = ()
-    settle_us: int = 5_000_000
-    append_linger_ms: int | None = None
-
-    def min_isr_at(self, time_us: int) -> int:
-        """min.insync.replicas as of an instant; 1 where no line tells it."""
-        value = 1
-        for since_us, configured in self.min_insync_replicas:
-            if since_us > time_us:
-                break
-            value = configured
-        return value
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.arrow_rows import dicts
 from pipelines.clocks.order import FAR_APART_MS
 from pipelines.clusters import UNKNOWN
 from pipelines.config import Config
@@ -125,7 +126,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
     """What tables that the driver can hold say: fields of `Collected`. No query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
-        return small.plain_rows(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
+        return dicts(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
 
     files = rows(LOG_FILES, *_OF_FILES)
     for row in files:
@@ -158,7 +159,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
             rows(INCIDENTS, *INCIDENTS.column_names), rows(INCIDENT_LINES, *INCIDENT_LINES.column_names), bounds
         ),
         "outside": small.outside(of_all, bounds),
-        "holes": small.holes(small.plain_rows(holes), bounds),
+        "holes": small.holes(dicts(holes), bounds),
     }
 
 
@@ -203,7 +204,7 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
     tables = [rows_at(lake, spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
     where = of_cluster(cluster_id)
     judged = [table if where is None else table.filter(where) for table in tables if table is not None]
-    rows = [small.plain_rows(table) for table in judged]
+    rows = [dicts(table) for table in judged]
     return run_before(earlier, *rows) if len(rows) == len(_JUDGED) else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.arrow_rows import dicts
 from pipelines.batches import batches_of
 from pipelines.bronze.strays import is_possible
 from pipelines.config import Config
@@ -99,7 +100,7 @@ class _Tables:
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
         """Rows of a table that the driver can hold."""
-        return small.plain_rows(self.table(spec, *columns, where=where))
+        return dicts(self.table(spec, *columns, where=where))
 
     def table(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
         """The same, in Arrow."""
@@ -233,7 +234,7 @@ def _fetches_of(tables: _Tables, operations: Rows) -> Rows:
         & (pc.field("dequeued_time") <= _instant(max(row["completed_time"] for row in waited) + stories.AFTER_US))
     )
     fetches = tables.table(silver.REPLICA_FETCHES, *_OF_FETCHES, where=where)
-    return small.plain_rows(fetches.filter(stories.near(fetches, waited)))
+    return dicts(fetches.filter(stories.near(fetches, waited)))
 
 
 def _texts(tables: _Tables, lines: dict[tuple[str, int], int]) -> dict[tuple[str, int], str]:

@@ -99,15 +99,6 @@ def _micros(time: datetime | None) -> int | None:
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def plain_rows(table: pa.Table) -> Rows:
-    """Rows of a table."""
-    columns = [
-        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
-        for column in table.columns
-    ]
-    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
 def singled_out(intervals: Rows, bounds: Bounds) -> dict[str, frozenset[Node]]:
     """Brokers that stood out in an interval of the window, by kind of operation."""
     nodes: dict[str, set[Node]] = defaultdict(set)

@@ -28,7 +28,7 @@ from pipelines.replay.connections import WATCHES
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import EXPLAINED, Tolerances
-from pipelines.replay.kernel import State, finish, step
+from pipelines.replay.kernel import finish, step
 from pipelines.replay.late_stage import settled
 from pipelines.replay.outcome import TIMER, PartitionOutcome
 from pipelines.replay.partition_events import EVENT_TYPES, ROW_TYPES
@@ -43,6 +43,7 @@ from pipelines.replay.partition_worker import (
 )
 from pipelines.replay.seals import Seal
 from pipelines.replay.stage import replay_partitions, replayed
+from pipelines.replay.state import State
 from pipelines.replay.timeline import KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, CarriedFiles, Window

@@ -6,10 +6,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from pipelines.arrow_rows import dicts
 from pipelines.incidents import questions
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.signatures import Signature
-from pipelines.report.small_tables import plain_rows
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ def ask(statement: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         connection.execute(
             "INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?, ?, 'f', ?)", (*row.values(), number * 100)
         )
-    return plain_rows(connection.sql(statement).to_arrow_table())
+    return dicts(connection.sql(statement).to_arrow_table())
 
 
 def test_a_silence_lies_between_two_lines() -> None:

@@ -11,7 +11,7 @@ from pipelines.errors import ConfigError
 from pipelines.quality.document import suites_markdown
 from pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
 from pipelines.quality.ledger import LEDGERS
-from pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen
+from pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen, require_expectations
 from pipelines.quality.values import KNOWN
 from schemas.silver import ISR_CHANGES
 from schemas.table import TableSpec
@@ -76,7 +76,7 @@ def test_a_setting_of_an_expectation_that_there_is_not_is_an_error(tmp_path: Pat
     conf = tmp_path / "conf.toml"
     conf.write_text('[quality.severity]\n"silver.isr_changes.change:know_value" = "off"\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="is no expectation"):
-        load_config(conf)
+        require_expectations(load_config(conf).quality.severity, conf)
 
 
 def test_the_document_is_made_from_the_suites() -> None:

@@ -146,7 +146,8 @@ def test_a_follower_that_finds_nothing_corrects_the_count():
 
 
 def test_nothing_is_kept_of_what_is_committed():
-    from pipelines.replay.kernel import State, step
+    from pipelines.replay.kernel import step
+    from pipelines.replay.state import State
 
     state = State(context())
     step(state, leader_start(0, [1, 2]))

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import EXPLAINED, Tolerances, judge
-from pipelines.replay.kernel import State, finish, step
+from pipelines.replay.kernel import finish, step
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.state import State
 from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import BATCH, Wake
 from schemas import session_events as s

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.connections import remote_host
 from pipelines.replay import coordinators
 from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.report.figures import COORDINATOR_APIS
@@ -107,4 +108,4 @@ def test_the_partition_of_an_id_is_that_of_its_hash(text: str, cluster_id: str):
     ],
 )
 def test_the_clients_host_stands_in_the_connection(connection: str | None, host: str):
-    assert coordinators.remote_host(connection) == host
+    assert remote_host(connection) == host

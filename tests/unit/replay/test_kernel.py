@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.kernel import State, give_up, step
+from pipelines.replay.kernel import give_up, step
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.state import State
 from pipelines.replay.wakes import Wake
 from tests.unit.replay.histories import (
     MS,

@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.arrow_rows import dicts
 from pipelines.report.small_tables import (
     Bounds,
     add_lengths,
@@ -13,7 +14,6 @@ from pipelines.report.small_tables import (
     coverage,
     findings,
     lifecycle,
-    plain_rows,
     singled_out,
     unparsed,
 )
@@ -26,7 +26,7 @@ ALWAYS = Bounds(None, None)
 
 
 def stored(spec: TableSpec, rows: list[Row]) -> list[Row]:
-    return plain_rows(pa.Table.from_pylist(rows, spec.arrow_schema))
+    return dicts(pa.Table.from_pylist(rows, spec.arrow_schema))
 
 
 def micros(ms: int) -> int:

@@ -1,0 +1,25 @@
+"""The name that a broker gives to a connection, ``local:port-remote:port-index``. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pyarrow as pa
+
+#: The client's host in it.
+REMOTE_HOST: Final = r"^.*:\d+-(.*):\d+(?:-\d+)*$"
+_REMOTE_HOST: Final = re.compile(REMOTE_HOST)
+
+
+def remote_host(connection: str | None) -> str:
+    """The client's host; empty where a connection does not show it."""
+    shown = _REMOTE_HOST.match(connection or "")
+    return shown.group(1) if shown else ""
+
+
+def remote_hosts(connections: pa.Array) -> pa.Array:
+    """The client's host of each connection."""
+    hosts: dict[str | None, str] = {}
+    names = connections.to_pylist()
+    return pa.array([hosts.setdefault(name, remote_host(name)) for name in names], pa.string())

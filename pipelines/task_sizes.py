@@ -1,0 +1,31 @@
+"""How much one task gets to do. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import TypeVar
+
+#: A task reads about this much; large enough to outweigh its start, small enough to keep all cores busy to the end.
+TASK_BYTES = 64 << 20
+T = TypeVar("T")
+
+
+def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = TASK_BYTES) -> list[list[T]]:
+    """Items in tasks of about equal size, the largest task first: Spark starts tasks in that order.
+
+    Args:
+        sized: items with their sizes in bytes.
+        parallelism: cores; there are several tasks for each, as far as there are items.
+        task_bytes: there are as many tasks as keep them to this size.
+    """
+    count = min(len(sized), max(parallelism * 4, sum(size for _, size in sized) // task_bytes + 1))
+    heap = [(0, number) for number in range(count)]
+    tasks: list[list[T]] = [[] for _ in range(count)]
+    totals = [0] * count
+    for item, size in sorted(sized, key=lambda pair: -pair[1]):
+        total, number = heapq.heappop(heap)
+        tasks[number].append(item)
+        totals[number] = total + size + 4096  # opening a file has its price
+        heapq.heappush(heap, (totals[number], number))
+    return [tasks[number] for number in sorted(range(count), key=lambda number: -totals[number])]
