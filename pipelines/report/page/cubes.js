@@ -157,7 +157,7 @@ function addedUp(range, kind) {
 const EXACT_BLAME = { produce: DATA.blame, coordinator: DATA.blame_coordinator };
 function exactly(row, kind, range) {
   const node = NODES[row.place], exact = sameRange(range, WHOLE) && EXACT_BLAME[kind].find((one) => one.broker_id === node.broker_id && one.cluster_id === node.cluster_id);
-  return exact ? { ...row, wait_p99: exact.wait_ms_p99, p99: exact.p99_ms_actual, p99_without: exact.p99_ms_without } : row;
+  return exact ? { ...row, wait_p99: exact.wait_ms_p99, p99_without: exact.p99_ms_without } : row;
 }
 function p99Of(range, kind, figures) {
   return sameRange(range, WHOLE) && EXACT_BLAME[kind].length ? EXACT_BLAME[kind][0].p99_ms_actual : figures.total.quantile(0.99);
@@ -171,8 +171,7 @@ function blameRows(range, kind) {
       key: String(place), place, operations: figures.operations, slow: figures.slow,
       share: whole.slow_wait_us > 0 ? figures.slow_wait_us / whole.slow_wait_us : whole.wait_us > 0 ? figures.wait_us / whole.wait_us : 0,
       waited_ms: figures.wait_us / 1000, slow_wait_ms: figures.slow_wait_us / 1000, wait_p99: figures.wait.quantile(0.99),
-      p50: whole.total.quantile(0.5), p99: whole.total.quantile(0.99), p999: whole.total.quantile(0.999),
-      p50_without: nobody ? null : without.quantile(0.5), p99_without: nobody ? null : without.quantile(0.99), p999_without: nobody ? null : without.quantile(0.999),
+            p50_without: nobody ? null : without.quantile(0.5), p99_without: nobody ? null : without.quantile(0.99), p999_without: nobody ? null : without.quantile(0.999),
     }, kind, range);
   }).sort((one, other) => (NODES[one.place].broker_id === -1) - (NODES[other.place].broker_id === -1) || other.slow_wait_ms - one.slow_wait_ms || other.waited_ms - one.waited_ms);
 }

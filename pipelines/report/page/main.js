@@ -4,7 +4,7 @@ const state = { range: WHOLE, base: null, kind: "produce", measure: "p99", drag:
 let picture = null;
 const SECTIONS = [
   ["findings", drawFindings, true], ["operations", drawOperations, true], ["blame", drawBlame, true], ["matrix", drawMatrix, true], ["parts", drawParts, true], ["latency", drawLatency, true],
-  ["partitions", drawPartitions, true], ["requests", drawRequests, true], ["moves", drawFailovers, true], ["moments", drawMoments, true], ["restarts", drawRestarts, true], ["clients", drawClients, true],
+  ["partitions", drawPartitions, true], ["requests", drawRequests, true], ["moves", drawFailovers, true], ["restarts", drawRestarts, true], ["clients", drawClients, true],
   ["rules", drawRules, false], ["logs", drawLogs, false],
 ];
 
@@ -42,7 +42,7 @@ function tellRange() {
   byId("from").value = iso(start).slice(0, 19);
   byId("until").value = iso(end).slice(0, 19);
   byId("reset").disabled = whole && !state.base;
-  put(place, h("b", null, whole ? "All of it" : `${clock(start)} to ${clock(end)}`), ` (${span(end - start)}): ` + (figures.operations ? `${count(figures.operations)} acks=all produces, ${count(figures.with_error)} with an error, ${count(figures.slow)} slow; p50 ${ms(figures.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, "produce", figures))} ms` : "no acks=all produce in these logs"),
+  put(place, h("b", null, whole ? "Whole log" : `${clock(start)} to ${clock(end)}`), ` (${span(end - start)}): ` + (figures.operations ? `${count(figures.operations)} acks=all produces, ${count(figures.with_error)} with an error, ${count(figures.slow)} slow; p50 ${ms(figures.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, "produce", figures))} ms` : "no acks=all produce"),
     worst && figures.slow_wait_us ? [`; most slow waiting was for broker `, nodeChip(worst.place), ` (${share(worst.share)})`] : "", ".",
     whole ? "" : [" ", command(`highwater report --from ${iso(start).slice(0, 19)}Z --until ${iso(end).slice(0, 19)}Z`)],
     state.base ? h("div", null, "Beside it the baseline ", h("b", null, rangeTimes(state.base).map((time) => clock(time)).join(" to ")), ": tables are sorted by change; changes of counts are per second. ", command("highwater compare " + [state.base, state.range].map((range) => ofTimes(range).join("..")).join(" "))) : "");

@@ -47,8 +47,7 @@ function drawRules(place) {
   const order = ["violated", "inconclusive", "not checkable", "clean", "not applicable"];
   const said = (row) => {
     if (row.state === "violated") return `Broken ${row.cases === 1 ? "once" : count(row.cases) + " times"}.`;
-    if (row.state === "clean") return `Kept each of the ${count(row.checked)} times that it was checked.`;
-    return row.state === "not applicable" ? "" : row.reason || "Not decided.";
+    return row.state === "clean" || row.state === "not applicable" ? "" : row.reason || "Not decided.";
   };
   const of = (rows) => table([
     column("Rule", (row) => row.rule_id, (value) => h("b", null, value)), column("Verdict", (row) => order.indexOf(row.state), (value, row) => h("span", { class: "tag " + row.verdict }, row.state), { rare: rows[0] && rows[0].state === "not applicable" }),
@@ -74,7 +73,7 @@ function drawRequests(place, state) {
   const rows = CLUSTER.stories.filter((story) => inRange(state.range, story.arrival));
   put(place, table([
     column("Arrival", (story) => story.arrival, when), column("leader", (story) => story.broker_id, (value, story) => brokerChip(value, story.cluster_id)), column("client", (story) => story.client_id, (value) => (value === null ? "-" : value), { long: true }),
-    column("partition", (story) => story.closing_partition, placeChip), duration("waited, ms", (story) => story.wait_ms), duration("distance, ms", (story) => story.residual_ms, { hint: "From the predicted interval" }), column("class", (story) => story.operation_class, (value, story) => value + (story.class_reason ? ", " + story.class_reason : "")), column("cause", (story) => story.cause),
+    column("partition", (story) => story.closing_partition, placeChip), duration("waited, ms", (story) => story.wait_ms), duration("distance, ms", (story) => story.residual_ms, { hint: "From the predicted interval", rare: true }), column("class", (story) => story.operation_class, (value, story) => value + (story.class_reason ? ", " + story.class_reason : "")), column("cause", (story) => story.cause),
     column("waited for", (story) => story.closing_replica, (value, story) => brokerChip(value, story.cluster_id)), column("answer", (story) => story.error_codes.join(), (value, story) => (story.succeeded ? "no error" : story.error_codes.filter((code) => code).map((code) => ERRORS[code] || "error " + code).join(", "))),
   ], { rows, wide: true, anchor: (story) => anchor("request", story.request_id), open: storyBlock, empty: "None of the requests told of here arrived in this range.", note: `The worst acks=all operations of the report and the worst of its intervals, ${count(CLUSTER.stories.length)} in all: contradicted ones first, then late ones, then the longest waits. Each opens to its story.` }));
 }

@@ -20,8 +20,8 @@ function table(columns, options) {
       ? h("p", { class: "more" }, `${plural(those.length - view.shown, "more row")} not shown. `, h("button", { type: "button", onclick: () => { view.shown += 200; draw(); } }, "Show more"))
       : null;
     put(box, those.length ? h("table", { class: options.wide ? "wide" : null }, h("thead", null, h("tr", null, columns.map(header))), h("tbody", null, those.slice(0, view.shown).map((pair) => tableRow(columns, pair, options)))) : null,
-      rows.length ? filtered(those.length, rows.length, "row") : h("p", { class: "note" }, options.empty || "Nothing in this range."), more, options.note ? h("p", { class: "note" }, options.note) : null,
-      those.length ? h("p", { class: "export" }, ["copy", "CSV"].map((word) => h("button", { type: "button", class: "copy", onclick: (event) => give(event.target, exported(columns, those, options)) }, word))) : null);
+      those.length ? h("p", { class: "export" }, ["copy", "CSV"].map((word) => h("button", { type: "button", class: "copy", onclick: (event) => give(event.target, exported(columns, those, options)) }, word))) : null,
+      rows.length ? filtered(those.length, rows.length, "row") : h("p", { class: "note" }, options.empty || "Nothing in this range."), more, options.note ? h("p", { class: "note" }, options.note) : null);
     decorate(box);
   }
   function header(column) {

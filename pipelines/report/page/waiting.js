@@ -24,14 +24,15 @@ function drawOperations(place, state) {
 }
 function drawBlame(place, state) {
   const rows = (range) => blameRows(range, state.kind);
-  const less = (name, without, title) => number(title, (row) => row[without], ms, { hint: "The same operations had this broker not been waited for" });
+  const less = (name, without) => duration(name + " without it, ms", (row) => row[without], { hint: "From arrival to completion, of all these operations, had this broker not been waited for" });
+  const { whole } = operationsOf(state.range, state.kind);
   put(place, table([
     column("broker", (row) => nodeName(row.place), (value, row) => nodeChip(row.place)),
     counted("operations", (row) => row.operations, { hint: "Answered without error, that it was the last to be waited for" }), counted("slow", (row) => row.slow),
     number("share", (row) => row.share, share, { hint: "Of all waiting beyond " + SLOW_MS + " ms; of all waiting where none was slow" }),
     number("waited, s", (row) => row.waited_ms, (value) => (value === null ? "-" : (value / 1000).toFixed(1)), { rate: true }), duration("wait p99, ms", (row) => row.wait_p99),
-    duration("p50", (row) => row.p50), less("p50", "p50_without", "without"), duration("p99", (row) => row.p99), less("p99", "p99_without", "without"), duration("p99.9", (row) => row.p999), less("p999", "p999_without", "without"),
-  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: "p50, p99, p99.9: from arrival to completion, ms, over all of these operations; without: had this broker not been waited for (counterfactual). A broker waits for itself where nobody else was waited for; ? is where nothing tells. " + about() }),
+    less("p50", "p50_without"), less("p99", "p99_without"), less("p99.9", "p999_without"),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: `As it was: p50 ${ms(whole.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, state.kind, whole))}, p99.9 ${ms(whole.total.quantile(0.999))} ms from arrival to completion of all these operations; without it: had this broker not been waited for (counterfactual). A broker waits for itself where nobody else was waited for; ? is where nothing tells. ` + about() }),
   CUBES && state.kind === "produce" ? asks([["By leader, without a broker that also leads, and with another min.insync.replicas:", "highwater whatif" + ofRange(state.range)]]) : null);
 }
 function drawMatrix(place, state) {
@@ -46,19 +47,19 @@ function drawMatrix(place, state) {
     note: `Milliseconds waited beyond ${SLOW_MS} ms per operation; below it operations and the p99 of their wait, ms.` }));
 }
 function drawParts(place, state) {
-  const rows = (range) => { const { whole } = operationsOf(range, state.kind); return whole.split ? PARTS.map(([key, name], at) => ({ key, name, mean: whole.parts_us[at] / whole.split / 1000, split: whole.split })) : []; };
+  const rows = (range) => { const { whole } = operationsOf(range, state.kind); return whole.split ? PARTS.map(([key, name], at) => ({ key, name, mean: whole.parts_us[at] / whole.split / 1000 })) : []; };
   const exact = DATA.latency.produce_acks_all.phases_ms;
   put(place, table([
-    column("Part of the wait", (row) => row.name), duration("mean, ms", (row) => row.mean), counted("operations", (row) => row.split),
+    column("Part of the wait", (row) => row.name), duration("mean, ms", (row) => row.mean),
     ...(state.kind === "produce" ? [duration("p99 of the whole report, ms", (row) => (exact[row.key] ? exact[row.key].p99 : null), { fixed: true, hint: "Not of the range: parts have no histograms per interval" })] : []),
-  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "mean, ms", note: "By the cycle of the replica that ended the wait; a part that an operation does not have counts as 0." }));
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "mean, ms", note: `Of ${plural(operationsOf(state.range, state.kind).whole.split, "operation")}, by the cycle of the replica that ended the wait; a part that an operation does not have counts as 0.` }));
 }
 function drawLatency(place, state) {
   const rows = requestRows;
   put(place, table([
     column("Request", (row) => own(REQUESTS, row.kind) || row.kind.toUpperCase()), counted("requests", (row) => row.requests),
     ...["p50", "p95", "p99", "p99.9"].map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.quantiles[at]))),
-    ...PHASES.map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.phases_us[at] / row.requests / 1000), { hint: "Mean, ms" })),
+    ...PHASES.map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.phases_us[at] / row.requests / 1000), { hint: "Mean, ms", rare: true })),
   ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "p99", wide: true, note: "Milliseconds from arrival to response sent, as the brokers' own figures give them; phases are means. " + about() }));
 }
 function drawPartitions(place, state) {
@@ -84,28 +85,3 @@ function drawClients(place, state) {
   ], { rows: clientRows(state.range), base: state.base && clientRows(state.base), times: state.times, main: "requests", wide: true,
     note: left.rows ? `Of rarer clients ${count(left.rows)} rows with ${count(left.amount)} requests are left out.` : null }));
 }
-// Latency aligned at moves of leaders and at restarts: so many intervals before and after.
-function drawMoments(place, state) {
-  const cells = CUBES ? perInterval(state.kind, "all").get(0) || [] : [];
-  const moments = CLUSTER.events.filter((event) => /election|broker_starting|broker_shutting_down|broker_fenced|broker_failed/.test(event.kind) && inRange(state.range, event.time));
-  const reach = [10, 30], at_once = new Map();
-  for (const event of moments) {
-    const zero = Math.floor((Date.parse(event.time) - TIME.start) / TIME.step);
-    if (!at_once.has(zero)) at_once.set(zero, []);
-    at_once.get(zero).push(event);
-  }
-  const groups = [...at_once], shown = groups.slice(0, 12);
-  const inside = (at) => at >= 0 && at < TIME.number;
-  const top = Math.max(1, ...shown.flatMap(([zero]) => window_of(zero, reach).filter(inside).map((at) => (cells[at] ? cells[at].waits.quantile(0.99) : 0))));
-  const small = ([zero, events]) => {
-    const width = 240, height = 54, wide = width / (reach[0] + reach[1] + 1);
-    const values = window_of(zero, reach).map((at) => (inside(at) && cells[at] ? cells[at].waits.quantile(0.99) : null));
-    return h("figure", null, h("figcaption", null, when(events[0].time), " ", events.slice(0, 3).map((event, at) => [at ? "; " : "", event.broker_id === null ? "" : ["broker ", brokerChip(event.broker_id, event.cluster_id), " "], event.detail]), events.length > 3 ? `; and ${events.length - 3} more` : ""),
-      svg("svg", { width, height: height + 12, viewBox: `0 0 ${width} ${height + 12}`, role: "img", "aria-label": "p99 of the wait around it" },
-        values.map((value, at) => (value === null ? null : svg("rect", { x: at * wide, width: Math.max(1, wide - 0.5), y: height - Math.max(1, (Math.log1p(value) / Math.log1p(top)) * height), height: Math.max(1, (Math.log1p(value) / Math.log1p(top)) * height), class: "bar " + (value > SLOW_MS ? "failed" : "") }, svg("title", null, `${ms(value)} ms`)))),
-        svg("line", { x1: reach[0] * wide, x2: reach[0] * wide, y1: 0, y2: height, class: "zero" }), svg("text", { x: 0, y: height + 11, class: "led" }, `\u2212${(reach[0] * TIME.step) / 1000} s`), svg("text", { x: width, y: height + 11, class: "led", "text-anchor": "end" }, `+${(reach[1] * TIME.step) / 1000} s`)));
-  };
-  put(place, shown.length ? h("div", { class: "moments" }, shown.map(small)) : h("p", { class: "note" }, "No leader moved and no broker started or went in this range."),
-    h("p", { class: "note" }, `p99 of the wait of ${KINDS[state.kind]} per ${TIME ? TIME.step / 1000 : ""} s, errors included, around each move of leaders, start and end of a broker; heights are logarithmic, to ${ms(top)} ms; orange: beyond ${SLOW_MS} ms.`, groups.length > shown.length ? ` ${groups.length - shown.length} more moments are left out: choose a smaller range.` : ""));
-}
-const window_of = (zero, reach) => Array.from({ length: reach[0] + reach[1] + 1 }, (_, place) => zero - reach[0] + place);
