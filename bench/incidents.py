@@ -56,7 +56,8 @@ def output(command: str) -> list[str]:
     """Lines that a command prints, cut as in the document."""
     words = shlex.split(command)
     if words[0] == "audit":
-        words = ["report", "--lake", words[words.index("--lake") + 1], "--out", tempfile.mkdtemp()]
+        options = [word for word in words if word == "--verbose"]
+        words = ["report", "--lake", words[words.index("--lake") + 1], "--out", tempfile.mkdtemp(), *options]
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(io.StringIO()):
         cli.run(words)

@@ -93,14 +93,18 @@ def micros(time: datetime | None) -> int | None:
     return None if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def tell(question: Question, *answers: Answer) -> ExitCode:
-    """Print answers; inconclusive where the logs show none of them."""
+def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCode:
+    """Print answers; inconclusive where the logs show none of them.
+
+    Args:
+        is_whole: lines of logs are not cut.
+    """
     if question.form == "json":
         texts = [as_json(answer) for answer in answers]
         question.console.result(texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]")
     else:
         for number, answer in enumerate(answers):
-            question.console.result(("\n" if number else "") + as_text(answer))
+            question.console.result(("\n" if number else "") + as_text(answer, is_whole))
             for table in answer.tables:
                 question.console.result(f"\n{table.title}")
                 question.console.table(*cells(table))
@@ -196,7 +200,7 @@ def trace_partition(question: Question, place: str) -> ExitCode:
     return tell(question, partition.answer(rows, lines_of(reader, partition.rows_shown(rows))))
 
 
-def trace_finding(question: Question, finding_id: str) -> ExitCode:
+def trace_finding(question: Question, finding_id: str, is_whole: bool) -> ExitCode:
     """Tell the story of a finding; of a rule that has several, list them."""
     reader = question.reader
     fitting = findings(reader, finding_id)
@@ -209,7 +213,7 @@ def trace_finding(question: Question, finding_id: str) -> ExitCode:
         say = f"{len(fitting)} findings fit; choose one by its id."
         table = Table(title="findings", rows=rows)
         return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,), tables=(table,)))
-    return tell(question, finding.answer(finding_rows(reader, fitting[0])))
+    return tell(question, finding.answer(finding_rows(reader, fitting[0])), is_whole=is_whole)
 
 
 def tell_incidents(question: Question, broker_id: int | None, topic: str | None, is_whole: bool) -> ExitCode:

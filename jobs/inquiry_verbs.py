@@ -62,12 +62,13 @@ def trace_partition(place: str, **given: Any) -> ExitCode:
 
 @trace.command("finding", epilog=EXIT_CODES_HELP)
 @click.argument("finding_id", metavar="FINDING_ID|RULE")
+@click.option("--full", "is_whole", is_flag=True, help="Print lines of logs whole.")
 @options("lake", "answer format")
-def trace_finding(finding_id: str, **given: Any) -> ExitCode:
-    """A violation or observation (by the beginning of its id), its lines in order, and what follows from it."""
+def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
+    """A violation or observation (by the beginning of its id), what each of its lines shows, what follows from it."""
     from jobs import inquiries
 
-    return inquiries.trace_finding(_question(**given), finding_id)
+    return inquiries.trace_finding(_question(**given), finding_id, is_whole)
 
 
 @click.command(epilog=EXIT_CODES_HELP)

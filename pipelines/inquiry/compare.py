@@ -37,8 +37,8 @@ class Side:
         findings: by severity and rule, how many have their time in it.
         latency: by kind of request, durations in milliseconds with how often each occurs.
         phases: by kind of request, mean milliseconds by the names of `pipelines.report.figures.PHASES`.
-        waits: by replica that acks=all produces waited for last, those answered with an error included: operations, and
-            seconds waited beyond `slow_ms` each.
+        waits: by the last replica to acknowledge acks=all produces, those answered with an error included: operations,
+            and seconds waited beyond `slow_ms` each.
         events: how often each happened, by its name in words; `of_broker` those of one broker.
     """
 
@@ -122,7 +122,7 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
     }
     worst = max(per_minute, key=lambda broker: per_minute[broker], default=None)
     if worst is None or per_minute[worst] <= 0:
-        yield f"Produces with acks=all took longer in {name}, and the tables name no replica for it."
+        yield f"Produces with acks=all took longer in {name}; no replica accounts for it."
         return
     yield (
         f"Produces with acks=all took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond "
@@ -135,9 +135,9 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
     }
     if happened:
         times = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
-        yield f"What happened to broker {worst} in {name} and not, or less, on the other side: {times}."
+        yield f"Broker {worst} in {name}, and not or less on the other side: {times}."
     else:
-        yield f"No restart, election or change of an ISR of broker {worst} tells why: only the waiting is logged."
+        yield f"The logs hold no restart, election or ISR change of broker {worst} that explains it: only the waiting."
 
 
 # ------------------------------------------------------------------------ tables
@@ -146,7 +146,7 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
 def _tables(before: Side, after: Side) -> Iterator[Table]:
     yield Table(title="latency, milliseconds", rows=tuple(_latency_rows(before, after)[:ROWS_MAX]))
     yield Table(title="phases, mean milliseconds", rows=tuple(_phase_rows(before, after)[:ROWS_MAX]))
-    yield Table(title="waited for by acks=all produces", rows=tuple(_wait_rows(before, after)))
+    yield Table(title="last replica to acknowledge acks=all produces", rows=tuple(_wait_rows(before, after)))
     yield Table(title="events", rows=tuple(_count_rows(before.events, after.events, "event")[:ROWS_MAX]))
     named = [{f"{of} {rule}": number for (of, rule), number in side.findings.items()} for side in (before, after)]
     yield Table(title="findings", rows=tuple(_count_rows(named[0], named[1], "finding")[:ROWS_MAX]))

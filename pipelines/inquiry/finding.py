@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipelines.clocks.order import in_order, order_note
+from pipelines.incidents.known import releases_of
 from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
 from pipelines.report.cluster.parts import Step
 from pipelines.report.values import iso_utc
@@ -49,7 +50,8 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
     finding = rows.finding
     yield str(finding["message"])
     yield f"The guarantee: {rows.guarantee} {_MEANING[finding['severity']]}"
-    subjects = [f"brokers {listed(finding['brokers'])}"] if finding["brokers"] else []
+    several = "s" if len(finding["brokers"]) > 1 else ""
+    subjects = [f"broker{several} {listed(finding['brokers'])}"] if finding["brokers"] else []
     if finding["leader_epoch"] is not None:
         subjects.append(f"leader epoch {finding['leader_epoch']}")
     if finding["offset_start"] is not None:
@@ -59,13 +61,12 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
         subjects.append(plural(finding["records"], "request or record"))
     if subjects:
         yield f"It is about {'; '.join(subjects)}."
-    if finding["cause"] or finding["known_bug"]:
-        bug = (
-            f"; {finding['known_bug']} is a bug of the running version with this signature"
-            if finding["known_bug"]
-            else ""
-        )
-        yield f"Cause: {finding['cause'] or 'not told apart'}{bug}."
+    if finding["cause"]:
+        yield f"Cause: {finding['cause'].replace('_', ' ')}."
+    if finding["known_bug"]:
+        fixed = releases_of(finding["known_bug"])
+        fix = f", fixed in {fixed}" if fixed else ""
+        yield f"Known bug of the running version with this signature: {finding['known_bug']}{fix}."
     if rows.implied_by is not None:
         other = rows.implied_by
         yield f"It follows from {other['rule_id']} ({other['finding_id']}): {other['message']}"
@@ -88,7 +89,7 @@ def _step(line: Row) -> Step:
     broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
     return Step(
         time=None if line["time"] is None else iso_utc(line["time"]),
-        what=f"A file{broker} holds:" if line["time"] is None else f"A line{broker}:",
+        what=line.get("shows") or (f"A file{broker} holds:" if line["time"] is None else f"A line{broker}:"),
         file=line["file"],
         line_no=line["line_no"],
         byte_offset=line["byte_offset"],

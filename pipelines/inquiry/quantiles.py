@@ -1,17 +1,21 @@
-"""Quantiles of durations off counts of rounded values, so that memory holds values and not rows. Pure."""
+"""Quantiles of durations off counts of rounded values, so that memory holds values and not rows. Pure.
+
+They are those of report.json for the same requests: a figure has one value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
+from pipelines.report.figures import TICKS_PER_MS
 
 #: Names of quantiles in answers.
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
 
 def rounded(expression: str) -> str:
-    """SQL of a duration cut to three significant digits: within half a percent of what it was."""
-    size = f"CAST(floor(log10(greatest({expression}, 0.001))) AS INTEGER)"
-    return f"round(CAST({expression} AS DOUBLE), 2 - {size})"
+    """SQL of a duration in milliseconds, to 0.01 ms: what `pipelines.report.queries` takes quantiles of, too."""
+    return f"round_even(CAST({expression} AS DOUBLE) * {TICKS_PER_MS}, 0) / {TICKS_PER_MS}"
 
 
 def quantile(counts: Iterable[tuple[float, int]], share: float) -> float | None:

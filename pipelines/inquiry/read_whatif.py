@@ -16,7 +16,7 @@ _TOO_FEW = (19, 20)
 
 _OPERATIONS = """(
   SELECT broker_id, succeeded, closing_replica, wait_without_closing_ms AS without_ms, wait_ms, error_codes,
-         (epoch_us(completed_time) - epoch_us(arrival_time)) / 1000.0 AS total_ms,
+         (epoch_us(line_time) - epoch_us(arrival_time)) / 1000.0 AS total_ms,
          list_min(list_transform(partitions, lambda p: len(p.isr))) AS isr_size
   FROM gold_delayed_operations
   WHERE operation = 'produce' AND api = 'PRODUCE' AND arrival_time >= $since AND arrival_time < $until

@@ -23,12 +23,16 @@ def as_json(answer: Answer) -> str:
     return orjson.dumps(answer.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
 
 
-def as_text(answer: Answer) -> str:
-    """The answer for people; tables are apart, for the console to set."""
-    return "\n".join(_lines(answer))
+def as_text(answer: Answer, is_whole: bool = False) -> str:
+    """The answer for people; tables are apart, for the console to set.
+
+    Args:
+        is_whole: lines of logs are not cut.
+    """
+    return "\n".join(_lines(answer, is_whole))
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
     yield plain(answer.title)
     for sentence in answer.sentences:
         yield from textwrap.wrap(
@@ -41,10 +45,10 @@ def _lines(answer: Answer) -> Iterator[str]:
             if step.time is not None and step.time[:10] != day:
                 day = step.time[:10]
                 yield f"{day} (UTC)"
-            yield from _step(step)
+            yield from _step(step, is_whole)
 
 
-def _step(step: Step) -> Iterator[str]:
+def _step(step: Step, is_whole: bool) -> Iterator[str]:
     yield from textwrap.wrap(
         plain(step.what, SENTENCE_MAX),
         WIDTH,
@@ -55,7 +59,8 @@ def _step(step: Step) -> Iterator[str]:
     if step.file is not None:
         yield f"{'':14}{plain(step.file)}:{step.line_no} (byte {step.byte_offset})"
         if step.text is not None:
-            yield f"{'':14}| {plain(step.text, LINE_MAX)}"
+            limit = len(step.text) if is_whole else LINE_MAX
+            yield f"{'':14}| {plain(step.text, limit)}"
 
 
 def cells(table: Table) -> tuple[list[str], list[list[object]]]:

@@ -24,8 +24,8 @@ class Variants:
     Attributes:
         asked: of which time, in words.
         actual: as it was.
-        without: by broker, had it not been waited for as a follower.
-        away: by broker, those that others led, had it not been waited for: as if the broker were not there.
+        without: by broker, if acks=all had not needed it as a follower.
+        away: by broker, those that others led, if acks=all had not needed it: as if the broker were away.
         led_by: by broker, those that it led.
         accepted: by min.insync.replicas, those whose ISRs were large enough.
         refused: by min.insync.replicas, how many answered operations it would have refused.
@@ -51,16 +51,16 @@ def answer(variants: Variants) -> Answer:
     return Answer(
         title=variants.asked,
         sentences=tuple(_sentences(rows, variants)),
-        tables=(Table(title="acks=all produces answered without error, milliseconds", rows=rows),),
+        tables=(Table(title="acks=all produces answered without error, ms from arrival to response sent", rows=rows),),
     )
 
 
 def _rows(variants: Variants) -> Iterator[dict[str, Any]]:
     yield _row("as it was", variants.actual)
     for broker, counts in sorted(variants.without.items()):
-        yield _row(f"broker {broker} not waited for", counts)
+        yield _row(f"if broker {broker} is skipped", counts)
     for broker, counts in sorted(variants.away.items()):
-        yield _row(f"broker {broker} not there: led by others", counts)
+        yield _row(f"if broker {broker} is away: led by others", counts)
     for broker, counts in sorted(variants.led_by.items()):
         yield _row(f"led by broker {broker}", counts)
     for number, counts in sorted(variants.accepted.items()):
@@ -83,14 +83,18 @@ def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
     better = [row for row in rows[1 : 1 + len(variants.without)] if row["p99"] is not None]
     best = min(better, key=lambda row: float(row["p99"]), default=None)
     if best is not None and actual["p99"] is not None:
-        yield f"p99 was {ms(actual['p99'])} ms; with {best['variant']} it would have been {ms(best['p99'])} ms."
+        skipped = best["variant"].removeprefix("if ").removesuffix(" is skipped")
+        yield (
+            f"p99 was {ms(actual['p99'])} ms; if acks=all had not needed {skipped}, it would have been "
+            f"{ms(best['p99'])} ms."
+        )
     yield (
-        "min.insync.replicas changes who is refused, not how long one waits: acks=all waits for the whole ISR (from "
-        "4.0 with eligible leader replicas, for an ISR that is large enough, too)."
+        "min.insync.replicas changes which produces are refused, not how long they wait: acks=all waits for the whole "
+        "ISR (from 4.0 with eligible leader replicas, for an ISR that is large enough, too)."
     )
     spared = max(variants.spared.values(), default=0)
     if spared:
         yield (
-            f"{plural(spared, 'produce')} that were refused would have been accepted by a lower one; how long they "
-            "would have waited cannot be shown."
+            f"A lower min.insync.replicas would have accepted {plural(spared, 'produce')} that were refused; how long "
+            "they would have waited cannot be shown."
         )

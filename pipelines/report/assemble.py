@@ -69,8 +69,8 @@ TOPICS_MAX = 1000
 SHARE_MAX = 0.999999
 _NOTES = (
     "timeline and blame are of clients' acks=all produces, blame_coordinator of requests to group and transaction "
-    "coordinators. They take the time of an operation from its arrival to its completion; the response queue and "
-    "sending the response come after that.",
+    "coordinators. They take the time of a request from its arrival to its response sent (totalTimeMs); blame, of "
+    "those that were answered without error.",
     "Quantiles are of values rounded to 0.01 ms, with linear interpolation.",
 )
 

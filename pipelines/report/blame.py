@@ -1,9 +1,10 @@
-"""Whom acks=all produces, and requests of coordinators, waited for. Pure."""
+"""Which replica was the last to acknowledge acks=all produces, and requests of coordinators. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
+from pipelines.latency.blame import SINGLED_OUT_EXCESS
 from pipelines.report.figures import Collected, Rows, count_by, from_ticks, only, share_of
 from pipelines.report.measures import Blame
 from pipelines.report.tiers import Node
@@ -17,6 +18,7 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
     singled_out = rows.singled_out.get(kind, frozenset())
     all_wait = sum(row["wait_ms"] for row in groups)
     all_slow_wait = sum(row["slow_wait_ms"] for row in groups)
+    all_operations = sum(row["operations"] for row in groups)
     by_node: dict[Node, Rows] = defaultdict(list)
     for row in groups:
         by_node[row["cluster_id"], row["blamed"]].append(row)
@@ -25,10 +27,13 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
     def blame_of(node: Node, of_node: Rows) -> Blame:
         wait = sum(row["wait_ms"] for row in of_node)
         slow_wait = sum(row["slow_wait_ms"] for row in of_node)
+        operations = sum(row["operations"] for row in of_node)
+        # Shares add up to 1 on both sides, so some may stand out and never all.
+        excess = share_of(slow_wait, all_slow_wait) - share_of(operations, all_operations) if all_slow_wait > 0 else 0.0
         place = "unknown" if node[1] == UNKNOWN_BROKER else places.get(node, "")
         return Blame(
             broker_id=node[1],
-            operations=sum(row["operations"] for row in of_node),
+            operations=operations,
             share=share_of(slow_wait, all_slow_wait) if all_slow_wait > 0 else share_of(wait, all_wait),
             wait_ms_total=round(wait, 3),
             wait_ms_p99=from_ticks(only(quantiles.get(f"wait_{place}"))),
@@ -39,7 +44,7 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
             operations_slow=sum(row["slow"] for row in of_node),
             slow_wait_ms_total=round(slow_wait, 3),
             share_wait=share_of(wait, all_wait),
-            singled_out=node in singled_out,
+            singled_out=node in singled_out and excess >= SINGLED_OUT_EXCESS,
         )
 
     def worst_first(row: Blame) -> tuple[bool, float, float, str, int]:

@@ -154,6 +154,8 @@ def verdict_sentence(report: Report) -> str:
         return f"{count(broken)}{of_all} {guarantees} broken{times}: see below."
     checked = states.get(CLEAN, 0)
     kept = f"{count(checked)} guarantee{' was' if checked == 1 else 's were'} checked and kept"
+    if not states:
+        kept = "No rule of correctness was run"
     if report.verdict == INCONCLUSIVE:
         opened = f", {count(states[INCONCLUSIVE])} stay open" if INCONCLUSIVE in states else ""
         return f"These logs do not show whether every guarantee was kept: {kept}{opened}{not_checkable}{idle}."

@@ -287,24 +287,24 @@ class Latency(Part):
 
 
 class Blame(Part):
-    """What operations of one kind, answered without error, waited for: one row per broker that was waited for last.
+    """The last replica to acknowledge, of operations of one kind that were answered without error: a row per broker.
 
     Attributes:
-        broker_id: the replica whose fetch (or whose leaving the ISR) ended the wait; the leader where nobody else was
-            waited for; `UNKNOWN_BROKER` where nothing tells, always last.
+        broker_id: the replica whose fetch (or whose leaving the ISR) ended the wait; the leader where no other replica
+            held it up; `UNKNOWN_BROKER` where nothing tells, always last.
         operations: operations that it was the last in.
         share: of all waiting time beyond ``slow_ms`` per operation; of all waiting time where no operation was slow.
         wait_ms_total, wait_ms_p99: waiting time (remoteTimeMs) of these operations.
-        p99_ms_actual: 99th percentile of arrival to completion, over all these operations. The response
-            queue and sending come after completion and are left out.
-        p99_ms_without: the same had this broker not been waited for; operations that others closed count as they were.
-            Null for nobody, and beyond the 50 most blamed brokers (`pipelines.report.collect.BLAMED_MAX`).
+        p99_ms_actual: 99th percentile of arrival to response sent (totalTimeMs), over all these operations.
+        p99_ms_without: the same if acks=all had not needed this broker; operations that others closed count as they
+            were. Null for nobody, and beyond the 50 most blamed brokers (`pipelines.report.collect.BLAMED_MAX`).
         cluster_id: *(extra)* ``unknown`` where no line says it.
         role: *(extra)* operations per role: isr_member, outside_isr, left_isr, leader, unknown.
         operations_slow: *(extra)* operations that waited longer than ``slow_ms``.
         slow_wait_ms_total: *(extra)* the part of their wait beyond ``slow_ms``.
         share_wait: *(extra)* of all waiting time.
-        singled_out: *(extra)* it stood out in at least one interval of gold.replica_blame that overlaps the window.
+        singled_out: *(extra)* it stands out: in an interval of gold.replica_blame that overlaps the window most slow
+            waiting was its own, and over the window its share of slow waiting is well above its share of operations.
     """
 
     broker_id: int
@@ -332,7 +332,7 @@ class Interval(Part):
         explained, jitter, late, unobservable, contradicted: of them, by class.
         with_error: answered with an error in any partition.
         slow: waited longer than ``slow_ms``.
-        total_ms_p99: arrival to completion.
+        total_ms_p99: arrival to response sent (totalTimeMs).
     """
 
     time: Instant

@@ -64,7 +64,8 @@ def operations(where: str, slow_ms: int) -> str:
     """
     is_fetch, by_client = "operation = 'fetch'", "operation = 'fetch' AND replica_id < 0"
     is_split = " OR ".join(f"{name} IS NOT NULL" for name in SPLIT.values())
-    total = "(epoch_us(completed_time) - epoch_us(arrival_time)) / 1000"
+    # Its log line tells the time until the response was sent, and arrival is that much before: this is totalTimeMs.
+    total = "(epoch_us(line_time) - epoch_us(arrival_time)) / 1000"
     return f"""
         SELECT
             cluster_id, broker_id, api, client_id, correlation_id, operation_id, class, class_reason, known_bug, cause,
@@ -104,8 +105,8 @@ def groups(operations: str) -> str:
     """
 
 
-def _quantile(value: str, *shares: float, among: str = "true") -> str:
-    """Exact quantiles, in ticks of 0.01 ms: see the module. `pipelines.report.figures.from_ticks` undoes the unit."""
+def quantile(value: str, *shares: float, among: str = "true") -> str:
+    """SQL of exact quantiles, in ticks of 0.01 ms, as `pipelines.report.figures.from_ticks` takes them."""
     ticks = f"round_even(({value}) * {TICKS_PER_MS}, 0)"
     return f"quantile_cont({ticks}, [{', '.join(map(str, shares))}]) FILTER ({among})"
 
@@ -113,25 +114,25 @@ def _quantile(value: str, *shares: float, among: str = "true") -> str:
 def quantiles(operations: str, blamed: Sequence[Node]) -> str:
     """All quantiles of operations, in one row per kind; ``parked_*`` are of fetches that waited."""
     answered = f"kind <> '{FETCH}' AND succeeded"
-    columns = {"actual": _quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
+    columns = {"actual": quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
     for prefix, among in (("", "true"), ("parked_", "parked")):
         replayed = f"{among} AND replayed"
         columns |= {
-            f"{prefix}width": _quantile("interval_width_ms", 0.5, 0.99, among=among),
-            f"{prefix}distance": _quantile("distance_ms", 0.5, 0.95, 0.99, 0.999, among=replayed),
+            f"{prefix}width": quantile("interval_width_ms", 0.5, 0.99, among=among),
+            f"{prefix}distance": quantile("distance_ms", 0.5, 0.95, 0.99, 0.999, among=replayed),
             f"{prefix}distance_max": f"max(distance_ms) FILTER ({replayed})",
         }
     for name, column in SPLIT.items():
         part = f"coalesce({column}, 0.0)"
         columns[f"mean_{name}"] = f"favg({part}) FILTER (is_split)"
-        columns[f"p99_{name}"] = _quantile(part, 0.99, among="is_split")
+        columns[f"p99_{name}"] = quantile(part, 0.99, among="is_split")
     for number, (cluster_id, broker_id) in enumerate(blamed):
         closed = f"{answered} AND cluster_id = {_text(cluster_id)} AND blamed = {broker_id}"
         without = f"CASE WHEN {closed} THEN coalesce(total_without_ms, total_ms) ELSE total_ms END"
-        columns[f"wait_{number}"] = _quantile("wait_ms", 0.99, among=closed)
-        columns[f"without_{number}"] = _quantile(without, 0.99, among=answered)
+        columns[f"wait_{number}"] = quantile("wait_ms", 0.99, among=closed)
+        columns[f"without_{number}"] = quantile(without, 0.99, among=answered)
     nobody = f"{answered} AND blamed = {UNKNOWN_BROKER}"
-    columns["wait_unknown"] = _quantile("wait_ms", 0.99, among=nobody)
+    columns["wait_unknown"] = quantile("wait_ms", 0.99, among=nobody)
     return f"SELECT kind, {_named(columns)} FROM ({operations}) GROUP BY kind"
 
 
@@ -139,7 +140,7 @@ def timeline(operations: str, interval_s: int) -> str:
     """Acks=all produces, counted per interval."""
     columns = {"observed": "count(*)"} | {name: f"count(*) FILTER (class = '{name}')" for name in CLASSES}
     columns |= {"with_error": "count(*) FILTER (NOT succeeded)", "slow": "count(*) FILTER (slow)"}
-    columns["total_p99"] = _quantile("total_ms", 0.99)
+    columns["total_p99"] = quantile("total_ms", 0.99)
     start_s = f"arrival_us // {interval_s * 1_000_000} * {interval_s}"
     return f"SELECT {start_s} AS start_s, {_named(columns)} FROM ({operations}) WHERE kind = '{PRODUCE}' GROUP BY 1"
 
@@ -177,10 +178,10 @@ def latency(where: str) -> str:
     }
     # The other APIs are only counted: their phases would be quantiles of a mixture.
     known = "kind IS NOT NULL"
-    columns["total"] = _quantile("total_time_ms", *TOTAL_QUANTILES, among=known)
+    columns["total"] = quantile("total_time_ms", *TOTAL_QUANTILES, among=known)
     for name, column in PHASES.items():
         columns[f"mean_{name}"] = f"favg({column}) FILTER ({known})"
-        columns[f"p99_{name}"] = _quantile(column, 0.99, among=known)
+        columns[f"p99_{name}"] = quantile(column, 0.99, among=known)
     return f"""
         SELECT kind, {_named(columns)}
         FROM (

@@ -21,7 +21,7 @@ from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import CLASSES
 
 COLUMNS = (
-    *("cluster_id", "broker_id", "arrival_time", "completed_time", "operation", "api", "client_id", "operation_id"),
+    *("cluster_id", "broker_id", "arrival_time", "line_time", "operation", "api", "client_id", "operation_id"),
     *("succeeded", "error_codes", "residual_ms", "class", "closing_topic", "closing_partition", "closing_replica"),
     *("closing_role", "wait_ms", "wait_without_closing_ms", *SPLIT.values()),
 )
@@ -83,7 +83,7 @@ class OperationFold:
         return rows, histograms["wait_bucket"]
 
     def totals(self) -> tuple[list[dict[str, Any]], list[Counter[int]], list[Counter[int]]]:
-        """A row per awaited replica; histograms of arrival to completion, and of the same without the replica."""
+        """A row per awaited replica; histograms of arrival to response sent, and of the same without the replica."""
         rows, histograms = cells_of(self._totals.result(), _TOTAL, ("operations",), _TOTALS, "operations")
         return rows, histograms["total_bucket"], histograms["without_bucket"]
 
@@ -117,7 +117,7 @@ def _derived(rows: pa.Table, intervals: Intervals, slow_ms: int) -> pa.Table:
     is_fetch = pc.equal(rows["operation"], "fetch")
     appended = pc.if_else(pc.equal(rows["api"], "PRODUCE"), PRODUCE, COORDINATOR)
     wait = rows["wait_ms"]
-    total = pc.divide(pc.cast(pc.subtract(rows["completed_time"].cast(pa.int64()), arrival), pa.float64()), 1000.0)
+    total = pc.divide(pc.cast(pc.subtract(rows["line_time"].cast(pa.int64()), arrival), pa.float64()), 1000.0)
     shorter = pc.min_element_wise(
         total, pc.add(pc.subtract(total, wait), rows["wait_without_closing_ms"]), skip_nulls=False
     )

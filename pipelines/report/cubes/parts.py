@@ -61,7 +61,7 @@ class TotalCells(Part):
     """Acks=all operations of one interval, kind and awaited replica, whoever led.
 
     Attributes:
-        total, without: histograms of arrival to completion, and of the same had the replica not been waited for.
+        total, without: histograms of arrival to response sent, and of the same had the replica not been waited for.
     """
 
     interval: list[int]

@@ -179,11 +179,14 @@ def test_what_a_file_holds_has_no_time(capsys: pytest.CaptureFixture[str]) -> No
     _, answer = ask(capsys, "trace", "finding", "0946c89c")
     times = [step["time"] for step in answer["steps"] if step["time"] is not None]
     assert times == sorted(times)
+    shown = [step["what"] for step in answer["steps"] if step["time"] is not None]
+    assert shown[1:3] == ["Broker 1 moves its high watermark: 119.", "Broker 3 cuts its log to 118."]
+    assert not any(what.startswith("A line of") for what in shown)
     assert [step["what"] for step in answer["steps"] if step["time"] is None] == [
-        f"A file of broker {broker} holds:" for broker in (1, 2, 3)
+        f"The log of broker {broker} holds a batch at offset 118, 1 record." for broker in (1, 2, 3)
     ]
     assert cli.run(["trace", "finding", "0946c89c", "--lake", str(LAKE)]) == ExitCode.CLEAN
-    assert "\nno time       A file of broker 1 holds:\n" in capsys.readouterr().out
+    assert "\nno time       The log of broker 1 holds a batch at offset 118, 1 record.\n" in capsys.readouterr().out
 
 
 def test_an_election_says_how_and_when(capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,9 +255,9 @@ def test_the_side_on_which_a_replica_left_is_explained(capsys: pytest.CaptureFix
     spans = ("2026-11-20T15:54:16..2026-11-20T15:54:23", "2026-11-20T15:54:23..2026-11-20T15:54:37")
     code, answer = ask(capsys, "compare", *spans)
     assert code == ExitCode.CLEAN
-    assert any("What happened to broker 2 in B" in text and "left an ISR" in text for text in answer["sentences"])
+    assert any("Broker 2 in B" in text and "left an ISR" in text for text in answer["sentences"])
     _, backwards = ask(capsys, "compare", *reversed(spans))
-    assert any("What happened to broker 2 in A" in text for text in backwards["sentences"])
+    assert any("Broker 2 in A" in text for text in backwards["sentences"])
     _, same = ask(capsys, "compare", str(LAKE), f"{LAKE}@2026-11-20T15:00..", *OF_UNCLEAN)
     assert not any("took longer" in text for text in same["sentences"])
 
@@ -272,7 +275,7 @@ def test_whatif_counts_what_another_min_isr_would_have_refused(capsys: pytest.Ca
     assert rows["min.insync.replicas 1"]["refused"] == 0
     two = rows["min.insync.replicas 2"]
     assert two["operations"] + two["refused"] == rows["as it was"]["operations"]
-    assert rows["broker 2 not waited for"]["p99"] <= rows["as it was"]["p99"]
+    assert rows["if broker 2 is skipped"]["p99"] <= rows["as it was"]["p99"]
 
 
 # --------------------------------------------------------------------- bad questions

@@ -66,7 +66,7 @@ def second_of(row: Row) -> int:
 
 
 def total_of(row: Row) -> float:
-    return float((row["completed_time"] - row["arrival_time"]) / timedelta(milliseconds=1))
+    return float((row["line_time"] - row["arrival_time"]) / timedelta(milliseconds=1))
 
 
 def blamed_of(row: Row) -> int:

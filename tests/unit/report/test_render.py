@@ -152,7 +152,7 @@ def test_markdown_says_it_in_order() -> None:
     )
     assert "| follower | - | - | 1,000 |" in text
     assert "Requests to group and transaction coordinators" in text
-    assert "(operations, share): 3 (70, 91.00%).\n" in text
+    assert "(requests, share): 3 (70, 91.00%).\n" in text
     assert "| END\\_TXN | 1,000 |" in text
     assert "\n\n\n" not in text
     assert not re.search(r"[^|\n]\n\|", text), "a table needs an empty line before it"

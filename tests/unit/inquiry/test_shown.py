@@ -1,0 +1,32 @@
+"""What a line of evidence shows: every table's rows have their words, whatever their columns lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.inquiry.shown import SHOWS, shows
+from schemas.catalog import TABLES
+
+SPECS = {spec.full_name: spec for spec in TABLES}
+
+
+@pytest.mark.parametrize("table", SHOWS)
+def test_a_row_that_lacks_all_it_may_lack_is_a_sentence(table: str) -> None:
+    row: dict[str, Any] = dict.fromkeys(SPECS[table].column_names)
+    required = {"fetch_offset": 5, "base_offset": 5, "replica_id": 3, "acks": -1, "partitions": [], "first_offset": 5}
+    row |= {name: value for name, value in required.items() if name in row}
+    text = shows(table, row | {"of_topic": "t", "of_partition": 0})
+    assert text.endswith(".")
+    assert "broker" in text.lower()
+
+
+def test_a_produce_tells_its_own_partition_s_answer() -> None:
+    other = {"topic": "t", "partition": 0, "error_code": 0, "base_offset": 1}
+    asked = {"topic": "t", "partition": 1, "error_code": 7, "base_offset": 12}
+    row = {"broker_id": 2, "acks": -1, "client_id": "p", "partitions": [other, asked]}
+    assert shows("silver.produce_requests", row | {"of_topic": "t", "of_partition": 1}) == (
+        "Broker 2, as leader, answers with REQUEST_TIMED_OUT a produce with acks=all of client p, its records from "
+        "offset 12."
+    )
