@@ -394,6 +394,12 @@ EXAMPLES: dict[str, Example] = {
         "same.",
         rows={"errors": [_error(7, 12)]},
     ),
+    "producers_fenced": Example(
+        "12 produces to partition ledger-0 at broker 1, of bank were refused with INVALID_PRODUCER_EPOCH from 12:00:10 "
+        "to 12:00:12 (2.5 s): another producer took the transactional id over, or its transaction was aborted by "
+        "timeout.",
+        rows={"errors": [_error(47, 12)]},
+    ),
     "transactions_timed_out": Example(
         "1 transaction of bank timed out and was aborted by broker 1 at 12:00:10; its producer is fenced.",
         lines=[

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import Incident
 from pipelines.incidents.signatures import Signature
 
@@ -19,6 +18,7 @@ class Kind:
         meaning: what an episode of it is, a sentence: documentation.
         source: where Kafka does, and logs, this: classes and methods, KIPs, JIRAs.
         detect: finds all episodes in facts, in any order.
+        is_rest: it is asked last, and given the incidents of all other kinds: it tells of what they do not.
         signatures: lines that it needs and no table has.
         causes: kinds of incident that can bring it about; see `pipelines.incidents.causes`.
     """
@@ -26,6 +26,7 @@ class Kind:
     name: str
     meaning: str
     source: str
-    detect: Callable[[Facts], Iterable[Incident]]
+    detect: Callable[..., Iterable[Incident]]
     signatures: tuple[Signature, ...] = ()
     causes: tuple[str, ...] = ()
+    is_rest: bool = False

@@ -15,7 +15,7 @@ from pipelines.incidents.signatures import Signature
 SILENCE_S = 2
 #: Classes of which a JVM's first line comes, from 2.4 on; older ones begin with their configuration.
 _BOOT = "Log4jController%"
-#: A broker whose partitions get another leader stops and starts fetchers; its clients turn away within seconds.
+#: A broker whose partitions others lead from now on adds fetchers; its clients turn away within seconds.
 _MOVES = "ReplicaFetcherManager"
 _MOVED_S = 3
 #: Seconds before and after a silence that are looked at.
@@ -41,7 +41,7 @@ def silences() -> str:
         WITH steps AS (
             SELECT cluster_id, broker_id, epoch_us(time) * {STEPS_PER_S} // 1000000 AS step, min(time) AS first,
                 max(time) AS last, bool_or({_SIMPLE} LIKE '{_BOOT}') AS is_boot,
-                bool_or({_SIMPLE} = '{_MOVES}') AS has_moved
+                bool_or({_SIMPLE} = '{_MOVES}' AND message LIKE '%] Added fetcher %') AS has_moved
             FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY ALL
         ), beside AS (
             SELECT *, lag(last) OVER by_broker AS before,

@@ -17,7 +17,8 @@ STORED_MAX = 1000
 
 def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[Incident]:
     """All incidents, of each cluster the most harmful first, at most `STORED_MAX`."""
-    detected = [incident for kind in kinds for incident in kind.detect(facts)]
+    detected = [incident for kind in kinds if not kind.is_rest for incident in kind.detect(facts)]
+    detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
     distinct = {incident.incident_id: incident for incident in detected}
     causes = {kind.name: kind.causes for kind in kinds}
     ordered = by_harm(linked(list(distinct.values()), causes, facts.replicas))

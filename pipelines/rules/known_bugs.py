@@ -50,6 +50,15 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "KIP-101; 0baea2ac135",
     ),
     KnownBug(
+        "KAFKA-2729",
+        "A leader whose cached zkVersion is out of date can never change its ISR again",
+        None,
+        ((1, 1, 0),),
+        ("isr-shrink-late", "failover-not-completed"),
+        "INFO `Cached zkVersion [..] not equal to that in zookeeper, skip updating ISR`, again and again.",
+        "fix under KAFKA-5642, no commit names KAFKA-2729; b71ee043f89, the controller's asynchronous client, inferred",
+    ),
+    KnownBug(
         "KAFKA-3410",
         "A follower ahead of its leader halts its broker instead of truncating",
         None,
@@ -76,6 +85,16 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         ("stale-epoch-accepted", "hw-above-isr", "committed-data-lost"),
         "Fetches of a follower succeed although its last become-follower line has an older epoch than the leader's.",
         "KIP-320; fix under KAFKA-7395; bcef30d614b; no commit names KAFKA-6880",
+    ),
+    KnownBug(
+        "KAFKA-7104",
+        "A follower's fetcher dies of a log start offset that is beyond the records that came with it",
+        (1, 0, 0),
+        ((1, 0, 2), (1, 1, 1), (2, 0, 0)),
+        ("failover-not-completed",),
+        "ERROR `Error due to` of a replica fetcher, `Cannot increment the log start offset to .. since it is larger "
+        "than the high watermark`; the thread never comes back.",
+        "f4d231ae455, c3abf303699, 3673ce87572; the leader's state is read twice from 1.0.0 on (KAFKA-5758)",
     ),
     KnownBug(
         "KAFKA-7128",

@@ -85,7 +85,8 @@ def detect(facts: Facts) -> Iterable[Incident]:
     for restart in restarts(facts):
         of_run = [row for row in stops[restart.node] if since.get(restart.node, 0) <= row["time"] <= restart.boot_us]
         since[restart.node] = restart.boot_us
-        loads = restart.boot_us, restart.boot_us + BOOT_US
+        up = _up(facts, restart)
+        loads = restart.boot_us, restart.boot_us + BOOT_US if up is None else up
         if not any(row["event"] == "shut_down" for row in of_run) and not is_orderly(
             facts.lifecycle, restart.node, *loads
         ):
@@ -94,12 +95,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
 
 def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
     (cluster_id, broker_id), died, boot = restart.node, restart.last_us, restart.boot_us
-    ups = [
-        row["time"]
-        for row in facts.lifecycle
-        if node(row) == restart.node and row["event"] == "started" and row["time"] >= boot
-    ]
-    up = min(ups, default=None)
+    up = _up(facts, restart)
     recovery_us = _recovery_us(facts, restart, up)
     noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
     seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
@@ -128,6 +124,11 @@ def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
         places=(*(place(row) for row in noticed[:1]), *([] if restart.place is None else [restart.place])),
         weight=60.0 if up is None else (up - died) / 1e6,
     )
+
+
+def _up(facts: Facts, restart: Restart) -> int | None:
+    ups = [row["time"] for row in facts.lifecycle if node(row) == restart.node and row["event"] == "started"]
+    return min((time for time in ups if time >= restart.boot_us), default=None)
 
 
 def _recovery_us(facts: Facts, restart: Restart, up: int | None) -> int:

@@ -22,6 +22,8 @@ _AGAIN_SHARE = 0.35
 _AFTER_MIN_S = 3
 #: A silence of this length is worth more than a note, microseconds.
 _LONG_US = 5_000_000
+#: A broker that goes on notices within this that its session has expired, microseconds.
+_NOTICED_US = 5_000_000
 _STOPPING = ("shutting_down", "signal", "controlled_shutdown", "shut_down")
 
 
@@ -84,8 +86,14 @@ def _goes_on(facts: Facts, row: Row, beside: Sequence[Turn]) -> bool:
 
 
 def _is_missed(facts: Facts, row: Row) -> bool:
-    """Whether a controller missed it meanwhile: what it led then others lead, and it has little to write after."""
-    return any(
+    """Whether it was missed meanwhile: what it led then others lead, and it has little to write after."""
+    session_ended = any(
+        event["event"] == "zookeeper_expired"
+        and node(event) == node(row)
+        and row["start_time"] < event["time"] <= row["end_time"] + _NOTICED_US
+        for event in facts.lifecycle
+    )
+    return session_ended or any(
         event["event"] in ("broker_fenced", "broker_failed")
         and event["cluster_id"] == row["cluster_id"]
         and event["broker_id"] != row["broker_id"]

@@ -97,7 +97,7 @@ def _cluster_stopped(cluster_id: str, ends: Sequence[Stop], places: dict[tuple[N
         start_us=start,
         end_us=None,
         broker_ids=tuple(ids),
-        sentence=f"The whole cluster was shut down {when}: {brokers(ids)}, each in order. Its logs end with it.",
+        sentence=f"The whole cluster was shut down {when}: {brokers(ids)}. Its logs end with it.",
         figures={"brokers": len(ids)},
         places=tuple(places[stop.node, stop.began_us] for stop in ends if (stop.node, stop.began_us) in places),
     )

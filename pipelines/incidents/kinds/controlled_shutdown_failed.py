@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 
 from pipelines.incidents.facts import Facts, Row, node, place
-from pipelines.incidents.incident import MAJOR, MINOR, Incident
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident, Severity
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.broker_stopped import shutdown_times
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import partitions, times, when
 
@@ -52,9 +53,13 @@ def _is_before(row: Row, other: Row) -> bool:
     return node(row) == node(other) and 0 <= other["first_time"] - row["first_time"] <= 300_000_000
 
 
-def _failed(facts: Facts, row: Row, retries: list[Row], severity: str) -> Incident:
+def _failed(facts: Facts, row: Row, retries: list[Row], severity: Severity) -> Incident:
     broker_id = row["broker_id"]
     start = min([row["first_time"], *(other["first_time"] for other in retries)])
+    gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
+    # With a whole cluster the last brokers have nobody to hand over to.
+    if start >= shutdown_times(facts).get(row["cluster_id"], start + 1):
+        severity = INFO
     end = row["last_time"]
     attempts = sum(other["line_count"] for other in retries)
     left = [
@@ -64,10 +69,9 @@ def _failed(facts: Facts, row: Row, retries: list[Row], severity: str) -> Incide
     why = ""
     if names:
         why = f": {partitions(names)} could not be moved, since no other replica is in the ISR or ready"
-    gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
     return Incident(
         kind=KIND.name,
-        severity=MAJOR if severity == MAJOR else MINOR,
+        severity=severity,
         cluster_id=row["cluster_id"],
         start_us=start,
         end_us=end,
@@ -99,4 +103,5 @@ KIND = Kind(
     source="kafka.server.KafkaServer.controlledShutdown, KafkaController.doControlledShutdown; BrokerServer.shutdown",
     detect=detect,
     signatures=(_RETRY, _GIVEN_UP, _REMAINING),
+    causes=("broker_stopped",),
 )

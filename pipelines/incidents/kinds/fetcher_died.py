@@ -9,6 +9,7 @@ from pipelines.incidents.facts import Facts, Row, node, place
 from pipelines.incidents.incident import CRITICAL, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds.leader_unreachable import FETCHER
+from pipelines.incidents.known import bug_of
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import clock
 
@@ -20,6 +21,8 @@ _DIED = Signature(
     ("ERROR", "FATAL"),
 )
 _EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z_]\w*\.)+(?P<name>[A-Z]\w*)(?:: (?P<text>.*))?$", re.MULTILINE)
+#: kafka.log.Log.maybeIncrementLogStartOffset: what a follower with KAFKA-7104 dies of.
+_BEYOND = "Cannot increment the log start offset"
 _PARTITION = re.compile(r"\b(?:for|of) (?:topic )?partition \[?(?P<name>[\w.]+[-,]\d+)\]?")
 
 
@@ -60,6 +63,9 @@ def _died(facts: Facts, row: Row) -> Incident:
         ),
         figures={"leader": int(row["key"])},
         places=(place(row),),
+        known_bug=(
+            bug_of("KAFKA-7104", facts.version(node(row), row["first_time"])) if _BEYOND in row["message"] else None
+        ),
         weight=2_000.0,
     )
 

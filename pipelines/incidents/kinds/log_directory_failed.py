@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import CRITICAL, Incident
+from pipelines.incidents.incident import CRITICAL, Bug, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import clock, number
@@ -33,6 +33,13 @@ _SAID = Signature(
     r"(?:\[[^\]]*\]:? )?(?:Stopping serving (?:replicas|logs) in dir .*|Stopped serving (?:replicas|logs) in dir .*"
     r"|Broker \d+ stopped fetcher for partitions .* because they are in the failed log director.*)",
     "kafka.server.ReplicaManager.handleLogDirFailure, kafka.log.LogManager.handleLogDirFailure: rows of lifecycle",
+)
+_RENAME = Signature(
+    "rename_failed_on_windows",
+    (),
+    r"^(?:Caused by: )?java\.nio\.file\.(?:AccessDenied|FileSystem)Exception: [A-Z]:\\.* -> [A-Z]:\\.*",
+    "java.nio.file.Files.move of a folder whose files are mapped, Windows only; KAFKA-1194",
+    is_whole=True,
 )
 #: Lines of one failure follow each other within this, microseconds.
 _TOGETHER_US = 30_000_000
@@ -66,7 +73,11 @@ def _failed(facts: Facts, broker: Node, rows: list[Row]) -> Incident:
     names = {name for text in texts for match in _STOPPED.finditer(text) for name in match["partitions"].split(",")}
     partitions = frozenset(name for name in names if name)
     start = rows[0]["time"]
-    errors = [row for row in facts.remarked(_FULL.name, _IO.name) if node(row) == broker and _is_near(row, start)]
+    errors = [
+        row
+        for row in facts.remarked(_FULL.name, _IO.name, _RENAME.name)
+        if node(row) == broker and _is_near(row, start)
+    ]
     why, advice = _why(errors)
     which = f" {directories[0]}" if len(directories) == 1 else ""
     stopped = f" It serves {number(len(partitions), 'partition')} of it no more." if partitions else ""
@@ -82,6 +93,7 @@ def _failed(facts: Facts, broker: Node, rows: list[Row]) -> Incident:
         advice=advice,
         figures={"partitions": len(partitions)},
         places=(*map(place, errors[:2]), *map(place, rows[:6])),
+        known_bug=Bug("KAFKA-1194", "") if any(row["signature"] == _RENAME.name for row in errors) else None,
         weight=3_000.0 + len(partitions),
     )
 
@@ -93,6 +105,11 @@ def _is_near(row: Row, time_us: int) -> bool:
 def _why(errors: list[Row]) -> tuple[str, str]:
     if any(row["signature"] == _FULL.name for row in errors):
         return ": it is full (No space left on device)", "Free space on that disk, then restart the broker."
+    if any(row["signature"] == _RENAME.name for row in errors):
+        return (
+            ": Windows does not rename the folder of a partition whose files are open (AccessDeniedException)",
+            "Run brokers on Linux, also in tests (a container, WSL 2): no release of Kafka mends this on Windows.",
+        )
     if errors:
         return ": its disk does not answer (Input/output error)", "Repair or replace the disk, then restart the broker."
     return "", "Look at the exception of its first line, and at the disk; then restart the broker."
@@ -108,5 +125,5 @@ KIND = Kind(
     meaning="A broker took a log directory off line: an I/O error, or no space left.",
     source="kafka.server.LogDirFailureChannel.maybeAddOfflineLogDir, ReplicaManager.handleLogDirFailure (KIP-112)",
     detect=detect,
-    signatures=(_FULL, _IO, _SAID),
+    signatures=(_FULL, _IO, _RENAME, _SAID),
 )

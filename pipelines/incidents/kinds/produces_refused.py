@@ -17,6 +17,8 @@ from pipelines.metrics.error_names import error_name
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
 TIMED_OUT = "REQUEST_TIMED_OUT"
+#: Errors of a producer whose transactional id another one has taken over, or whose transaction was aborted.
+FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_COORDINATOR_FENCED")
 _WORDS = {
     TIMED_OUT: (
         "timed out",
@@ -28,8 +30,10 @@ _WORDS = {
     "RECORD_LIST_TOO_LARGE": ("were refused", "a batch is larger than a segment"),
     "TOPIC_AUTHORIZATION_FAILED": ("were refused", "the client may not write to the topic"),
     "CLUSTER_AUTHORIZATION_FAILED": ("were refused", "the client may not write idempotently"),
-    "INVALID_PRODUCER_EPOCH": ("were refused", "another producer with the same transactional id took over"),
-    "PRODUCER_FENCED": ("were refused", "another producer with the same transactional id took over"),
+    **dict.fromkeys(
+        FENCED,
+        ("were refused", "another producer took the transactional id over, or its transaction was aborted by timeout"),
+    ),
     "OUT_OF_ORDER_SEQUENCE_NUMBER": ("were refused", "a batch before them is missing"),
     "UNKNOWN_PRODUCER_ID": ("were refused", "the broker knows the producer no more"),
     "KAFKA_STORAGE_ERROR": ("failed", "the log directory of the partition is off line"),
@@ -60,9 +64,9 @@ _TOGETHER_US = 10_000_000
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
-    """Episodes of errors but timeouts over all brokers of a cluster."""
+    """Episodes of errors over all brokers of a cluster, but those that other kinds tell of."""
     for cluster_id, error, rows in episodes(facts):
-        if error != TIMED_OUT:
+        if error != TIMED_OUT and error not in FENCED:
             yield refused(KIND.name, cluster_id, error, rows)
 
 
@@ -132,7 +136,8 @@ def refused(kind: str, cluster_id: str, error: str, rows: list[Row]) -> Incident
 
 KIND = Kind(
     name="produces_refused",
-    meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout.",
+    meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout "
+    "or a fenced producer.",
     source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords; where no "
     "request is logged, the error that the leader logs of the append",
     detect=detect,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import MAJOR, Incident, Place
+from pipelines.incidents.incident import MAJOR, Bug, Incident, Place
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.known import releases_of
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
@@ -32,6 +33,7 @@ def _elected(row: Row, places: list[Place]) -> Incident:
         advice="Set unclean.leader.election.enable=false for topics whose records matter more than their availability.",
         figures={} if row["offset_start"] is None else {"offset_start": row["offset_start"]},
         places=tuple(places),
+        known_bug=Bug(row["known_bug"], releases_of(row["known_bug"])) if row["known_bug"] else None,
         weight=800.0,
     )
 

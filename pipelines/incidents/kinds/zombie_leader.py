@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipelines.incidents.episodes import brokers_of, first, last, lines, partitions_of, places, together
-from pipelines.incidents.facts import Facts, Row
-from pipelines.incidents.incident import MAJOR, MINOR, Incident
+from pipelines.incidents.facts import Facts, Row, node
+from pipelines.incidents.incident import MAJOR, MINOR, Bug, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.known import bug_of
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import number, partitions, when
 
@@ -20,6 +21,8 @@ _REFUSED = Signature(
     "kafka.cluster.Partition.updateIsr up to 2.7, submitAlterPartition from 2.7 on",
     ("INFO", "WARN", "ERROR"),
 )
+#: A leader whose state is sent anew takes it sooner, microseconds.
+_STUCK_US = 30_000_000
 #: A leader that is replaced in order learns of it sooner, milliseconds.
 _LONG_MS = 1_000
 
@@ -65,11 +68,18 @@ def _zombie(facts: Facts, group: list[Row]) -> Incident:
             if two
             else f"If they go on, restart broker {broker_id}: it does not read its state anew by itself."
         ),
+        known_bug=_bug(facts, group) if not two and end - start >= _STUCK_US else None,
         figures={"isr_changes_refused": refused, "two_leaders_s": two_ms / 1000},
         places=places(group),
         weight=700.0 + refused,
         by=(broker_id,),
     )
+
+
+def _bug(facts: Facts, group: list[Row]) -> Bug | None:
+    if not any("Cached zkVersion" in row["message"] for row in group):
+        return None
+    return bug_of("KAFKA-2729", facts.version(node(group[0]), first(group)))
 
 
 KIND = Kind(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipelines.incidents import questions
-from pipelines.incidents.causes import can_cause
+from pipelines.incidents.causes import can_cause, linked
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, Incident
 from pipelines.incidents.kinds import BY_NAME, KINDS
@@ -236,3 +236,46 @@ def test_a_chain_reads_true() -> None:
     assert not can_cause(early, under)
     assert can_cause(shrunk, under)
     assert can_cause(stalled, shrunk)
+
+
+def test_lines_that_go_with_what_is_told_are_not_told_again() -> None:
+    text = (
+        "[RequestSendThread controllerId=1] Controller 1's connection to broker 127.0.0.1:9092 (id: 2) was unsuccessful"
+    )
+    facts = facts_of("kafka.controller.RequestSendThread", "WARN", [text, text, "[x] another text"])
+    died = Incident("broker_died", MAJOR, "c", 1_795_176_000 * S, None, "", broker_ids=(2,))
+    assert [incident.figures["lines"] for incident in BY_NAME["also_logged"].detect(facts)] == [2, 1]
+    (told,) = BY_NAME["also_logged"].detect(facts, [died])
+    assert told.sentence.endswith("[x] another text")
+    early = Incident("broker_died", MAJOR, "c", 1_795_170_000 * S, 1_795_170_100 * S, "", broker_ids=(2,))
+    assert len([*BY_NAME["also_logged"].detect(facts, [early])]) == 2
+
+
+def test_lines_of_each_start_are_never_told() -> None:
+    texts = ["[QuorumController id=1] Performing controller activation. The metadata log appears to be empty."]
+    assert not incidents_of(facts_of("org.apache.kafka.controller.QuorumController", "WARN", texts), KINDS)
+
+
+def test_no_more_than_five_texts_of_a_day_are_told() -> None:
+    facts = facts_of("kafka.A", "WARN", [f"{word} is odd" for word in "abcdefgh"])
+    assert len(incidents_of(facts, KINDS)) == 5
+
+
+def test_an_episode_without_cause_says_so() -> None:
+    fenced = Incident("broker_fenced", MAJOR, "c", 0, S, "It was fenced.", unexplained="Look at it.", by=(2,))
+    (alone,) = linked([fenced], {"broker_fenced": ("broker_stalled",)})
+    assert (alone.sentence, alone.advice) == ("It was fenced. No line before it explains it.", "Look at it.")
+    stalled = Incident("broker_stalled", MAJOR, "c", 0, S, "", broker_ids=(2,))
+    explained = linked([stalled, fenced], {"broker_fenced": ("broker_stalled",)})[1]
+    assert (explained.sentence, explained.caused_by) == ("It was fenced.", stalled.incident_id)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "version", "jira"), [(45, "0.10.2.1", "KAFKA-2729"), (5, "0.10.2.1", None), (45, "2.3.1", None)]
+)
+def test_a_leader_that_stays_behind_is_a_known_bug(seconds: int, version: str, jira: str | None) -> None:
+    text = "Partition [ledger,1] on broker 1: Cached zkVersion [7] not equal to that in zookeeper, skip updating ISR"
+    files = [FILES[0] | {"broker_id": 1, "kafka_version": version}]
+    facts = facts_of("kafka.cluster.Partition", "INFO", [text] * seconds, files=files)
+    (incident,) = incidents_of(facts, KINDS)
+    assert (incident.known_bug.jira if incident.known_bug else None) == jira

@@ -47,7 +47,9 @@ def test_a_silence_lies_between_two_lines() -> None:
     (silence,) = ask(questions.silences(), [line(second, "x") for second in steady])
     assert silence["end_time"] - silence["start_time"] == 14_500_000
     assert (silence["steps_before"], silence["steps_after"], silence["moved_before"]) == (20, 20, False)
-    moved = line(38, "Removed fetcher for partitions", logger="kafka.server.ReplicaFetcherManager")
+    moved = line(
+        38, "[ReplicaFetcherManager on broker 1] Added fetcher to broker 2", logger="kafka.server.ReplicaFetcherManager"
+    )
     (silence,) = ask(questions.silences(), [moved, *(line(second, "x") for second in steady)])
     assert silence["moved_before"]
 
