@@ -137,7 +137,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "high_watermark_below_start": Example(
         "Partition returns-0 cannot replicate from 12:00:00 to the end of the logs: its leader, broker 4, has high "
-        "watermark 0, below its own log start 20, and answers fetches with an error (1 time).",
+        "watermark 0, below its own log start 20, and answers fetches with an error (once).",
         lines=[
             (
                 *(0, 4, "ERROR", "kafka.server.ReplicaManager"),
@@ -195,7 +195,7 @@ EXAMPLES: dict[str, Example] = {
         lines=[*steady(1, (0, 90)), *steady(2, (0, 40))],
     ),
     "broker_stopped": Example(
-        "Broker 2 was shut down in order at 12:00:05; it was up again at 12:00:15, after 10.7 s.",
+        "Broker 2 began an orderly shutdown at 12:00:05; it was up again at 12:00:15, after 10.7 s.",
         rows={
             "lifecycle": [
                 *(_life(5, 2, "shutting_down"), _life(7, 2, "shut_down")),

@@ -111,6 +111,11 @@ class LakeReader:
             # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
             self.connection.register(f"{name}_files", scanned(files) if files else _no_rows(fields))
             rows = self.connection.view(f"{name}_files")
+        if not {field["name"] for field in fields} <= set(rows.columns):
+            # Columns that a later version added, and no file has yet, are null.
+            rows.create_view(f"{name}_stored")
+            self.connection.register(f"{name}_declared", _no_rows(fields))
+            rows = self.connection.sql(f"SELECT * FROM {name}_stored UNION ALL BY NAME SELECT * FROM {name}_declared")
         rows.select(*(duckdb.ColumnExpression(field["name"]) for field in fields)).create_view(name, replace=False)
         self._views.add(full_name)
 

@@ -125,7 +125,7 @@ COMPANIONS = (
         "ERROR",
     ),
     _companion(
-        "state_is_known",
+        "leader_is_known",
         "state.change.logger",
         r"(?:Broker \d+ )?(?i:ignoring) LeaderAndIsr request from controller \d+ with .* since its associated leader "
         r"epoch \d+ is (?:not higher than|old).*",

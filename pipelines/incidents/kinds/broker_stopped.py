@@ -115,7 +115,7 @@ def _stopped(stop: Stop, places: dict[tuple[Node, int], Place]) -> Incident:
         start_us=start,
         end_us=up,
         broker_ids=(broker_id,),
-        sentence=f"Broker {broker_id} was shut down in order at {clock(start)}; {back}.",
+        sentence=f"Broker {broker_id} began an orderly shutdown at {clock(start)}; {back}.",
         figures={} if up is None else {"away_s": (up - start) / 1e6},
         places=tuple([places[stop.node, start]] if (stop.node, start) in places else []),
         weight=0.0 if up is None else (up - start) / 1e6,
@@ -127,4 +127,5 @@ KIND = Kind(
     meaning="A broker was shut down in order, or a whole cluster was.",
     source="kafka.server.KafkaServer.shutdown, BrokerServer.shutdown; SIGTERM by LoggingSignalHandler",
     detect=detect,
+    causes=("broker_halted",),
 )

@@ -27,6 +27,7 @@ _ERROR = Signature(
 _NAME = re.compile(
     r"(?:\.(?P<exception>[A-Z]\w+?)(?:Exception)?(?=[:\s]|$)|Received (?P<error>[A-Z_]+) from the leader)"
 )
+_UNKNOWN = {"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "UnknownTopicOrPartition", "UnknownTopicId"}
 _TOGETHER_US = 15_000_000
 #: Leaders that move, topics that begin or end, give errors no longer, microseconds.
 _LONG_US = 10_000_000
@@ -41,20 +42,23 @@ def detect(facts: Facts) -> Iterable[Incident]:
         if row["broker_id"] is not None and row["first_time"] < ends.get(row["cluster_id"], row["first_time"] + 1)
     ]
     for group in together(rows, lambda row: (row["cluster_id"], row["key"]), _TOGETHER_US):
-        yield _refused(group)
+        errors = _errors(group)
+        # A topic that is created or deleted is known to one broker before it is to the other.
+        if not (errors and errors <= _UNKNOWN and last(group) - first(group) < _LONG_US):
+            yield _refused(group)
+
+
+def _errors(group: list[Row]) -> set[str]:
+    texts = (text for row in group for text in (row["message"], row["last_message"]))
+    return {
+        match["exception"] or match["error"] for text in texts for match in _NAME.finditer(text.partition("\n\tat ")[0])
+    }
 
 
 def _refused(group: list[Row]) -> Incident:
     start, end, leader, followers = first(group), last(group), int(group[0]["key"]), brokers_of(group)
     names, count = partitions_of(group), lines(group)
-    errors = sorted(
-        {
-            match["exception"] or match["error"]
-            for row in group
-            for text in (row["message"], row["last_message"])
-            if (match := _NAME.search(text)) is not None
-        }
-    )
+    errors = sorted(_errors(group))
     kinds = f" ({listed_some(errors, 'errors')})" if errors else ""
     where = f" for {partitions(names)}" if names else ""
     return Incident(

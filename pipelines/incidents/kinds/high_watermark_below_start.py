@@ -10,7 +10,7 @@ from pipelines.incidents.incident import CRITICAL, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.known import bug_of
 from pipelines.incidents.signatures import Signature
-from pipelines.incidents.words import number, span
+from pipelines.incidents.words import span, times
 
 _FAILED = Signature(
     "fetch_failed_at_leader",
@@ -48,7 +48,7 @@ def _stuck(facts: Facts, row: Row, offset: int, start: int) -> Incident:
         sentence=(
             f"Partition {row['key']} cannot replicate {span(row['first_time'], None)}: its leader, broker "
             f"{row['broker_id']}, has high watermark {offset}, below its own log start {start}, and answers fetches "
-            f"with an error ({number(row['line_count'], 'time')})."
+            f"with an error ({times(row['line_count'])})."
         ),
         advice=(
             "Move the leadership to a replica that was in the ISR before (preferred replica election); upgrade to a "

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import MINOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.broker_stopped import shutdown_times
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, number, span
 
@@ -33,7 +34,10 @@ _TOGETHER_US = 15_000_000
 def detect(facts: Facts) -> Iterable[Incident]:
     """Episodes by leader, those of several followers together."""
     by_leader: dict[tuple[str, int], list[list[Row]]] = defaultdict(list)
+    ends = shutdown_times(facts)
     for row in facts.remarked(_UNREACHABLE.name):
+        if row["first_time"] >= ends.get(row["cluster_id"], row["first_time"] + 1):
+            continue
         if (
             row["line_count"] < _LINES_MIN
             or row["last_time"] - row["first_time"] < _LASTS_US

@@ -25,6 +25,8 @@ _UNREACHABLE = Signature(
 _TOGETHER_US = 15_000_000
 #: Nodes that start one after the other miss each other no longer, microseconds.
 _LONG_US = 10_000_000
+#: A quorum that is started comes up within this of its first line, microseconds.
+_COMES_UP_US = 60_000_000
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
@@ -41,8 +43,19 @@ def detect(facts: Facts) -> Iterable[Incident]:
             yield _unreachable(group)
         else:
             brief += group
+    begins = _begins(facts)
     for group in together(brief, lambda row: row["cluster_id"], _TOGETHER_US):
-        yield _unreachable(group)
+        if first(group) > begins.get(group[0]["cluster_id"], 0) + _COMES_UP_US:
+            yield _unreachable(group)
+
+
+def _begins(facts: Facts) -> dict[str, int]:
+    begins: dict[str, int] = {}
+    for row in facts.files:
+        if row["first_time"] is not None:
+            cluster_id = row["cluster_id"] or "unknown"
+            begins[cluster_id] = min(begins.get(cluster_id, row["first_time"]), row["first_time"])
+    return begins
 
 
 def _unreachable(group: list[Row]) -> Incident:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from pipelines.incidents.facts import Facts, Node, Row, node
 from pipelines.incidents.incident import INFO, MAJOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds import broker_stalled
+from pipelines.incidents.kinds.broker_died import restarts
 from pipelines.incidents.kinds.isr_shrunk import LEFT
 from pipelines.incidents.questions import WAIT_MAX_MS
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
@@ -28,8 +30,10 @@ _OPERATIONS = 20
 #: Of all waiting beyond the limit within the window, the replica has at least this share.
 _SHARE = 0.5
 
-#: After a broker's start, or a cluster's first produce, waiting is warm-up for so long, microseconds.
+#: After a broker's start waiting is warm-up for so long, microseconds.
 _WARM_UP_US = 15_000_000
+#: A cluster's is what begins so shortly after its first produce, and is over so soon, microseconds.
+_FIRST_US, _WARM_US = 5_000_000, 30_000_000
 #: A second is that of arrival: a produce waits through a fault that begins so long after it, microseconds.
 _FAULT_WITHIN_US = 10_000_000
 
@@ -73,9 +77,13 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[Window]:
     return [Window(first, last, after - start) for first, last, start, after in windows]
 
 
-def episodes(scores: Sequence[tuple[int, float]]) -> list[Window]:
-    """Windows that stand out by their own measure: within each, a quiet second costs half of its average."""
-    windows = [window for part in _parts(scores) for window in heaviest(part, _QUIET_MS)]
+def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[Window]:
+    """Windows that stand out by their own measure: within each, a quiet second costs half of its average.
+
+    Args:
+        faults: seconds in which the replica died or stood still: no window reaches across one.
+    """
+    windows = [window for part in _parts(scores, sorted(faults)) for window in heaviest(part, _QUIET_MS)]
     settled = []
     while windows:
         window = windows.pop()
@@ -89,11 +97,11 @@ def episodes(scores: Sequence[tuple[int, float]]) -> list[Window]:
     return sorted(settled)
 
 
-def _parts(scores: Sequence[tuple[int, float]]) -> Iterable[list[tuple[int, float]]]:
-    """Runs of seconds of which none is further than `_GAP_S` from the next."""
+def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterable[list[tuple[int, float]]]:
+    """Runs of seconds of which none is further than `_GAP_S` from the next, nor parted from it by a fault."""
     part: list[tuple[int, float]] = []
     for second, score in scores:
-        if part and second - part[-1][0] > _GAP_S:
+        if part and (second - part[-1][0] > _GAP_S or any(part[-1][0] < fault <= second for fault in faults)):
             yield part
             part = []
         part.append((second, score))
@@ -107,8 +115,9 @@ def detect(facts: Facts) -> Iterable[Incident]:
     for row in facts.waits:
         if row["replica_id"] >= 0 and row["role"] not in _NOT_SLOW:
             of_replica[row["cluster_id"], row["replica_id"]][row["second"]] += row["score_ms"]
+    faults = _faults(facts)
     for replica, by_second in sorted(of_replica.items()):
-        for window in episodes(sorted(by_second.items())):
+        for window in episodes(sorted(by_second.items()), faults[replica]):
             within = [
                 row
                 for row in facts.waits
@@ -118,17 +127,27 @@ def detect(facts: Facts) -> Iterable[Incident]:
                 yield incident
 
 
+def _faults(facts: Facts) -> dict[Node, set[int]]:
+    faults: dict[Node, set[int]] = defaultdict(set)
+    for restart in restarts(facts):
+        faults[restart.node].add(restart.last_us // 1_000_000)
+    for stalled in broker_stalled.detect(facts):
+        faults[stalled.cluster_id, stalled.broker_ids[0]].add(stalled.start_us // 1_000_000)
+    return faults
+
+
 def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) -> Incident | None:
     own = [row for row in within if row["replica_id"] == replica[1] and row["role"] not in _NOT_SLOW]
     wait_ms, all_ms = sum(row["slow_wait_ms"] for row in own), sum(row["slow_wait_ms"] for row in within)
     operations = sum(row["operations"] for row in own)
-    if wait_ms < _WAIT_MS or operations < _OPERATIONS or wait_ms < _SHARE * all_ms:
+    longest_ms = max((row["wait_ms_max"] for row in own), default=0.0)
+    # One produce does not make a slow replica.
+    if wait_ms - longest_ms < _WAIT_MS or operations < _OPERATIONS or wait_ms < _SHARE * all_ms:
         return None
     start, end = window.first * 1_000_000, (window.last + 1) * 1_000_000
     leaders = sorted({leader for row in own for leader in row["leader_ids"]})
     topics = sorted({topic for row in own for topic in row["topics"] or ()})
-    longest_ms = max(row["wait_ms_max"] for row in own)
-    warm_up = _warm_up(facts, replica, start) if longest_ms <= WAIT_MAX_MS else ""
+    warm_up = _warm_up(facts, replica, start, end) if longest_ms <= WAIT_MAX_MS else ""
     named = listed(topics[:3]) + (f" and {len(topics) - 3} more topics" if len(topics) > 3 else "") if topics else ""
     return Incident(
         kind=KIND.name,
@@ -159,12 +178,12 @@ def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) ->
     )
 
 
-def _warm_up(facts: Facts, replica: Node, start_us: int) -> str:
+def _warm_up(facts: Facts, replica: Node, start_us: int, end_us: int) -> str:
     starts = [row["time"] for row in facts.lifecycle if node(row) == replica and row["event"] == "started"]
     if any(0 <= start_us + 1_000_000 - time <= _WARM_UP_US for time in starts):
         return " It had just started: this is its warm-up."
     first = facts.first_produces.get(replica[0])
-    if first is not None and start_us - first <= _WARM_UP_US:
+    if first is not None and start_us - first <= _FIRST_US and end_us - first <= _WARM_US:
         return " The cluster's first produces had just come: this is its warm-up."
     return ""
 

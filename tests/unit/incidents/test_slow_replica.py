@@ -78,3 +78,9 @@ def test_a_few_waits_are_no_window() -> None:
 
 def test_the_window_is_of_seconds() -> None:
     assert heaviest([(10, 100.0)], 40.0) == [Window(10, 10, 60.0)]
+
+
+def test_no_window_reaches_across_a_fault_of_the_replica() -> None:
+    scores = [(second, 500.0) for second in range(100, 120)]
+    assert [window[:2] for window in episodes(scores)] == [(100, 119)]
+    assert [window[:2] for window in episodes(scores, [110])] == [(100, 109), (110, 119)]

@@ -139,6 +139,23 @@ def test_no_produce_is_not_no_request_log(tmp_path: Path) -> None:
     assert (facts.acked, facts.has_answers) == ((), True)
 
 
+def test_a_column_that_no_file_has_yet_is_null(tmp_path: Path) -> None:
+    """As `maintain upgrade` leaves a table to which a version added one."""
+    lake = tmp_path / "lake"
+    shutil.copytree(LAKE, lake)
+    log = lake / "bronze" / "log_files" / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    schema = next(action["metaData"] for action in actions if "metaData" in action)
+    fields = json.loads(schema["schemaString"])
+    added = {"type": "array", "elementType": "integer", "containsNull": True}
+    fields["fields"].append({"name": "added", "type": added, "nullable": True, "metadata": {}})
+    schema["schemaString"] = json.dumps(fields)
+    log.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    rows = LakeReader(lake, find_tables(lake)).rows("SELECT path, added FROM bronze_log_files")
+    assert rows
+    assert {row["added"] for row in rows} == {None}
+
+
 # ------------------------------------------------------------------------- trace
 
 
