@@ -29,6 +29,8 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATH_SHOWN_CHARS = 80
 #: Of a deletion vector a log keeps its id, encoded in so many characters, behind a prefix for its folder.
 _VECTOR_ID_CHARS = 20
+#: A feature that only writers have to know: Delta's liquid clustering.
+CLUSTERING = "clustering"
 _HOURS = re.compile(r"interval (\d+) hours")
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -64,7 +66,7 @@ class TableLog:
         stamp: ``userMetadata`` of the latest commit that has one: for gold tables the audit's run id.
         schema: the columns as Delta keeps them: Spark's JSON.
         properties: table properties.
-        clustering: columns of liquid clustering.
+        is_clustered: versions up to 0.5 clustered it.
         removed: files that older versions have, with when they were removed, Unix time in milliseconds.
     """
 
@@ -74,7 +76,7 @@ class TableLog:
     stamp: str | None
     schema: Mapping[str, Any]
     properties: Mapping[str, str]
-    clustering: tuple[str, ...]
+    is_clustered: bool
     removed: Mapping[str, int]
 
     @property
@@ -140,7 +142,7 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
         stamp=stamp,
         schema=orjson.loads(state.metadata["schemaString"]),
         properties=dict(state.metadata["configuration"] or {}),
-        clustering=tuple(".".join(names) for names in state.clustering),
+        is_clustered=state.is_clustered,
         removed=state.removed,
     )
 
@@ -246,7 +248,7 @@ class _State:
         self.files: dict[tuple[str, str | None], DataFile] = {}
         self.removed: dict[str, int] = {}
         self.metadata: dict[str, Any] | None = None
-        self.clustering: list[list[str]] = []
+        self.is_clustered = False
 
     def take(self, actions: Iterable[dict[str, Any]]) -> None:
         # Within one commit a file that gets a deletion vector is removed and added in any order: they differ in it.
@@ -263,10 +265,8 @@ class _State:
                 self.removed[path_within(removed["path"], self._table)] = removed.get("deletionTimestamp") or 0
             elif metadata := action.get("metaData"):
                 self.metadata = metadata
-            elif (domain := action.get("domainMetadata")) and domain["domain"] == "delta.clustering":
-                self.clustering = (
-                    [] if domain["removed"] else orjson.loads(domain["configuration"])["clusteringColumns"]
-                )
+            elif protocol := action.get("protocol"):
+                self.is_clustered = CLUSTERING in (protocol.get("writerFeatures") or ())
 
 
 def _identity(action: dict[str, Any]) -> tuple[str, str | None]:

@@ -1,9 +1,4 @@
-"""How a declaration looks in Delta: the commit that makes its table, and whether a table is what it declares.
-
-Delta can make a table through Spark, at half a second of CPU each; a lake has some thirty. A new table is one small
-file of documented actions (Delta's PROTOCOL.md: metaData, protocol, domainMetadata), so it is written as such.
-``tests/spark/test_lake.py`` has Delta make the same tables and compares.
-"""
+"""How a declaration looks in Delta, and whether a table is what it declares."""
 
 from __future__ import annotations
 
@@ -13,13 +8,14 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from pipelines.delta_log import CLUSTERING
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
 CONSTRAINT = "delta.constraints."
-#: Table features that properties of a declaration need.
-_FEATURES = {"delta.enableChangeDataFeed": "changeDataFeed"}
+#: What is said of a table that is clustered no longer.
+UNCLUSTERED = "without liquid clustering"
 #: Properties that may differ from the declaration: of files, and how long they and the log are remembered.
 _LAYOUT_PROPERTIES = frozenset(
     {
@@ -44,121 +40,31 @@ READ_PROPERTIES = _LAYOUT_PROPERTIES | {"delta.columnMapping.mode", "delta.colum
 #: Metadata of columns that says nothing but what they are.
 _INERT_METADATA = frozenset({"comment"})
 _SHOWN_CHARS = 80
-#: From this version of writers on a protocol lists its features; each one before it stood for some more.
+#: As often a log is read from a checkpoint on: the library's own measure is ten times as long.
+_CHECKPOINTS = {"delta.checkpointInterval": "10"}
+#: What a writer of Delta's version 4 knows: none that a declaration needs is younger.
+_WRITER = 4
+_FEATURES = frozenset({"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"})
+#: From this version of writers on a protocol lists its features.
 _FEATURES_FROM = 7
-_FEATURES_SINCE = {
-    "appendOnly": 2,
-    "invariants": 2,
-    "checkConstraints": 3,
-    "changeDataFeed": 4,
-    "generatedColumns": 4,
-    "columnMapping": 5,
-    "identityColumns": 6,
-}
-
-
-def first_commit(spec: TableSpec, table_id: str, created_ms: int) -> str:
-    """Actions of version 0, a line each.
-
-    Args:
-        table_id: a UUID.
-        created_ms: Unix time, milliseconds.
-    """
-    properties = table_properties(spec)
-    actions: list[dict[str, Any]] = [
-        {
-            "commitInfo": {
-                "timestamp": created_ms,
-                "operation": "CREATE TABLE",
-                "operationParameters": {
-                    "partitionBy": "[]",
-                    "clusterBy": _json(list(spec.cluster_by)),
-                    "description": spec.comment,
-                    "isManaged": "false",
-                    "properties": _json(properties),
-                },
-                "isolationLevel": "Serializable",
-                "isBlindAppend": True,
-                "operationMetrics": {},
-                "engineInfo": "highwater",
-            }
-        },
-        {
-            "metaData": {
-                "id": table_id,
-                "description": spec.comment,
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": stored_schema(spec).json(),
-                "partitionColumns": [],
-                "configuration": properties,
-                "createdTime": created_ms,
-            }
-        },
-        {"protocol": _protocol(spec)},
-    ]
-    if spec.cluster_by:
-        clustering = {"clusteringColumns": [[name] for name in spec.cluster_by], "domainName": "delta.clustering"}
-        domain = {"domain": "delta.clustering", "configuration": _json(clustering), "removed": False}
-        actions.append({"domainMetadata": domain})
-    return "".join(_json(action) + "\n" for action in actions)
-
-
-def first_checksum(commit: str) -> str:
-    """Checksum of version 0 (PROTOCOL.md, "Version Checksum File"): its state, which nobody has to rebuild then."""
-    actions: dict[str, Any] = {}
-    for line in commit.splitlines():
-        actions.update(json.loads(line))
-    domain = actions.get("domainMetadata")
-    state = {
-        "tableSizeBytes": 0,
-        "numFiles": 0,
-        "numMetadata": 1,
-        "numProtocol": 1,
-        "setTransactions": [],
-        "domainMetadata": [domain] if domain else [],
-        "metadata": actions["metaData"],
-        "protocol": actions["protocol"],
-        "allFiles": [],
-    }
-    return _json(state) + "\n"
 
 
 def table_properties(spec: TableSpec) -> dict[str, str]:
     """Table properties of a declaration.
 
     Delta takes CHECK constraints as such, in the commit that makes the table. Statistics (the bounds that let a read
-    skip files) are kept of keys, of clustering columns and of those that reads are bounded by, and not of the first 32
-    columns: collecting those took a third of the CPU of a small write (9.5 s against 6.0 s for 16 writes with and
-    without any).
+    skip files) are kept of keys and of columns that reads are bounded by, and not of the first 32 columns: collecting
+    those took a third of the CPU of a small write (9.5 s against 6.0 s for 16 writes with and without any).
     """
     stats = {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in spec.searched_columns)}
-    return stats | spec.delta_properties | {CONSTRAINT + name: check for name, check in spec.checks.items()}
+    return (
+        _CHECKPOINTS | stats | spec.delta_properties | {CONSTRAINT + name: check for name, check in spec.checks.items()}
+    )
 
 
 def missing_properties(spec: TableSpec, properties: Mapping[str, str]) -> dict[str, str]:
     """Declared properties, constraints left out, that a table does not have."""
     return {name: value for name, value in spec.delta_properties.items() if properties.get(name) != value}
-
-
-def _protocol(spec: TableSpec) -> dict[str, Any]:
-    """The least that a writer must know: NOT NULL, CHECK constraints, clustering, change data feed."""
-    properties = spec.delta_properties
-    enabled = [feature for name, feature in _FEATURES.items() if properties.get(name) == "true"]
-    unknown = [name for name in properties if name.startswith("delta.enable") and name not in _FEATURES]
-    if unknown:
-        raise ValueError(f"{spec.full_name}: which feature does {unknown[0]} need? See _FEATURES")
-    if spec.cluster_by:
-        enabled += ["clustering", "domainMetadata"]
-    if not enabled:
-        return {"minReaderVersion": 1, "minWriterVersion": 3 if spec.checks else 2}
-    if spec.checks:
-        enabled.append("checkConstraints")
-    features = sorted([*enabled, "appendOnly", "invariants"])
-    return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def stored_schema(spec: TableSpec) -> StructType:
@@ -181,18 +87,29 @@ def _relaxed(data_type: DataType, nested: bool) -> DataType:
     return data_type
 
 
-def first_metadata(path: Place) -> tuple[StructType, dict[str, str]] | None:
-    """Schema and properties in the commit that made a table; None if that commit was cleaned up."""
+class Made(NamedTuple):
+    """How a table was made."""
+
+    schema: StructType
+    properties: dict[str, str]
+    is_clustered: bool
+
+
+def first_declaration(path: Place) -> Made | None:
+    """What the commit says that made a table; None if that commit was cleaned up."""
     commit = path / "_delta_log" / f"{0:020}.json"
     try:
         content = store_of(commit).read(commit)
     except FileNotFoundError:
         return None
+    said: dict[str, Any] = {}
     for line in content.splitlines():
-        action = json.loads(line).get("metaData")
-        if action is not None:
-            return StructType.fromJson(json.loads(action["schemaString"])), action["configuration"]
-    return None
+        said.update(json.loads(line))
+    if "metaData" not in said:
+        return None
+    schema = StructType.fromJson(json.loads(said["metaData"]["schemaString"]))
+    is_clustered = CLUSTERING in (said.get("protocol", {}).get("writerFeatures") or ())
+    return Made(schema, said["metaData"]["configuration"], is_clustered)
 
 
 def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
@@ -270,7 +187,9 @@ class Widening(NamedTuple):
     is_checked_anew: bool
 
 
-def widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str]) -> Widening | None:
+def widening(
+    spec: TableSpec, schema: StructType, properties: Mapping[str, str], is_clustered: bool = False
+) -> Widening | None:
     """How a table with this schema and these properties becomes as declared; None where rows would have to change."""
     there = {name: (kind, nullable) for name, kind, nullable in _bare(schema)}
     declared = {name: (kind, nullable) for name, kind, nullable in _bare(stored_schema(spec))}
@@ -288,35 +207,35 @@ def widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str])
         *([f"NOT NULL by now: {', '.join(required)}"] if required else []),
         *([f"may be null by now: {', '.join(relaxed)}"] if relaxed else []),
         *(["other constraints"] if old != new else []),
+        *([UNCLUSTERED] if is_clustered else []),
     ]
     return Widening("; ".join(changes), required, any(old.get(name) != check for name, check in new.items()))
 
 
 def altered(spec: TableSpec, live: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The actions that give a table the columns, constraints and properties of its declaration.
+    """The actions that give a table the columns, constraints and properties of its declaration, and no clustering.
 
     Args:
         live: actions that would make the table as it is.
     """
     by_kind = {kind: content for action in live for kind, content in action.items() if kind != "add"}
-    metadata, protocol = by_kind["metaData"], by_kind["protocol"]
+    metadata = by_kind["metaData"]
     config = {name: text for name, text in (metadata.get("configuration") or {}).items() if CONSTRAINT not in name}
     changed = {
         "description": spec.comment,
         "schemaString": stored_schema(spec).json(),
         "configuration": config | table_properties(spec),
     }
-    return [{"protocol": _joined(protocol, _protocol(spec))}, {"metaData": {**metadata, **changed}}]
+    actions = [{"protocol": _protocol(by_kind["protocol"])}, {"metaData": {**metadata, **changed}}]
+    domain = by_kind.get("domainMetadata")
+    return actions if domain is None else [*actions, {"domainMetadata": {**domain, "removed": True}}]
 
 
-def _joined(protocol: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The least protocol that has what two have."""
-    joined = {name: max(protocol[name], wanted[name]) for name in ("minReaderVersion", "minWriterVersion")}
-    if joined["minWriterVersion"] < _FEATURES_FROM:
-        return joined
-    features: set[str] = set()
-    for each in (protocol, wanted):
-        older = {name for name, since in _FEATURES_SINCE.items() if since <= each["minWriterVersion"]}
-        features |= set(each["writerFeatures"]) if each["minWriterVersion"] >= _FEATURES_FROM else older
-    readers = protocol.get("readerFeatures") or wanted.get("readerFeatures")
-    return joined | {"writerFeatures": sorted(features)} | ({"readerFeatures": sorted(readers)} if readers else {})
+def _protocol(there: Mapping[str, Any]) -> dict[str, Any]:
+    """The least protocol that has what a table has, but for clustering, and what a declaration needs."""
+    features = {*(there.get("writerFeatures") or ())} - {CLUSTERING, "domainMetadata"}
+    reader, writer = there["minReaderVersion"], there["minWriterVersion"]
+    if not there.get("readerFeatures") and features <= _FEATURES:
+        writer = max(_WRITER, writer) if writer < _FEATURES_FROM else _WRITER
+        return {"minReaderVersion": reader, "minWriterVersion": writer}
+    return {**there, "writerFeatures": sorted(features | _FEATURES)}

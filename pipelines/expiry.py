@@ -36,7 +36,7 @@ from pipelines.arrow_rows import is_in, look_up
 from pipelines.changes import deletions
 from pipelines.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
 from pipelines.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
-from pipelines.delta_commits import Fence, append, drop
+from pipelines.delta_commits import Fence, append, drop, replace_fed
 from pipelines.errors import ConfigError, InputError
 from pipelines.expiry_anchors import (
     Anchor,
@@ -276,7 +276,8 @@ def _drop(root: Place, stays: Stays, fence: Fence) -> int:
     gone = {*searched}.difference(part.whole)
     if part.mixed and spec.feeds_changes:
         # By itself: where a commit names changed rows, readers of the feed look at these alone.
-        drop(folder, there.difference(part.mixed), written, fence, [deletions(folder, spec, part.mixed, wanted)])
+        changes = [deletions(folder, spec, part.mixed, wanted)]
+        replace_fed(folder, written, changes, None, fence, there.difference(part.mixed))
         there.update(file.path for file in written)
         there, gone, written = there.difference(part.mixed), gone.difference(part.mixed), ()
     if gone:

@@ -285,8 +285,10 @@ class Lake(StoredTables):
             for file in files:
                 store_of(folder).remove(folder / file.path)
             return delta_commits.stay(folder, stamp, self._fence)
-        fed = None if changes is None else [change_action(folder, changes.schema, changes.to_batches())]
-        return delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
+        if changes is None:
+            return delta_commits.replace(folder, files, stamp, self._fence, staying)
+        fed = [change_action(folder, changes.schema, changes.to_batches())]
+        return delta_commits.replace_fed(folder, files, fed, stamp, self._fence, staying)
 
     def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:
         with constraints_kept(spec.full_name), self.through_delta(spec) as written:

@@ -172,4 +172,5 @@ def require_own(root: Place) -> None:
 def _is_made_here(table: Place) -> bool:
     commits = commits_of(table / "_delta_log")
     infos = (action.get("commitInfo", {}) for action in actions_of(commits[min(commits)]))
-    return any(info.get("engineInfo") == "highwater" for info in infos)
+    # The first name is that of versions up to 0.5, which wrote commits themselves.
+    return any("highwater" in (info.get("engineInfo"), info.get("clientVersion")) for info in infos)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from uuid import uuid4
 
 from pyspark.sql.types import StructType
 
-from pipelines.delta_commits import Fence, alter, no_fence
+from pipelines.delta_commits import Fence, alter, create, no_fence
 from pipelines.delta_log import REMOVED_KEPT, TableLog, live_actions, read_log
 from pipelines.delta_table import (
     Widening,
     altered,
     difference,
-    first_checksum,
-    first_commit,
-    first_metadata,
+    first_declaration,
     foreign_parts,
     is_same,
     missing_properties,
     odd_properties,
+    stored_schema,
+    table_properties,
     widening,
 )
 from pipelines.errors import ForeignTable, InputError, SchemaMismatch
@@ -37,17 +35,11 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
     Raises:
         InputError: the folder cannot be written.
     """
-    fence()
-    log, store = folder / "_delta_log", store_of(folder)
-    commit = first_commit(spec, str(uuid4()), time.time_ns() // 1_000_000)
     try:
-        store.make_folder(log)
-        for name, content in ((f"{0:020}.json", commit), (f"{0:020}.crc", first_checksum(commit))):
-            if not store.create(log / name, content.encode()):
-                return
+        create(folder, stored_schema(spec).json(), spec.comment, table_properties(spec), fence)
     except OSError as error:
         remedy = "make it writable and make room, or choose another folder with --lake"
-        raise InputError(log, f"cannot be written ({error.strerror})", remedy) from None
+        raise InputError(folder / "_delta_log", f"cannot be written ({error.strerror or error})", remedy) from None
 
 
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
@@ -110,8 +102,9 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
     if what := foreign_parts(spec, log.schema, log.properties):
         raise _foreign(folder, what, "written")
     schema = StructType.fromJson(dict(log.schema))
-    if not is_same(spec, schema, dict(log.properties)):
-        problem = f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})"
+    if log.is_clustered or not is_same(spec, schema, dict(log.properties)):
+        odd = "it is clustered" if log.is_clustered else difference(spec, schema)
+        problem = f"differs from what this version declares for {spec.full_name} ({odd})"
         raise SchemaMismatch(folder, problem, "run `highwater replay` on the lake, which brings it up to this version")
 
 
@@ -131,14 +124,14 @@ def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str
 
 def _how(folder: Place, spec: TableSpec) -> Widening | None:
     """How a table becomes as declared; None if it is."""
-    schema, properties = first_metadata(folder) or (None, {})
-    if is_same(spec, schema, properties) and not missing_properties(spec, properties):
+    made = first_declaration(folder)
+    if made is not None and _is_declared(spec, *made):
         return None
     now = read_log(folder)
     schema, properties = StructType.fromJson(dict(now.schema)), dict(now.properties)
-    if is_same(spec, schema, properties) and not missing_properties(spec, properties):
+    if _is_declared(spec, schema, properties, now.is_clustered):
         return None
-    how = widening(spec, schema, properties)
+    how = widening(spec, schema, properties, now.is_clustered)
     if how is None or not _holds(folder, spec, now, how):
         raise SchemaMismatch(
             folder,
@@ -146,6 +139,10 @@ def _how(folder: Place, spec: TableSpec) -> Widening | None:
             "use another --lake, or the version of highwater that made this one",
         )
     return how
+
+
+def _is_declared(spec: TableSpec, schema: StructType, properties: dict[str, str], is_clustered: bool) -> bool:
+    return not is_clustered and is_same(spec, schema, properties) and not missing_properties(spec, properties)
 
 
 def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:

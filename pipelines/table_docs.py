@@ -65,7 +65,7 @@ con.sql("select * from lost_ranges").show()
 ```
 
 Any reader of Delta's oldest protocol (reader version 1) can read the tables: there are no deletion vectors, no column
-mapping, and no times without a zone. Writers need version 7 (clustering, CHECK constraints, change data feed); nothing
+mapping, and no times without a zone. Writers need version 4 (CHECK constraints, change data feed); nothing
 but `highwater` should write to a lake.
 
 ## What changed since
@@ -148,8 +148,8 @@ def _table(table: TableSpec) -> Iterator[str]:
     yield table.comment
     yield ""
     yield f"- key: {_names(table.keys)}"
-    if table.cluster_by:
-        yield f"- clustered by: {_names(table.cluster_by)}"
+    if table.ordered_by:
+        yield f"- written in the order of: `{table.ordered_by}`"
     if table.dated_by:
         yield f"- old days can be dropped, by: {_names(table.dated_by)}"
     for name, check in table.checks.items():

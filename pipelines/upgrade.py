@@ -3,7 +3,8 @@
 Nothing here needs Spark. What has to change is looked at first, so that a lake which cannot be brought up is left as it
 is; then it is written to ``state.upgrades``, then done. Each step may be cut off and made again:
 
-- columns that may be null, properties, and constraints that all rows satisfy are set in one commit of the table;
+- columns that may be null, properties, and constraints that all rows satisfy are set in one commit of the table, which
+  also ends its clustering: versions up to 0.5 clustered tables, and `deltalake` does not write such;
 - a table of silver that differs otherwise loses its rows, and its stamp says so: the next parse makes silver anew from
   bronze (`pipelines.silver.parse`);
 - where a table of gold, or what replays carry, differs otherwise, the ledger is told first that nothing may be gone on
@@ -22,6 +23,7 @@ from typing import Final, NamedTuple
 
 from pipelines.delta_commits import Fence, append
 from pipelines.delta_log import table_version
+from pipelines.delta_table import UNCLUSTERED
 from pipelines.errors import InputError, SchemaMismatch
 from pipelines.fingerprint import TABLES as MADE_ANEW
 from pipelines.fingerprint import code_version
@@ -40,7 +42,7 @@ from schemas.table import TableSpec
 #: Stamp of a table of silver that lost its rows: no batch, and no grammar.
 EMPTIED: Final = "emptied -"
 
-_CREATED, _WIDENED, _FROM_BRONZE, _FROM_SILVER, _FROM_FILES = range(5)
+_CREATED, _UNCLUSTERED, _WIDENED, _FROM_BRONZE, _FROM_SILVER, _FROM_FILES = range(6)
 _OF_GOLD: Final = (*(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS), CARRIED)
 _SOURCES: Final = {
     **{spec.full_name: (_FROM_BRONZE, "parsed again from bronze") for spec in silver.TABLES},
@@ -88,7 +90,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
         folder = _folder(root, spec)
         if kind == _CREATED:
             create_table(folder, spec, fence)
-        elif kind == _WIDENED:
+        elif kind in (_UNCLUSTERED, _WIDENED):
             bring_up(folder, spec, fence)
         else:
             make_anew(folder, spec, what, fence, EMPTIED if kind == _FROM_BRONZE else None)
@@ -119,7 +121,7 @@ def require_up_to_date(root: Place) -> None:
     require_no_newer(root)
     if declared_by(root) == _declarations() or not (there := _tables(root)):
         return
-    older = [step.spec.full_name for step in _steps(root, there) if step.kind != _CREATED]
+    older = [step.spec.full_name for step in _steps(root, there) if step.kind > _UNCLUSTERED]
     if older:
         problem = f"was written by an older version of highwater, which had other columns in {', '.join(older)}"
         raise InputError(root, problem, "run `highwater replay` on it, which brings it up to this version")
@@ -149,7 +151,7 @@ def _steps(root: Place, there: Sequence[TableSpec]) -> list[Step]:
             steps.append(Step(spec, kind, f"{source}, since it {mismatch.problem}"))
             continue
         if what is not None:
-            steps.append(Step(spec, _WIDENED, what))
+            steps.append(Step(spec, _UNCLUSTERED if what == UNCLUSTERED else _WIDENED, what))
     return steps
 
 
@@ -158,6 +160,7 @@ def _note(root: Place, steps: Sequence[Step], fence: Fence) -> None:
     folder = _folder(root, UPGRADES)
     if table_version(folder) is None:
         create_table(folder, UPGRADES, fence)
+    bring_up(folder, UPGRADES, fence)
     changes = [(step.spec.full_name, step.what) for step in steps]
     stamp = sha256(repr((code_version(), changes)).encode()).hexdigest()[:32]
     if next((last for _, last in stamps_of(folder)), None) != stamp:

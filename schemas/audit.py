@@ -32,7 +32,7 @@ VIOLATIONS = TableSpec(
     ),
     feeds_changes=True,
     keys=("finding_id",),
-    cluster_by=("cluster_id", "rule_id", "topic", "partition"),
+    bounded_by=("cluster_id", "rule_id", "topic", "partition"),
     checks={"severity_known": "severity IN ('violation', 'observation', 'open')"},
 )
 
@@ -54,7 +54,6 @@ EVIDENCE = TableSpec(
     ),
     feeds_changes=True,
     keys=("finding_id", "position"),
-    cluster_by=("finding_id",),
 )
 
 RULE_RESULTS = TableSpec(

@@ -49,7 +49,6 @@ LOG_FILES = TableSpec(
         required("run_id", STRING, "Run that read it"),
     ),
     keys=("file_id",),
-    cluster_by=("file_id",),
     checks={"size_not_negative": "size_bytes >= 0"},
 )
 
@@ -79,7 +78,6 @@ LOG_LINES = TableSpec(
         column("message", STRING, "The message, without time, level and logger; continuation lines after newlines"),
     ),
     keys=("file_id", "byte_offset"),
-    cluster_by=("file_id",),
     bounded_by=("time",),
     checks={"line_from_one": "line_no >= 1", "offset_not_negative": "byte_offset >= 0"},
 )

@@ -42,7 +42,6 @@ PURGATORY_CHECKS = TableSpec(
         column("logged_error_code", INT, "Error as logged"),
     ),
     keys=("cluster_id", "topic", "partition", "broker_id", "required_offset", "created_time"),
-    cluster_by=("cluster_id", "topic", "partition", "broker_id"),
     checks={
         "reason_known": "reason IS NULL OR reason IN ('status', 'checked_when_done', 'no_trigger', 'not_checked', "
         "'expired_when_done', 'awaited_when_committed')",

@@ -36,7 +36,7 @@ CLOCK_BOUNDS = TableSpec(
     ),
     feeds_changes=True,
     keys=("cluster_id", "broker_a", "broker_b", "window_start"),
-    cluster_by=("cluster_id", "broker_a", "broker_b", "window_start"),
+    ordered_by="window_start",
     checks={
         "pair_in_order": "broker_a < broker_b",
         "bounded": "lowest_ms IS NOT NULL OR highest_ms IS NOT NULL",

@@ -45,7 +45,6 @@ CONTROLLER_TRANSITIONS = TableSpec(
         ),
     ),
     keys=("cluster_id", "topic", "partition", "machine", "sequence"),
-    cluster_by=("cluster_id", "topic", "partition"),
     checks={
         "machine_known": "machine IN ('partition', 'replica', 'kraft_partition', 'broker_registration')",
         "illegal_says_why": "legal IS NULL OR legal OR why IN ('never_allowed', 'contradicts', 'refused')",
@@ -118,7 +117,6 @@ FAILOVERS = TableSpec(
     ),
     feeds_changes=True,
     keys=("cluster_id", "topic", "partition", "sequence"),
-    cluster_by=("cluster_id", "topic", "partition"),
     checks={
         "outcome_known": "outcome IN ('completed', 'offline_reported', 'superseded', 'not_observed', 'unfinished')",
         "completed_has_leader": "outcome <> 'completed' OR new_leader IS NOT NULL",
@@ -158,7 +156,7 @@ CONTROLLER_PROCEDURES = TableSpec(
         column("partitions", INT, "Partitions or replicas that its lines show; null where it is not about any"),
     ),
     keys=("cluster_id", "sequence", "step_no"),
-    cluster_by=("cluster_id", "procedure"),
+    bounded_by=("procedure",),
     checks={"seen_known": "seen IN ('seen', 'not_seen', 'out_of_order')"},
     dated_by=("started_time",),
 )
@@ -192,7 +190,6 @@ AVAILABILITY = TableSpec(
     ),
     feeds_changes=True,
     keys=("cluster_id", "topic", "partition", "sequence"),
-    cluster_by=("cluster_id", "topic", "partition"),
     checks={"state_known": "state IN ('offline', 'under_min_isr')"},
     dated_by=("ended_time",),
 )

@@ -39,7 +39,6 @@ DATA_FILES = TableSpec(
         required("run_id", STRING, "Run that read it"),
     ),
     keys=("file_id",),
-    cluster_by=("file_id",),
     checks={"size_not_negative": "size_bytes >= 0"},
 )
 

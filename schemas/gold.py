@@ -116,7 +116,8 @@ DELAYED_OPERATIONS = TableSpec(
     ),
     feeds_changes=True,
     keys=("cluster_id", "broker_id", "operation_id"),
-    cluster_by=("cluster_id", "broker_id", "arrival_time"),
+    bounded_by=("arrival_time",),
+    ordered_by="arrival_time",
     checks={
         "class_known": "class IN ('explained', 'jitter', 'late', 'unobservable', 'contradicted')",
         "interval_in_order": "lowest_time IS NULL OR lowest_time <= highest_time",
@@ -150,7 +151,8 @@ REQUEST_PHASES = TableSpec(
     ),
     feeds_changes=True,
     keys=("cluster_id", "broker_id", "connection", "correlation_id", "line_time", "api"),
-    cluster_by=("cluster_id", "broker_id", "arrival_time"),
+    bounded_by=("arrival_time",),
+    ordered_by="arrival_time",
     dated_by=("arrival_time",),
 )
 
@@ -177,7 +179,7 @@ REPLICA_BLAME = TableSpec(
         required("singled_out", BOOLEAN, "It stands out among its kind: see pipelines.latency.blame"),
     ),
     keys=("cluster_id", "kind", "interval_start", "replica_id", "role"),
-    cluster_by=("cluster_id", "interval_start"),
+    ordered_by="interval_start",
     dated_by=("interval_start",),
 )
 
@@ -200,7 +202,6 @@ COVERAGE = TableSpec(
     ),
     feeds_changes=True,
     keys=("cluster_id", "broker_id", "kind", "logger", "level", "template", "outcome"),
-    cluster_by=("cluster_id", "broker_id"),
 )
 
 HOLES = TableSpec(

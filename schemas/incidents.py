@@ -40,7 +40,8 @@ INCIDENTS = TableSpec(
         ),
     ),
     keys=("cluster_id", "incident_id"),
-    cluster_by=("cluster_id", "start_time"),
+    bounded_by=("start_time",),
+    ordered_by="start_time",
     dated_by=("start_time", "end_time"),
     checks={"severity_known": "severity IN ('critical', 'major', 'minor', 'info')"},
 )
@@ -64,7 +65,6 @@ INCIDENT_LINES = TableSpec(
         required("text", STRING, "The line's message, cut at 2,000 characters"),
     ),
     keys=("cluster_id", "incident_id", "position"),
-    cluster_by=("cluster_id", "incident_id"),
     dated_by=("start_time", "end_time"),
 )
 

@@ -53,13 +53,12 @@ ISR_TIMELINE = TableSpec(
         column("decided_time", TIMESTAMP, "The event that settled this row; null where the log ended before"),
     ),
     keys=("cluster_id", "topic", "partition", "broker_id", "change_time", "replica_id", "change"),
-    cluster_by=("cluster_id", "topic", "partition"),
+    bounded_by=("decided_time",),
     checks={
         "class_known": "class IN ('predicted', 'early', 'late', 'not_predicted', 'not_observed', 'unobservable', "
         "'outside_rule')",
         "change_known": "change IN ('shrink', 'expand')",
         "interval_in_order": "lowest_time IS NULL OR highest_time IS NULL OR lowest_time <= highest_time",
     },
-    bounded_by=("decided_time",),
     dated_by=("change_time",),
 )

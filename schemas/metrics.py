@@ -61,7 +61,7 @@ BROKER_METRICS = TableSpec(
         column("p999_ms", DOUBLE, "99.9th percentile"),
     ),
     keys=("cluster_id", "broker_id", "interval_start", "mbean"),
-    cluster_by=("cluster_id", "broker_id", "interval_start"),
+    ordered_by="interval_start",
     checks={
         "kind_known": "kind IN ('gauge', 'meter', 'histogram', 'timer')",
         "measured_known": "measured IN ('exact', 'at_least', 'at_most')",

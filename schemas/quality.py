@@ -25,7 +25,6 @@ QUALITY_RESULTS = TableSpec(
         required("validated_time", TIMESTAMP, "When"),
     ),
     keys=("batch_id", "expectation_id"),
-    cluster_by=("batch_id",),
     checks={
         "severity_known": "severity IN ('critical', 'warning')",
         "outcome_known": "outcome IN ('met', 'failed')",
@@ -47,7 +46,6 @@ QUARANTINED_FILES = TableSpec(
         required("time", TIMESTAMP, "When"),
     ),
     keys=("file_id", "batch_id", "action"),
-    cluster_by=("file_id",),
     checks={"action_known": "action IN ('quarantined', 'released')"},
 )
 

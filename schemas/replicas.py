@@ -184,7 +184,6 @@ REPLICA_TRUNCATIONS = TableSpec(
         column("known_bug", STRING, "KIP or JIRA of a fault of the running version that has this signature"),
     ),
     keys=_REPLICA_KEYS,
-    cluster_by=("cluster_id", "topic", "partition", "broker_id"),
     checks={
         "class_known": "class IN ('agrees', 'differs', 'unobservable', 'none_needed')",
         "unobservable_says_why": "class <> 'unobservable' OR missing IS NOT NULL OR reason IS NOT NULL",
@@ -217,7 +216,6 @@ FETCHER_TIMELINE = TableSpec(
         column("idle_ms", DOUBLE, "Until it was added again as follower; null where it was not, or led meanwhile"),
     ),
     keys=_REPLICA_KEYS,
-    cluster_by=("cluster_id", "topic", "partition", "broker_id"),
     checks={
         "end_reason_known": "end_reason IN ('removed', 'leader_changed', 'failed', 'broker_stopped', 'log_ends')",
         "ends_after_added": "ended_time IS NULL OR ended_time >= added_time",

@@ -33,7 +33,6 @@ CARRIED = TableSpec(
         column("state", BINARY, "What it is, as JSON of the replay's own objects, where it is a fold"),
     ),
     keys=("kind", "cluster_id", "broker_id", "name", "row"),
-    cluster_by=("kind", "cluster_id", "broker_id"),
     checks={
         "kind_known": "kind IN ('partition', 'session', 'evidence', 'connection', 'watch', 'wake', 'outcome')",
         "row_or_state": "row IS NOT NULL OR state IS NOT NULL",
@@ -54,7 +53,6 @@ AUDITED = TableSpec(
         column("state", BINARY, "What the rules hold of it, as JSON of their own objects"),
     ),
     keys=("cluster_id", "topic", "partition"),
-    cluster_by=("cluster_id", "topic", "partition"),
     checks={"goes_on_or_says_why": "(state IS NULL) <> (why_whole IS NULL)"},
 )
 
@@ -79,7 +77,6 @@ ANCHORS = TableSpec(
         *CARRIED.columns[4:],
     ),
     keys=("run_id", "kind", "cluster_id", "broker_id", "name", "row"),
-    cluster_by=("run_id", "kind"),
 )
 
 EXPIRIES = TableSpec(

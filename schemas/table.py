@@ -62,12 +62,12 @@ class TableSpec:
         comment: what one row is.
         columns: fields with a comment each; keys come first, raw text last.
         keys: the columns that identify a row.
-        cluster_by: up to four of the first columns, for Delta's liquid clustering.
         checks: CHECK constraints, by name.
         properties: further Delta table properties.
         feeds_changes: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are
             made anew by each run, whose rows are written again though they are what they were.
-        bounded_by: further columns of which Delta keeps statistics, because reads ask for a span of them.
+        bounded_by: columns that reads are bounded by: Delta keeps statistics of them and of keys, and of no others.
+        ordered_by: the instant in whose order rows are written, a row group at a time; None leaves them as they come.
         dated_by: columns whose greatest instant is a row's date: rows of old days can be dropped, and in gold those
             whose traffic was dropped stay as they are. None where the table is as small as metadata and is kept.
     """
@@ -77,22 +77,20 @@ class TableSpec:
     comment: str
     columns: tuple[StructField, ...]
     keys: tuple[str, ...]
-    cluster_by: tuple[str, ...] = ()
     checks: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     feeds_changes: bool = False
     bounded_by: tuple[str, ...] = ()
+    ordered_by: str | None = None
     dated_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.full_name}: a column is declared twice")
-        for key in (*self.keys, *self.cluster_by, *self.bounded_by, *self.dated_by):
+        for key in (*self.keys, *self.bounded_by, *filter(None, (self.ordered_by,)), *self.dated_by):
             if key not in names:
                 raise ValueError(f"{self.full_name}: {key} is not a column")
-        if len(self.cluster_by) > 4:
-            raise ValueError(f"{self.full_name}: Delta clusters by four columns at most")
 
     @property
     def full_name(self) -> str:
@@ -107,13 +105,7 @@ class TableSpec:
     @property
     def searched_columns(self) -> tuple[str, ...]:
         """Columns that statistics are kept of: what reads skip files by."""
-        return tuple(dict.fromkeys((*self.cluster_by, *self.keys, *self.bounded_by)))
-
-    @property
-    def ordered_by(self) -> str | None:
-        """The instant that the table is clustered by, if any: rows are written in its order, a row group at a time."""
-        instants = (name for name in self.cluster_by if isinstance(self.schema[name].dataType, TimestampType))
-        return next(instants, None)
+        return tuple(dict.fromkeys((*self.keys, *self.bounded_by)))
 
     @cached_property
     def schema(self) -> StructType:

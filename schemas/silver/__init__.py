@@ -27,7 +27,6 @@ from schemas.silver.replication import TRUNCATIONS as TRUNCATIONS
 from schemas.silver.requests import FETCH_REQUESTS as FETCH_REQUESTS
 from schemas.silver.requests import PRODUCE_REQUESTS as PRODUCE_REQUESTS
 from schemas.silver.requests import REQUESTS as REQUESTS
-from schemas.silver.source import CLUSTER_BY as CLUSTER_BY
 from schemas.silver.source import KEYS as KEYS
 from schemas.silver.source import SOURCE as SOURCE
 from schemas.silver.source import SOURCE_NAMES as SOURCE_NAMES

@@ -41,7 +41,7 @@ CHECKPOINTS = TableSpec(
         column("text", STRING, "The line"),
     ),
     keys=("file_id", "entry_no"),
-    cluster_by=("cluster_id", "broker_id", "kind", "topic"),
+    bounded_by=("cluster_id", "broker_id", "kind", "topic"),
 )
 
 LOG_BATCHES = TableSpec(
@@ -78,7 +78,7 @@ LOG_BATCHES = TableSpec(
         required("byte_offset", LONG, "Offset of its first byte in the decompressed segment: its position"),
     ),
     keys=("file_id", "byte_offset"),
-    cluster_by=("cluster_id", "broker_id", "topic", "partition"),
+    bounded_by=("cluster_id", "broker_id", "topic", "partition"),
 )
 
 METADATA_RECORDS = TableSpec(
@@ -131,7 +131,7 @@ METADATA_RECORDS = TableSpec(
         required("record_no", LONG, "Which record of the file, from 0"),
     ),
     keys=("file_id", "record_no", "change_no"),
-    cluster_by=("cluster_id", "broker_id", "topic", "partition"),
+    bounded_by=("cluster_id", "broker_id", "topic", "partition"),
 )
 
 TABLES = (CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS)

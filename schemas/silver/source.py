@@ -18,9 +18,8 @@ SOURCE = (
 )
 SOURCE_NAMES = tuple(field.name for field in SOURCE)
 KEYS = ("file_id", "byte_offset", "fact_no")
-CLUSTER_BY = ("cluster_id", "broker_id", "time")
-#: Instants of requests that windows of the replay are bounded by.
-_BOUNDED_BY = ("handled_time", "dequeued_time")
+#: What windows of the replay are bounded by: of requests, all their instants.
+_BOUNDED_BY = ("cluster_id", "broker_id", "time", "handled_time", "dequeued_time")
 
 TOPIC = required("topic", STRING, "Topic")
 PARTITION = required("partition", INT, "Partition index")
@@ -32,7 +31,14 @@ def silver_table(name: str, comment: str, *columns: StructField, is_traffic: boo
     Args:
         is_traffic: it grows with what clients and followers send, and its old days can be dropped.
     """
-    bounded_by = tuple(field.name for field in columns if field.name in _BOUNDED_BY)
-    dated_by = ("time",) if is_traffic else ()
     columns = (*SOURCE, *columns)
-    return TableSpec("silver", name, comment, columns, KEYS, CLUSTER_BY, bounded_by=bounded_by, dated_by=dated_by)
+    return TableSpec(
+        layer="silver",
+        name=name,
+        comment=comment,
+        columns=columns,
+        keys=KEYS,
+        bounded_by=tuple(field.name for field in columns if field.name in _BOUNDED_BY),
+        ordered_by="time",
+        dated_by=("time",) if is_traffic else (),
+    )

@@ -6,15 +6,14 @@ import os
 import time
 from pathlib import Path
 
-from pipelines.delta_table import first_commit
+from pipelines.lake_tables import create_table
 from schemas.gold import RUNS
 from tests.verbs import in_process
 
 
 def test_results_are_all_that_stands_on_stdout(tmp_path: Path) -> None:
     table = tmp_path / "lake" / "gold" / "runs"
-    (table / "_delta_log").mkdir(parents=True)
-    (table / "_delta_log" / f"{0:020}.json").write_text(first_commit(RUNS, "id", 1), encoding="utf-8")
+    create_table(table, RUNS)
     killed = table / "part-00000-killed.parquet"
     killed.write_bytes(b"x" * 2048)
     os.utime(killed, (time.time() - 200 * 3600,) * 2)

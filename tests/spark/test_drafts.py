@@ -33,7 +33,7 @@ SPEC = TableSpec(
         column("broker_id", INT, "Broker"),
     ),
     keys=("topic", "offset"),
-    cluster_by=("topic",),
+    bounded_by=("topic",),
     checks={"offset_not_negative": "offset >= 0"},
     properties={"delta.enableChangeDataFeed": "true"},
 )

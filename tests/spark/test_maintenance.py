@@ -28,7 +28,7 @@ SPEC = TableSpec(
     comment="One position.",
     columns=(required("topic", STRING, "Topic"), column("offset", LONG, "Offset")),
     keys=("topic",),
-    cluster_by=("topic",),
+    bounded_by=("topic",),
     properties={"delta.enableChangeDataFeed": "true"},
 )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.catalog import in_the_catalog
 from tests.crash.conftest import corpus, undisturbed
 from tests.stores.azure import Container, azure_server
 from tests.stores.hdfs import Folder, hdfs_cluster
 from tests.stores.places import HDFS, S3, Remote
 from tests.stores.s3 import Bucket, s3_server
 
-__all__ = ["azure_server", "corpus", "hdfs_cluster", "remote", "s3_server", "undisturbed"]
+__all__ = ["azure_server", "corpus", "hdfs_cluster", "in_the_catalog", "remote", "s3_server", "undisturbed"]
 
 
 @pytest.fixture(params=[S3, HDFS])

@@ -114,8 +114,8 @@ def test_of_large_files_is_read_what_a_condition_needs(
     assert second.row_groups == ((8, 9) if large_max else None)
 
 
-def test_rows_are_written_in_the_order_of_the_instant_that_a_table_is_clustered_by(tmp_path: Path):
-    spec = replace(SPEC, cluster_by=("topic", "time"))
+def test_rows_of_a_table_are_written_in_the_order_of_the_instant_that_its_declaration_names(tmp_path: Path):
+    spec = replace(SPEC, ordered_by="time")
     shuffled = table(10_000).take(Random(1).sample(range(10_000), 10_000))
     (file,) = write_rows(tmp_path, spec, shuffled)
     assert read_files(spec, [tmp_path / file.path], COLUMNS) == table(10_000).select(COLUMNS)

@@ -20,7 +20,7 @@ from pipelines.lake import Lake
 from pipelines.table_files import rows_table, write_rows
 from schemas.audit import VIOLATIONS
 from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
-from tests.unit.storage.stores import root  # noqa: F401
+from tests.unit.storage.stores import disk as root  # noqa: F401
 
 SPEC = TableSpec(
     layer="gold",

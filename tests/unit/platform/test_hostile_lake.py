@@ -15,9 +15,9 @@ from jobs import cli
 from jobs.exit_codes import ExitCode
 from pipelines.delta_commits import append
 from pipelines.delta_log import read_log
-from pipelines.delta_table import first_commit
 from pipelines.errors import InputError
 from pipelines.lake_lock import JVM_LOCK_NAME, LOCK_NAME
+from pipelines.lake_tables import create_table
 from pipelines.maintenance import SMALL_FILES_MIN
 from pipelines.storage.store import store_of
 from pipelines.table_files import rows_table, write_rows
@@ -60,9 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of this version, without rows."""
     folder = tmp_path_factory.mktemp("made")
     for spec in TABLES:
-        log = folder / spec.layer / spec.name / "_delta_log"
-        log.mkdir(parents=True)
-        (log / f"{0:020}.json").write_text(first_commit(spec, spec.name, 1), encoding="utf-8")
+        create_table(folder / spec.layer / spec.name, spec)
     return folder
 
 

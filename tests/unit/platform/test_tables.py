@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,10 +23,10 @@ from jobs.tables import show_tables
 from pipelines.answers import as_columns, as_csv, as_json
 from pipelines.console import CaptureConsole, RichConsole
 from pipelines.delta_log import read_log, table_version, type_name
-from pipelines.delta_table import first_commit
 from pipelines.duckdb_views import duckdb_script
 from pipelines.errors import InputError
 from pipelines.lake_contents import find_tables
+from pipelines.lake_tables import create_table
 from pipelines.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
 from pipelines.report.plain import byte_size
 from pipelines.table_docs import tables_markdown
@@ -41,9 +42,7 @@ CREATED_MS = 1_800_000_000_000
 def lake(tmp_path: Path) -> Path:
     """Two tables as `Lake.create` makes them."""
     for spec in (gold.RUNS, bronze.LOG_FILES):
-        log = tmp_path / "lake" / spec.layer / spec.name / "_delta_log"
-        log.mkdir(parents=True)
-        (log / f"{0:020}.json").write_text(first_commit(spec, "id", CREATED_MS), encoding="utf-8")
+        create_table(tmp_path / "lake" / spec.layer / spec.name, spec)
     return tmp_path / "lake"
 
 
@@ -67,7 +66,7 @@ def test_a_table_is_what_its_commits_add_up_to(lake: Path) -> None:
     assert (log.version, log.rows, log.size_bytes, log.written_ms, log.stamp) == (2, 6, 200, CREATED_MS + 2, "run-1")
     assert [file.path for file in log.files] == ["a b.parquet", "d.parquet"]
     assert log.removed == {"c.parquet": 5}
-    assert read_log(lake / "bronze" / "log_files").clustering == ("file_id",)
+    assert not read_log(lake / "bronze" / "log_files").is_clustered
 
 
 def test_a_new_deletion_vector_replaces_the_old_one_in_any_order(lake: Path) -> None:
@@ -104,9 +103,10 @@ def test_the_list_is_narrow_where_stamps_are_long(lake: Path) -> None:
 
 def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
     runs = lake / "gold" / "runs"
-    metadata = next(json.loads(line) for line in first_commit(gold.RUNS, "id", 1).splitlines() if "metaData" in line)
+    first = runs / "_delta_log" / f"{0:020}.json"
+    metadata = next(json.loads(line) for line in first.read_text().splitlines() if "metaData" in line)
     _checkpoint(runs, 4, [metadata, _add("a.parquet", 7)])
-    (runs / "_delta_log" / f"{0:020}.json").unlink()
+    first.unlink()
     _commit(runs, 4, userMetadata="run-4")
     _commit(runs, 5, _add("b.parquet", 1))
     assert (read_log(runs).rows, read_log(runs).version, read_log(runs).stamp) == (8, 5, "run-4")
@@ -290,8 +290,8 @@ def test_a_lake_in_order_needs_no_spark(lake: Path, capsys: pytest.CaptureFixtur
 
 def test_a_table_of_an_older_version_is_not_looked_after(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     older = dataclasses.replace(gold.RUNS, columns=gold.RUNS.columns[:-1])
-    commit = lake / "gold" / "runs" / "_delta_log" / f"{0:020}.json"
-    commit.write_text(first_commit(older, "id", CREATED_MS), encoding="utf-8")
+    shutil.rmtree(lake / "gold" / "runs")
+    create_table(lake / "gold" / "runs", older)
     assert cli.run(["maintain", "--lake", str(lake)]) == ExitCode.USAGE
     said = capsys.readouterr().err
     assert "gold.runs (columns operations); run `highwater replay` on the lake, which brings it up" in said

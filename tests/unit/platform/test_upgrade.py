@@ -117,6 +117,56 @@ def test_other_readers_see_the_new_columns(tmp_path: Path) -> None:
     assert [field.name for field in DeltaTable(str(folder)).schema().fields] == list(LOG_FILES.column_names)
 
 
+def clustered(folder: Path) -> None:
+    """Have a table be made as versions up to 0.5 made it."""
+    commit = folder / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    features = ["appendOnly", "changeDataFeed", "checkConstraints", "clustering", "domainMetadata", "invariants"]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+    actions = [action | {"protocol": protocol} if "protocol" in action else action for action in actions]
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["topic"]]}', "removed": False}
+    commit.write_text("".join(json.dumps(action) + "\n" for action in [*actions, {"domainMetadata": domain}]))
+
+
+def test_a_clustered_lake_is_read_as_it_is_and_written_once_it_is_clustered_no_more(tmp_path: Path) -> None:
+    older_lake(tmp_path)
+    upgrade.upgrade(tmp_path, no_fence)
+    folders = [tmp_path / spec.layer / spec.name for spec in TABLES]
+    before = [rows_of(tmp_path, spec) for spec in TABLES if spec is not UPGRADES]
+    for folder in folders:
+        clustered(folder)
+    upgrade.require_up_to_date(tmp_path)
+    (tmp_path / "_highwater" / "program.json").unlink()
+    upgrade.require_up_to_date(tmp_path)
+    topics = rows_table(
+        TOPICS, [(*TOPIC, *({"topic": "t", "topic_id": "i"}.get(field.name) for field in TOPICS.columns[7:]))]
+    )
+    with pytest.raises(SchemaMismatch, match=r"is clustered, .*run `highwater replay`"):
+        append(folders[0], [], None)
+    left = 5
+
+    def fence() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Cut
+
+    # The ledger is a table as well.
+    assert upgrade.planned(tmp_path) == [f"{spec.full_name}: without liquid clustering" for spec in TABLES]
+    with pytest.raises(Cut):
+        upgrade.upgrade(tmp_path, fence)
+    upgrade.upgrade(tmp_path, no_fence)
+    assert upgrade.planned(tmp_path) == upgrade.upgrade(tmp_path, no_fence) == []
+    assert [rows_of(tmp_path, spec) for spec in TABLES if spec is not UPGRADES] == before
+    assert {row["change"] for row in rows_of(tmp_path, UPGRADES)} >= {"without liquid clustering"}
+    for folder in folders:
+        assert DeltaTable(str(folder)).protocol().writer_features is None
+        assert not read_log(folder).is_clustered
+    folder = tmp_path / "silver" / "topics"
+    append(folder, write_rows(folder, TOPICS, topics), "batch 2")
+    assert len(rows_of(tmp_path, TOPICS)) == 2
+
+
 def test_a_table_that_nothing_can_be_made_from_is_refused(tmp_path: Path) -> None:
     make(tmp_path, without_last(LOG_FILES))
     with pytest.raises(SchemaMismatch, match=r"bronze\.log_files \(columns run_id\)"):

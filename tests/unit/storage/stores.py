@@ -13,6 +13,12 @@ from pipelines.storage import objects
 from pipelines.storage.place import Place, Uri
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Place:
+    """An empty folder for tables: deltalake knows no bucket in memory. Rings with a server have `root` for it."""
+    return tmp_path
+
+
 @pytest.fixture(params=["path", "object"])
 def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """An empty folder."""

@@ -22,7 +22,7 @@ from pipelines.storage.place import STAGING, Place, Uri, relative
 from pipelines.storage.store import store_of
 from pipelines.table_files import rows_table, write_rows
 from schemas.table import LONG, STRING, TableSpec, column, required
-from tests.unit.storage.stores import root  # noqa: F401
+from tests.unit.storage.stores import disk as root  # noqa: F401
 
 SPEC = TableSpec(
     "gold",
@@ -30,7 +30,7 @@ SPEC = TableSpec(
     "One sample.",
     (required("topic", STRING, "Topic"), column("offset", LONG, "Offset")),
     keys=(),
-    cluster_by=("topic",),
+    bounded_by=("topic",),
 )
 
 
@@ -62,7 +62,7 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
     version, actions = live_actions(folder)
     assert (version, sorted(kind for action in actions for kind in action)) == (
         3,
-        ["add", "domainMetadata", "metaData", "protocol"],
+        ["add", "metaData", "protocol"],
     )
     store = store_of(folder)
     assert sum(name.endswith(".parquet") for name in store.names(folder)) == 3

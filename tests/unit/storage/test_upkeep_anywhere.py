@@ -17,7 +17,7 @@ from schemas.silver import FETCH_REQUESTS
 from schemas.state import EXPIRIES
 from tests.unit.platform import test_expiry as expiries
 from tests.unit.platform import test_upgrade as upgrades
-from tests.unit.storage.stores import root  # noqa: F401
+from tests.unit.storage.stores import disk as root  # noqa: F401
 
 
 def test_an_older_lake_is_brought_up(root: Any) -> None:  # noqa: F811
