@@ -15,6 +15,7 @@ older version of one finds it for as long as the retention says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ RETENTION_HOURS_MIN = 24
 RETENTION_HOURS_MAX = 30 * 24
 
 _HOUR_MS = 3_600_000
+_DRAFT = re.compile(r"#\d+$", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,12 @@ def _data_files(path: Place) -> Iterator[Place]:
 
 
 def _leftovers(path: Place) -> Iterator[Place]:
-    """Hidden files: temporary ones of the log, and checksums (``.NAME.crc``) without their file."""
+    """Drafts of deltalake (``NAME#1``), and hidden files: those of other writers, checksums without their file."""
     store = store_of(path)
-    for folder in (path, path / "_delta_log"):
+    for folder in (path, path / "_delta_log", path / "_change_data"):
         names = sorted({*store.names(folder)} - store.links(folder))
         for name in names:
             is_left = name[1:].removesuffix(".crc") not in names if name.endswith(".crc") else folder != path
-            if name.startswith(".") and is_left and store.is_file(folder / name):
+            is_leftover = (name.startswith(".") and is_left) or _DRAFT.search(name) is not None
+            if is_leftover and store.is_file(folder / name):
                 yield folder / name
