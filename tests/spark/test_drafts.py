@@ -93,7 +93,7 @@ def told(lake: Lake) -> tuple[Any, ...]:
     """Rows, as Delta reads them, and what the table is."""
     log = read_log(lake.path(SPEC))
     rows = lake.spark.read.format("delta").load(hadoop_path(lake.path(SPEC)))
-    return sorted(map(tuple, rows.collect())), (log.version, log.rows, log.stamp, log.properties, log.clustering)
+    return sorted(map(tuple, rows.collect())), (log.version, log.rows, log.stamp, log.properties)
 
 
 def fed(lake: Lake) -> list[tuple[Any, ...]]:

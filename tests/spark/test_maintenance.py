@@ -84,7 +84,7 @@ def test_small_files_are_compacted_once(small_files: Lake) -> None:
     said = _maintain(lake).texts("table")[0]
     assert said.splitlines()[1].split("\t") == ["state.positions", "8", "1", "0", "0 B"]
     log = read_log(lake.path(SPEC))
-    assert (len(log.files), log.version, log.clustering) == (1, version + 1, ("topic",))
+    assert (len(log.files), log.version) == (1, version + 1)
     assert (log.stamp, lake.stamp(SPEC)) == ("run-1", "run-1")
     assert _rows(lake) == rows
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version + 1)
