@@ -20,7 +20,19 @@ pytestmark = [
 ]
 #: Space beside the plots, and of the last pixels.
 GUTTER, MARGIN = 168, 8
-TABLES = ("blame", "operations", "latency", "partitions", "requests", "clients", "moves", "restarts", "rules", "logs")
+TABLES = (
+    "incidents",
+    "blame",
+    "operations",
+    "latency",
+    "partitions",
+    "requests",
+    "clients",
+    "moves",
+    "restarts",
+    "rules",
+    "logs",
+)
 
 
 @pytest.fixture(scope="module")
@@ -358,9 +370,18 @@ def test_an_incident_selects_its_range_and_the_rest_says_what_is_of_all_logs(pag
     drag(page, 5, 7)
     assert page.run("return document.querySelector('.card').classList.contains('beyond')")
     assert page.run("return document.getElementById('inrange').innerText") == "1 of 2 in the range"
-    page.click(".card summary")
-    page.wait("document.querySelector('.card .line')")
-    assert "3/server.log" in page.run("return document.querySelector('.card .line').innerText")
+
+
+def test_an_incident_leads_to_its_lines_and_commands(page: Browser) -> None:
+    page.click(".card p > a")
+    page.wait("document.querySelector('#in-incidents .line')")
+    assert "3/server.log" in page.run("return document.querySelector('#in-incidents .line').innerText")
+    assert commands(page, "#in-incidents")[0].startswith("highwater compare 2026-11-20T14:04:43Z..2026-11-20T14:05:00Z")
+    assert [row[0].split()[-1] for row in cells(page, "incidents")] == ["major", "critical", "info"]
+    drag(page, 3, 4)
+    assert len(cells(page, "incidents")) == 3
+    page.run("DATA.incidents[0].end_time = DATA.incidents[0].start_time; drawSections(false)")
+    assert len(cells(page, "incidents")) == 2
 
 
 def test_the_legend_has_all_that_is_drawn_and_the_scale(page: Browser) -> None:

@@ -3,7 +3,7 @@
 const state = { range: WHOLE, base: null, kind: "produce", measure: "p99", drag: "range", mark: null, filter: "", times: [1, 1] };
 let picture = null;
 const SECTIONS = [
-  ["findings", drawFindings, true], ["operations", drawOperations, true], ["blame", drawBlame, true], ["matrix", drawMatrix, true], ["parts", drawParts, true], ["latency", drawLatency, true],
+  ["incidents", drawIncidents, true], ["findings", drawFindings, true], ["operations", drawOperations, true], ["blame", drawBlame, true], ["matrix", drawMatrix, true], ["parts", drawParts, true], ["latency", drawLatency, true],
   ["partitions", drawPartitions, true], ["requests", drawRequests, true], ["moves", drawFailovers, true], ["restarts", drawRestarts, true], ["clients", drawClients, true],
   ["rules", drawRules, false], ["logs", drawLogs, false],
 ];
@@ -75,12 +75,6 @@ function chooseIncident(window) {
   const box = byId("picture").getBoundingClientRect();
   if (box.top < 0 || box.top > innerHeight - 200) byId("timeline").scrollIntoView({ block: "start" });
 }
-// What is behind an incident: its lines, once they are asked for.
-function showLines(details) {
-  const place = details.lastElementChild, incident = DATA.incidents.find((one) => one.incident_id === details.dataset.incident);
-  if (details.open && incident && !place.firstChild) put(place, incident.evidence.length ? incident.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, "It has no lines of evidence."));
-  decorate(place);
-}
 // ---------------------------------------------------------------- the address: what is chosen can be sent on
 function keepInAddress() {
   const id = decodeURIComponent(location.hash.slice(1)).split(";")[0];
@@ -100,10 +94,10 @@ function followAddress() {
 function goTo(id) {
   if (!id) return;
   let target = byId(id);
-  if (!target && /^(finding|request|partition)-/.test(id)) {
+  if (!target && /^(incident|finding|request|partition)-/.test(id)) {
     // It may be among the rows that are not shown yet, or outside the range.
     for (let turn = 0; turn < 50 && !target; turn++) {
-      const buttons = [...document.querySelectorAll("#in-findings .more button, #in-requests .more button, #in-partitions .more button")];
+      const buttons = [...document.querySelectorAll(".more button")];
       if (!buttons.length) break;
       buttons.forEach((button) => button.click());
       target = byId(id);
@@ -168,7 +162,6 @@ function start() {
   on("astable", "click", (event) => { const place = byId("charttable"); place.hidden = !place.hidden; event.target.setAttribute("aria-pressed", String(!place.hidden)); drawChartTable(); });
   for (const button of document.querySelectorAll(".command > .copy")) button.addEventListener("click", () => copy(button.parentElement.firstElementChild.textContent, button));
   for (const button of document.querySelectorAll(".choose")) button.addEventListener("click", () => chooseIncident(button.dataset));
-  for (const details of document.querySelectorAll("details[data-incident]")) details.addEventListener("toggle", () => showLines(details));
   addEventListener("hashchange", () => goTo(decodeURIComponent(location.hash.slice(1)).split(";")[0]));
   addEventListener("keydown", keys);
   let closed = [];

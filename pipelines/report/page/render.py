@@ -23,7 +23,7 @@ from pipelines.report.cluster.parts import Cluster
 from pipelines.report.correctness import rule_state
 from pipelines.report.happened import bug, commands, window
 from pipelines.report.model import Finding, Report
-from pipelines.report.page.first_screen import first_screen
+from pipelines.report.page.first_screen import anchor, first_screen
 
 #: Findings of each severity on the page, and characters of all their lines; ``report.json`` has more.
 FINDINGS_MAX = 300
@@ -53,8 +53,7 @@ def render_html(report: Report) -> str:
             first=first_screen(report),
             window=window,
             bug=bug,
-            commands=commands,
-            has_requests=bool(report.operations.produce.observed),
+            anchor=anchor,
             # Our own, and no value of a report goes into them.
             script=Markup(script),
             style=Markup(style),
@@ -96,6 +95,8 @@ def page_data(report: Report) -> dict[str, Any]:
     data["provenance"]["inputs"] = inputs[:INPUTS_MAX]
     for rule, shown in zip(report.rules, data["rules"], strict=True):
         shown["state"] = rule_state(rule, report.coverage.not_checkable)
+    for incident, shown in zip(report.incidents, data["incidents"], strict=True):
+        shown["commands"] = commands(incident, bool(report.operations.produce.observed))
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
     data["detail"] = (
         report.detail.model_dump(mode="json")

@@ -26,6 +26,14 @@ function findingBlock(finding, severity, nested) {
       nested ? null : asks([["Its story, line by line:", asked("trace finding", finding.finding_id.slice(0, 8))], ...(finding.topic !== null && finding.partition !== null ? ofPartition(finding.topic + "-" + finding.partition, null, WHOLE) : [])]),
       nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
 }
+function drawIncidents(place, state) {
+  const order = ["critical", "major", "minor", "info"];
+  put(place, table([
+    column("Severity", (row) => order.indexOf(row.severity), (value, row) => h("span", { class: "tag" }, row.severity)), column("from", (row) => row.start_time, when), column("to", (row) => row.end_time || "\uffff", (value, row) => (row.end_time ? when(value) : "the end of the logs")),
+    column("brokers", (row) => row.broker_ids.join(" "), (value, row) => chips(row.broker_ids, row.cluster_id)), column("what happened", (row) => row.sentence, (value, row) => [value, row.known_bug ? [" Known bug ", linked(row.known_bug.id), "."] : ""], { long: true, plain: true }),
+  ], { rows: DATA.incidents.filter((row) => inRange(state.range, row.start_time, row.end_time)), wide: true, anchor: (row) => anchor("incident", row.incident_id), empty: DATA.incidents.length ? "None in this range." : "Nothing that these logs show.",
+    open: (row) => [row.advice ? h("p", null, row.advice) : null, asks(row.commands.map((text) => ["", text])), row.evidence.length ? row.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, "It has no lines of evidence.")] }));
+}
 const words = (value) => (value !== null && typeof value === "object" ? Object.values(value).map(words).join(" ") : String(value));
 function drawFindings(place, state) {
   const sections = [["violation", "Violations", "What Kafka guarantees, and did not keep.", DATA.violations], ["open", "Cases left open", "What these logs do not decide: each may be a violation.", DATA.open_cases], ["observation", "Observations", "Legal, but good to know.", DATA.observations]].filter(([, , , all]) => all.length);
