@@ -114,6 +114,16 @@ EXAMPLES: dict[str, Example] = {
             ]
         },
     ),
+    "reassignment_unfinished": Example(
+        "The reassignment of partition ledger-3 (adds broker 3 and removes broker 1) began at 12:00:10 and had not "
+        "ended 110.0 s later, when the logs end.",
+        lines=[(120, 1, "INFO", "kafka.A", "x")],
+        rows={
+            "reassignments": [
+                {"topic": "ledger", "partition": 3, "first_time": 10, "adding": [3], "removing": [1]},
+            ]
+        },
+    ),
     "zombie_leader": Example(
         "Broker 2 went on as leader after another one was elected: 2 ISR changes of partitions ledger-1 and ledger-2 "
         "were refused at 12:00:30. There were two leaders for 37.6 s.",

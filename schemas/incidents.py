@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from schemas.table import DOUBLE, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required, structs
 
-#: Values of `INCIDENTS.severity`, the worst first.
-SEVERITIES = ("critical", "major", "minor", "info")
+#: Values of `INCIDENTS.severity`, the worst first, and what they mean.
+SEVERITY_MEANINGS = {
+    "critical": "acknowledged records are lost, or clients could not write or read",
+    "major": "the cluster was one fault away from that, or clients waited",
+    "minor": "it went back by itself",
+    "info": "someone did it on purpose",
+}
+SEVERITIES = tuple(SEVERITY_MEANINGS)
 
 INCIDENTS = TableSpec(
     layer="gold",
@@ -20,8 +26,7 @@ INCIDENTS = TableSpec(
         required(
             "severity",
             STRING,
-            "critical: acknowledged records are lost, or clients could not write or read; major: the cluster was one "
-            "fault away from that, or clients waited; minor: it went back by itself; info: someone did it on purpose",
+            "; ".join(f"{severity}: {meaning}" for severity, meaning in SEVERITY_MEANINGS.items()),
         ),
         required("start_time", TIMESTAMP, "First instant that logs show"),
         column("end_time", TIMESTAMP, "Last instant; null: it lasts to the end of the logs"),

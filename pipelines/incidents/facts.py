@@ -46,6 +46,8 @@ class Facts:
             line_count, first_time, last_time, broker_ids, message, file_id, byte_offset.
         waits: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
             slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics.
+        reassignments: partitions whose last state adds or removes replicas: cluster_id, topic, partition, first_time,
+            adding and removing (lists), file_id, byte_offset (of the first line that shows it).
         errors: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time,
             answers, partitions (list), client_ids (list), file_id, byte_offset.
         first_produces: arrival of the first produce that logs show of each cluster.
@@ -66,6 +68,7 @@ class Facts:
     remarks: Rows = ()
     loud: Rows = ()
     waits: Rows = ()
+    reassignments: Rows = ()
     errors: Rows = ()
     first_produces: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)

@@ -181,6 +181,35 @@ def waits(slow_ms: int) -> str:
     """
 
 
+def reassignments() -> str:
+    """Partitions whose last state, in the order of epochs, adds or removes replicas, with the first line of it."""
+    return """
+        WITH states AS (
+            SELECT cluster_id, topic, partition, time, adding_replicas AS adding, removing_replicas AS removing,
+                (coalesce(leader_epoch, -1), coalesce(partition_epoch, -1), epoch_us(time)) AS place, file_id,
+                byte_offset, len(adding_replicas) + len(removing_replicas) > 0 AS is_moving
+            FROM silver_leader_and_isr
+            WHERE topic IS NOT NULL AND time IS NOT NULL AND adding_replicas IS NOT NULL
+                AND removing_replicas IS NOT NULL
+        ), moving AS (
+            SELECT * FROM states WHERE (cluster_id, topic, partition) IN (
+                SELECT (cluster_id, topic, partition) FROM states WHERE is_moving)
+        ), settled AS (
+            SELECT cluster_id, topic, partition, max(place) FILTER (NOT is_moving) AS place FROM moving GROUP BY ALL
+        ), completed AS (
+            SELECT cluster_id, topic, partition, max(time) AS time FROM silver_controller_events
+            WHERE event = 'reassignment' AND detail LIKE '%completed the ongoing partition reassignment%' GROUP BY ALL
+        )
+        SELECT m.cluster_id, m.topic, m.partition, min(m.time) AS first_time, arg_max(m.adding, m.place) AS adding,
+            arg_max(m.removing, m.place) AS removing, arg_min(m.file_id, m.place) AS file_id,
+            arg_min(m.byte_offset, m.place) AS byte_offset
+        FROM moving m JOIN settled s USING (cluster_id, topic, partition)
+            LEFT JOIN completed c USING (cluster_id, topic, partition)
+        WHERE (s.place IS NULL OR m.place > s.place) AND (c.time IS NULL OR m.time > c.time)
+        GROUP BY ALL ORDER BY first_time, topic, partition
+    """
+
+
 def errors(gap_s: int) -> str:
     """Episodes of produces that were answered with an error, by broker and error."""
     return f"""

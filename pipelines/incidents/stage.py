@@ -37,7 +37,14 @@ _OF_CHANGES = (
     *("cluster_id", "topic", "partition", "broker_id", "leader_epoch", "replica_id", "change", "change_time"),
     *("made_by", "class", "class_reason", "isr_after"),
 )
-_ASKED = (bronze.LOG_FILES, bronze.LOG_LINES, DELAYED_OPERATIONS, silver.PRODUCE_REQUESTS)
+_ASKED = (
+    bronze.LOG_FILES,
+    bronze.LOG_LINES,
+    DELAYED_OPERATIONS,
+    silver.PRODUCE_REQUESTS,
+    silver.LEADER_AND_ISR,
+    silver.CONTROLLER_EVENTS,
+)
 
 
 def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
@@ -88,6 +95,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         remarks=reader.rows(questions.remarks(signatures)),
         loud=reader.rows(questions.loud(signatures)),
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
+        reassignments=reader.rows(questions.reassignments()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,

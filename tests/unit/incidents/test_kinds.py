@@ -13,6 +13,7 @@ from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
+from pipelines.incidents.severities import SEVERITIES_OF
 from tests.unit.incidents.test_questions import ask, line
 
 SIGNATURES = [signature for kind in KINDS for signature in kind.signatures]
@@ -40,15 +41,15 @@ def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_each_kind_has_an_example() -> None:
-    assert EXAMPLES.keys() == BY_NAME.keys()
+def test_each_kind_has_an_example_and_severities() -> None:
+    assert EXAMPLES.keys() == BY_NAME.keys() == SEVERITIES_OF.keys()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_what_a_kind_says(kind: Kind) -> None:
-    assert [incident.sentence for incident in kind.detect(facts_of(EXAMPLES[kind.name]))] == [
-        EXAMPLES[kind.name].sentence
-    ]
+    (incident,) = kind.detect(facts_of(EXAMPLES[kind.name]))
+    assert incident.sentence == EXAMPLES[kind.name].sentence
+    assert incident.severity in SEVERITIES_OF[kind.name]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

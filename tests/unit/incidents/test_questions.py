@@ -96,3 +96,28 @@ def test_what_a_signature_has_is_not_told_again() -> None:
 def test_patterns_are_what_duckdb_takes(kind: Any) -> None:
     for signature in kind.signatures:
         assert ask(questions.remarks([signature]), [line(0, "nothing of the kind")]) == []
+
+
+def test_a_reassignment_is_unfinished_whose_last_state_moves_replicas() -> None:
+    def state(partition: int, epoch: int, second: int, adding: list[int]) -> tuple[Any, ...]:
+        return "c", "orders", partition, START + timedelta(seconds=second), adding, [], 0, epoch, "f", second
+
+    states = [state(0, 1, 0, []), state(0, 2, 10, [4]), state(0, 2, 11, [4])]
+    states += [state(1, 2, 10, [4]), state(1, 3, 20, []), state(1, 2, 21, [4])]  # an observer that is late
+    states += [state(2, 2, 10, [4])]
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE silver_leader_and_isr (cluster_id varchar, topic varchar, partition integer, time timestamptz, "
+        "adding_replicas integer[], removing_replicas integer[], leader_epoch integer, partition_epoch integer, "
+        "file_id varchar, byte_offset bigint)"
+    )
+    connection.executemany("INSERT INTO silver_leader_and_isr VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", states)
+    connection.execute(
+        "CREATE TABLE silver_controller_events AS SELECT 'c' AS cluster_id, 'orders' AS topic, 2 AS partition, "
+        "?::timestamptz AS time, 'reassignment' AS event, 'AlterPartition request from node 4 for orders-2 completed "
+        "the ongoing partition reassignment.' AS detail",
+        [START + timedelta(seconds=12)],
+    )
+    (row,) = plain_rows(connection.sql(questions.reassignments()).to_arrow_table())
+    assert (row["partition"], row["adding"], row["byte_offset"]) == (0, [4], 10)

@@ -1,0 +1,63 @@
+"""How harmful each kind of incident is: the one table that documentation and tests read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Severity
+
+_ALWAYS = "always"
+_WITH_CLUSTER = "as the whole cluster is shut down"
+
+#: Severities that a kind gives, and when; the first one that fits.
+SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
+    "data_lost": {CRITICAL: _ALWAYS},
+    "guarantee_broken": {MAJOR: _ALWAYS},
+    "unclean_election": {MAJOR: "always: what it cost is `data_lost`"},
+    "partitions_without_leader": {CRITICAL: _ALWAYS},
+    "partitions_under_min_isr": {CRITICAL: "acks=all produces were refused", MAJOR: "none was, as far as logs show"},
+    "isr_shrunk": {MAJOR: "it did not come back to the end of the logs", MINOR: "it came back"},
+    "isr_flapping": {MAJOR: _ALWAYS},
+    "reassignment_unfinished": {MINOR: _ALWAYS},
+    "zombie_leader": {MAJOR: "there were two leaders for a second or more", MINOR: "ISR changes were refused, no more"},
+    "high_watermark_below_start": {CRITICAL: _ALWAYS},
+    "broker_halted": {CRITICAL: _ALWAYS},
+    "broker_died": {MAJOR: _ALWAYS},
+    "broker_stalled": {MAJOR: "for five seconds or more", MINOR: "for less"},
+    "broker_fenced": {MAJOR: _ALWAYS},
+    "logs_end_early": {MAJOR: _ALWAYS},
+    "clock_set_back": {MINOR: _ALWAYS},
+    "broker_stopped": {INFO: _ALWAYS},
+    "broker_out_of_memory": {CRITICAL: _ALWAYS},
+    "broker_out_of_files": {CRITICAL: _ALWAYS},
+    "log_directory_failed": {CRITICAL: _ALWAYS},
+    "indexes_rebuilt": {INFO: _ALWAYS},
+    "remote_storage_failed": {MAJOR: _ALWAYS},
+    "controlled_shutdown_failed": {
+        INFO: _WITH_CLUSTER,
+        MAJOR: "the broker stopped without the controller",
+        MINOR: "a later attempt went through",
+    },
+    "session_expired": {MAJOR: _ALWAYS},
+    "controller_changed": {
+        MAJOR: "no controller was active for five seconds or more",
+        INFO: "the one before was shut down",
+        MINOR: "it was not",
+    },
+    "controller_renounced": {MAJOR: _ALWAYS},
+    "quorum_unreachable": {MINOR: "for ten seconds or more", INFO: "for less"},
+    "elections_failed": {MINOR: "always: partitions that stay so are `partitions_without_leader`"},
+    "migration_waits": {MINOR: _ALWAYS},
+    "fetcher_died": {CRITICAL: _ALWAYS},
+    "leader_unreachable": {MINOR: "always: what follows of it is `isr_shrunk`"},
+    "fetch_errors": {MINOR: "for ten seconds or more", INFO: "for less"},
+    "partitions_not_fetched": {MAJOR: _ALWAYS},
+    "slow_replica": {INFO: "as the broker or the cluster warms up", MAJOR: "otherwise"},
+    "produces_refused": {MAJOR: "ten or more", MINOR: "fewer"},
+    "produces_timed_out": {MAJOR: "ten or more", MINOR: "fewer"},
+    "producers_fenced": {MAJOR: "ten or more produces", MINOR: "fewer"},
+    "transactions_timed_out": {MINOR: _ALWAYS},
+    "authentication_failed": {MINOR: _ALWAYS},
+    "authorization_denied": {MINOR: _ALWAYS},
+    "also_logged": {INFO: _ALWAYS},
+}
