@@ -119,5 +119,5 @@ def test_a_reassignment_is_unfinished_whose_last_state_moves_replicas() -> None:
         "the ongoing partition reassignment.' AS detail",
         [START + timedelta(seconds=12)],
     )
-    (row,) = plain_rows(connection.sql(questions.reassignments()).to_arrow_table())
+    (row,) = dicts(connection.sql(questions.reassignments()).to_arrow_table())
     assert (row["partition"], row["adding"], row["byte_offset"]) == (0, [4], 10)
