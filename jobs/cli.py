@@ -255,7 +255,7 @@ def metrics(
 @click.argument("rule", required=False)
 @click.option("--markdown", is_flag=True, help="All rules as the document docs/rules.md.")
 def explain(rule: str | None, markdown: bool) -> ExitCode:
-    """Say what RULE checks, by which evidence, with an example; without RULE list all rules."""
+    """Say what a finding of RULE means and what to do now, then how it is proven; without RULE list all rules."""
     from jobs.explain import explain as tell
 
     return tell(RichConsole(), rule, markdown)

@@ -13,6 +13,7 @@ import orjson
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
 from pipelines.rules.legal.silence import SILENT
 from pipelines.rules.legal.ways import WAYS
+from pipelines.rules.meaning import MEANINGS
 from pipelines.rules.rule import WITNESSES_MIN, Rule
 
 WIDTH = 100
@@ -38,26 +39,35 @@ def explain(rule: Rule) -> str:
 
 
 def _lines(rule: Rule) -> Iterator[str]:
-    yield from (rule.rule_id, "")
-    for name, text in _facts(rule):
+    yield rule.rule_id
+    facts = _facts(rule)
+    for name, text in facts[:3]:
+        yield ""
         yield from _hanging(f"{name}: ", text)
-    yield from ("", "cases:")
+    yield from ("", "findings:")
     for severity, text in rule.shows:
         yield from _hanging(f"  {severity}: ", text)
-    yield from ("", "silent, though it looks alike:")
-    for way, reason in SILENT[rule.rule_id].items():
-        yield from _hanging(f"  {way.way_id}: ", reason)
     bugs = known_bugs(rule)
     if bugs:
         yield from ("", "known bugs with this signature:")
         for bug in bugs:
             yield from _hanging(f"  {bug.jira}: ", f"{bug.title} ({_affected(bug)})")
+    yield from ("", "how it is proven")
+    for name, text in facts[3:]:
+        yield from _hanging(f"  {name}: ", text)
+    yield from ("", "looks alike and is legal:")
+    for way, reason in SILENT[rule.rule_id].items():
+        yield from _hanging(f"  {way.way_id}: ", reason)
     yield ""
     yield from _example(rule)
 
 
 def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
+    """What it means comes first, how it is proven last."""
+    meaning = MEANINGS[rule.rule_id]
     return (
+        ("what it means for your data", meaning.data),
+        ("what to do now", meaning.act),
         ("guarantee", rule.guarantee),
         ("source", rule.source),
         ("versions", rule.versions),
@@ -109,8 +119,11 @@ _HEAD = (
     "",
     "Made from the rules themselves by `highwater explain --markdown`; a test compares the two.",
     "",
-    "A rule's verdict is *violated*, *inconclusive* or *clean*. Every rule proves with lines that are there: "
-    "deleting lines may hide a violation or leave a case open, it never makes one.",
+    "A rule's verdict is *violated*, *inconclusive* or *clean*; it is called *not checkable* where its "
+    "evidence is not in "
+    "the logs, and *not applicable* where the evidence is there and shows nothing that the rule is "
+    "about. Missing lines can "
+    "hide a violation or leave a case open, but never cause a false one.",
     "",
     "| rule | tier | guarantee |",
     "|---|---|---|",
@@ -140,7 +153,7 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
         yield ""
         for severity, text in rule.shows:
             yield f"- *{severity}*: {text}"
-        yield from ("", "Silent, though it looks alike:", "")
+        yield from ("", "Looks alike and is legal:", "")
         for way, reason in SILENT[rule.rule_id].items():
             yield f"- [{way.way_id}](#legal-ways): {reason}"
         bugs = known_bugs(rule)

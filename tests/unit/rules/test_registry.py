@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.rules.explain import examples, explain, known_bugs, rules_markdown
 from pipelines.rules.findings import IMPLIED
+from pipelines.rules.meaning import MEANINGS
 from pipelines.rules.registry import BY_ID, RULES
 from pipelines.rules.rule import Rule
 from schemas.audit_facts import HISTORY_RANK, RANK
@@ -34,6 +35,11 @@ def test_an_explanation_fits_a_terminal_and_names_its_bugs(rule: Rule) -> None:
     lines = explain(rule).splitlines()
     assert max(map(len, lines)) <= 200
     assert lines[0] == rule.rule_id
+    assert lines[2].startswith("what it means for your data: ")
+    assert [line.partition(":")[0] for line in lines if line.startswith(("what to do", "guarantee"))] == [
+        "what to do now",
+        "guarantee",
+    ]
     assert all(any(bug.jira in line for line in lines) for bug in known_bugs(rule))
 
 
@@ -49,6 +55,10 @@ def test_the_document_is_what_the_rules_say() -> None:
     assert (ROOT / "docs" / "rules.md").read_text() == rules_markdown(RULES), (
         "run `highwater explain --markdown > docs/rules.md`"
     )
+
+
+def test_every_rule_has_its_meaning() -> None:
+    assert set(MEANINGS) == set(BY_ID)
 
 
 def test_what_is_implied_are_rules() -> None:
