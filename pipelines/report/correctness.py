@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pipelines.clocks.order import in_order, order_note
@@ -99,9 +100,10 @@ def correctness(
     results = sorted(rows.rule_results, key=lambda row: order(row["rule_id"]))
     gaps: dict[str, NotCheckable] = {}
     coarse = in_seconds(rows.files)
+    requests_per_s = _requests_per_s(rows, brokers)
     for row in results:
         rule = known.get(row["rule_id"])
-        gap = rule_not_checkable(rule, brokers, highest) if rule else None
+        gap = rule_not_checkable(rule, brokers, highest, requests_per_s) if rule else None
         if gap is None and rule is not None and rule.compares_times and coarse and not row["checked"]:
             gap = times_too_coarse(rule.rule_id, coarse)
         if gap:
@@ -118,6 +120,17 @@ def correctness(
         not_checkable=tuple(gaps.values()),
         notes=tuple(_notes(rows, in_window)),
     )
+
+
+def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
+    """Requests a second that a broker with a request log answers, on average over its logs; None without one."""
+    requests = sum(row["requests"] for row in rows.latency.values())
+    seconds = sum(
+        (datetime.fromisoformat(broker.last_time) - datetime.fromisoformat(broker.first_time)).total_seconds()
+        for broker in brokers
+        if broker.tier != "T0" and broker.first_time and broker.last_time
+    )
+    return requests / seconds if requests and seconds else None
 
 
 def rule_state(rule: RuleResult, gaps: Iterable[NotCheckable]) -> str:

@@ -79,11 +79,13 @@ class NotCheckable(Part):
         rule_id: the rule; ``delayed_operations`` for the replay of requests.
         reason: why not.
         needs: the command that would make the next ones show it.
+        cost: *(extra)* what that costs, how long it lasts and how to undo it; null where it costs nothing.
     """
 
     rule_id: Text
     reason: Text
     needs: Text
+    cost: Text | None = None
 
 
 class UnparsedTemplate(Part):

@@ -16,6 +16,7 @@ from pipelines.report.correctness import place_of, rule_state
 from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.happened import bug, headline, story, verdict_sentence, window
 from pipelines.report.model import Report
+from pipelines.report.summary import costs
 from pipelines.report.values import UNKNOWN_BROKER
 
 #: Input files listed; report.json has all.
@@ -88,6 +89,7 @@ def render_markdown(report: Report) -> str:
         story=story(report),
         window=window,
         rule_state=rule_state,
+        costs=costs,
         bug=bug,
         inputs_max=INPUTS_MAX,
         findings_max=FINDINGS_MAX,

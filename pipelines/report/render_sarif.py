@@ -191,7 +191,10 @@ class _Run:
         for problem in report.problems:
             yield _notification("warning", problem)
         for gap in report.coverage.not_checkable:
-            yield _notification("note", f"cannot be shown: {gap.rule_id}: {gap.reason}. {gap.needs}")
+            yield _notification(
+                "note",
+                f"cannot be shown: {gap.rule_id}: {gap.reason}. {gap.needs}{f'. {gap.cost}' if gap.cost else ''}",
+            )
         for note in report.notes:
             yield _notification("note", note)
         if self._lines_without_text:

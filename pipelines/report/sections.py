@@ -11,7 +11,7 @@ from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperati
 from pipelines.report.model import CLEAN, Broker, Finding, Report
 from pipelines.report.plain import count, ms, plain, share
 from pipelines.report.render_markdown import KIND_LABELS
-from pipelines.report.summary import covered, gaps, has_several, rules_text
+from pipelines.report.summary import costs, covered, gaps, has_several, rules_text
 from pipelines.report.values import UNKNOWN_BROKER
 
 #: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
@@ -52,6 +52,7 @@ def _brokers(report: Report) -> Iterator[str]:
 def _coverage(report: Report) -> Iterator[str]:
     yield covered(report.coverage)
     yield from listed("cannot be shown: ", [f"{what}: {needs}" for what, needs in gaps(report.coverage)])
+    yield from listed("cost: ", costs(report.coverage))
     yield from listed("input: ", report.problems)
 
 

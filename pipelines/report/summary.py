@@ -138,6 +138,11 @@ def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
         yield f"{', '.join(rule_ids[:SHOWN_MAX])}{more}", needs
 
 
+def costs(coverage: Coverage) -> list[str]:
+    """What the remedies cost, each once."""
+    return list(dict.fromkeys(gap.cost for gap in coverage.not_checkable if gap.cost))
+
+
 def rules_text(report: Report) -> str:
     """How many rules came to which state."""
     states = rule_states(report)

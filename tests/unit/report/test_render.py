@@ -57,7 +57,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
         "top_unparsed",
         "missing",
     ]
-    assert keys(document["coverage"]["not_checkable"][0]) == ["rule_id", "reason", "needs"]
+    assert keys(document["coverage"]["not_checkable"][0]) == ["rule_id", "reason", "needs", "cost"]
     assert keys(document["coverage"]["top_unparsed"][0]) == ["template", "logger", "count"]
     assert (document["rules"], document["violations"], document["observations"]) == ([], [], [])
     assert keys(document["provenance"]) == [

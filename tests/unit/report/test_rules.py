@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 from pydantic import ValidationError
 
-from pipelines.report.tiers import counting, not_checkable, tier_of
+from pipelines.report.tiers import counting, not_checkable, rule_not_checkable, tier_of
 from pipelines.report.values import iso_utc
 from pipelines.report.verdict import decide
+from pipelines.rules.registry import BY_ID
 from tests.unit.report import sample
 
 
@@ -67,6 +68,22 @@ def test_the_remedy_fits_the_version() -> None:
     assert "log4j.properties" in not_checkable(2, "2.3.1").needs
     assert "delayed operations" in not_checkable(2, None).reason
     assert "server.log" in not_checkable(-1, None).needs
+
+
+def test_the_remedy_says_what_it_costs_and_how_it_is_undone() -> None:
+    gap = not_checkable(2, "3.9.0")
+    assert gap.cost is not None
+    assert gap.cost.startswith("It writes about 1.3 KB of log per request that a broker answers. A restart")
+    assert gap.cost.endswith("--alter --delete-config kafka.request.logger")
+    brokers = [sample.broker(tier="T1")]
+    traced = rule_not_checkable(BY_ID["follower-hw-above-leader"], brokers, "T3", 100.0)
+    assert traced is not None
+    assert traced.cost is not None
+    assert "3.4 KB of log per request that a broker answers, 27.0 GiB a day at the 100 requests a second" in traced.cost
+    assert "begin with kafka.cluster.Partition=DEBUG alone, about 0.6 KB" in traced.cost
+    old = not_checkable(2, "0.10.2.2").cost
+    assert old is not None
+    assert old.endswith("Undo it in config/log4j.properties, with a restart.")
 
 
 def test_times_are_utc_to_the_millisecond() -> None:
