@@ -116,7 +116,7 @@ def bundle(**given: Any) -> ExitCode:
     show_default=True,
     help="The least verdict that does not end with 0.",
 )
-@click.option("--only-new", is_flag=True, help="Violations that the run before had already do not fail.")
+@click.option("--only-new", is_flag=True, help="Ignore violations that the previous run already reported.")
 @click.option(
     "--stale-after",
     "stale_after_hours",
@@ -210,11 +210,11 @@ def maintain(
     "--keep",
     metavar="DAYS",
     callback=_days,
-    help="Days that are kept, as 90d, of each layer of which [retention] does not say it.",
+    help="How long to keep data, e.g. 90d, unless [retention] sets it per layer.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be dropped.")
 def expire(lake: Place, cluster_id: str | None, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
-    """Drop old days of each cluster of the lake; what is told of the days that stay does not change."""
+    """Drop old days of each cluster of the lake; reports of the days that stay do not change."""
     from jobs.expire import expire as drop
 
     return drop(_config(conf), RichConsole(), lake, keep, cluster_id, dry_run)

@@ -220,7 +220,7 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
     """Tell what happened in a window, at a broker or of a topic."""
     reader = question.reader
     if not reader.has(INCIDENTS.full_name):
-        raise InputError(question.lake, "was made before incidents were told", "run `highwater audit` on it once")
+        raise InputError(question.lake, "is of a version without incidents", "run `highwater audit` on it once")
     where = "" if question.cluster_id is None else "WHERE cluster_id = $cluster_id"
     parameters = {} if question.cluster_id is None else {"cluster_id": question.cluster_id}
     rows, lines = (
@@ -252,7 +252,7 @@ def tell_survivors(question: Question, place: str | None, at: datetime | None) -
         )
         return tell(question, Answer(title="partitions without a leader", sentences=(say,)))
     if len(places) > PARTITIONS_MAX:
-        question.console.note(f"{len(places)} partitions have no leader; the first {PARTITIONS_MAX} are told")
+        question.console.note(f"{len(places)} partitions have no leader; these are the first {PARTITIONS_MAX}")
     return tell(question, *_survivors(reader, places[:PARTITIONS_MAX], at_us))
 
 
