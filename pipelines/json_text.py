@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -13,17 +14,17 @@ _ESCAPE: Final = re.compile(
 )
 
 
-def loads(text: str | bytes) -> Any:
+def loads(text: str | bytes, decode: Callable[[Any], Any] = orjson.loads) -> Any:
     r"""Read JSON as it is written; a half of a surrogate pair, which no text can hold, becomes its escape (``\ud800``).
 
     Raises:
-        orjson.JSONDecodeError: it is no JSON.
+        ValueError: it is no JSON, or not what is decoded; orjson.JSONDecodeError, unless another reader is given.
     """
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return decode(text)
+    except ValueError:
         content = text.decode(errors="replace") if isinstance(text, bytes) else text
         escaped = _ESCAPE.sub(lambda match: rf"\{match[1]}" if match[1] else match[0], content)
         if escaped == content:
             raise
-        return orjson.loads(escaped)
+        return decode(escaped)

@@ -1,12 +1,13 @@
-"""Which fields the bodies of requests and responses have, by API and version: a body with others is not read.
+"""Bodies of requests and responses as Structs, one per API and version: what a body has is declared, or it is not read.
 
 A name that is not here may be a field that a reader looks for under its old name, and a name that lacks makes a value
-that the line does not have. So a body has to consist of the fields of its version, no more and no less; a release that
-adds a field is a line here. Only APIs whose bodies become columns or partitions are listed.
+that the line does not have. So a body has to consist of the fields of its version with values of their types, no more
+and no less; a release that adds a field is a line here. Only APIs whose bodies become columns or partitions are listed.
 
-A shape is written as fields ``name:versions{fields of its elements}``: versions as message definitions have them, all
-where none are given; ``name?`` is a tagged field, printed only where it is not its default; ``a|b`` is one field under
-two names.
+A struct is written as its fields, ``name:versions=type``: versions as message definitions have them, all where none are
+given; an integer where no type is. ``[...]`` is an array of structs, ``{...}`` one struct. ``name?`` is a tagged field,
+printed only where it is not its default; ``name*`` may be null; ``a|b`` is one field, ``a`` here, that former releases
+called ``b``: a body has all its former names, or none.
 
 Source: the message definitions of Kafka's clients, 2.8 to 4.3 (``clients/src/main/resources/common/message``), and
 ``RequestConvertToJson``, which prints the size of records in their place. Struct bodies before 2.8 are brought under
@@ -16,237 +17,275 @@ these names by `text_shapes`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError, convert, defstruct
+from msgspec.json import Decoder
 
 Json = dict[str, Any]
+#: A request or a response: a Struct whose fields have the names of the JSON form.
+Body = Any
 
 _LEADER: Final = "currentLeader?{leaderId leaderEpoch}"
-_NODES: Final = "nodeEndpoints?{nodeId host port rack}"
-_ANSWERED_TOPICS: Final = "topics{name:0-9 topicId:10+ partitions{partitionIndex errorCode}}"
+_NODES: Final = "nodeEndpoints?[nodeId host=text port rack*=text]"
+_ANSWERED_TOPICS: Final = "topics[name:0-9=text topicId:10+=text partitions[partitionIndex errorCode]]"
 _GROUP_RESPONSE: Final = "throttleTimeMs:1+ errorCode"
-_TRANSACTION: Final = "transactionalId producerId producerEpoch"
+_TRANSACTION: Final = "transactionalId=text producerId producerEpoch"
+_RECORDS: Final = "recordsSizeInBytes|recordSetSizeInBytes? records|recordSet?=nothing"
 _STATES: Final = (
-    "{topicName:0-1 partitionIndex controllerEpoch leader leaderEpoch isr partitionEpoch|zkVersion replicas "
-    "addingReplicas:3+ removingReplicas:3+ isNew:1+ leaderRecoveryState:6+}"
+    "[topicName:0-1=text partitionIndex controllerEpoch leader leaderEpoch isr=numbers partitionEpoch|zkVersion "
+    "replicas=numbers addingReplicas:3+=numbers removingReplicas:3+=numbers isNew:1+=flag leaderRecoveryState:6+]"
 )
 _ALTERED: Final = (
-    "topics{topicName|name:0-1 topicId:2+ partitions{partitionIndex leaderEpoch newIsr:0-2 "
-    "newIsrWithEpochs:3+{brokerId brokerEpoch} leaderRecoveryState:1+ partitionEpoch|currentIsrVersion}}"
+    "topics[topicName|name:0-1=text topicId:2+=text partitions[partitionIndex leaderEpoch newIsr:0-2=numbers "
+    "newIsrWithEpochs:3+[brokerId brokerEpoch] leaderRecoveryState:1+ partitionEpoch|currentIsrVersion]]"
 )
 _ALTERED_ANSWER: Final = (
-    "throttleTimeMs errorCode topics{topicName|name:0-1 topicId:2+ partitions{partitionIndex errorCode leaderId "
-    "leaderEpoch isr leaderRecoveryState:1+ partitionEpoch|currentIsrVersion}}"
+    "throttleTimeMs errorCode topics[topicName|name:0-1=text topicId:2+=text partitions[partitionIndex errorCode "
+    "leaderId leaderEpoch isr=numbers leaderRecoveryState:1+ partitionEpoch|currentIsrVersion]]"
 )
+#: KIP-890.
 _ADDED: Final = (
-    "transactions:4+{transactionalId producerId producerEpoch verifyOnly topics{name partitions}} "
-    "v3AndBelowTransactionalId|transactionalId:0-3 v3AndBelowProducerId|producerId:0-3 "
-    "v3AndBelowProducerEpoch|producerEpoch:0-3 v3AndBelowTopics|topics:0-3{name partitions}"
+    f"transactions:4+[{_TRANSACTION} verifyOnly=flag topics[name=text partitions=numbers]] "
+    "v3AndBelowTransactionalId|transactionalId:0-3=text v3AndBelowProducerId|producerId:0-3 "
+    "v3AndBelowProducerEpoch|producerEpoch:0-3 v3AndBelowTopics|topics:0-3[name=text partitions=numbers]"
 )
 _ADDED_ANSWER: Final = (
-    "throttleTimeMs errorCode:4+ resultsByTransaction:4+{transactionalId "
-    "topicResults{name resultsByPartition{partitionIndex partitionErrorCode}}} "
-    "resultsByTopicV3AndBelow|results:0-3{name resultsByPartition|results{partitionIndex partitionErrorCode|errorCode}}"
+    "throttleTimeMs errorCode:4+ resultsByTransaction:4+[transactionalId=text "
+    "topicResults[name=text resultsByPartition[partitionIndex partitionErrorCode]]] "
+    "resultsByTopicV3AndBelow|results:0-3[name=text "
+    "resultsByPartition|results[partitionIndex partitionErrorCode|errorCode]]"
 )
 
 #: Request and response by API.
 _BODIES: Final[dict[str, tuple[str, str]]] = {
     "PRODUCE": (
-        "transactionalId:3+ acks timeoutMs topicData{name:0-12 topicId:13+ partitionData{index "
-        "recordsSizeInBytes|records}}",
-        "responses{name:0-12 topicId:13+ partitionResponses{index errorCode baseOffset logAppendTimeMs:2+ "
-        "logStartOffset:5+ recordErrors:8+{batchIndex batchIndexErrorMessage} errorMessage:8+ "
-        f"{_LEADER}}}}} throttleTimeMs:1+ {_NODES}",
+        f"transactionalId*:3+=text acks timeoutMs topicData[name:0-12=text topicId:13+=text partitionData[index "
+        f"{_RECORDS}]]",
+        "responses[name:0-12=text topicId:13+=text partitionResponses[index errorCode baseOffset logAppendTimeMs:2+ "
+        "logStartOffset:5+ recordErrors:8+[batchIndex batchIndexErrorMessage*=text] errorMessage*:8+=text "
+        f"{_LEADER}]] throttleTimeMs:1+ {_NODES}",
     ),
+    # Sessions came with KIP-227, replicaState with KIP-903.
     "FETCH": (
-        "clusterId? replicaId:0-14 replicaState?{replicaId replicaEpoch} maxWaitMs minBytes maxBytes:3+ "
-        "isolationLevel:4+ sessionId:7+ sessionEpoch:7+ topics{topic:0-12 topicId:13+ partitions{partition "
+        "clusterId?=text replicaId:0-14 replicaState?{replicaId replicaEpoch} maxWaitMs minBytes maxBytes:3+ "
+        "isolationLevel:4+ sessionId:7+ sessionEpoch:7+ topics[topic:0-12=text topicId:13+=text partitions[partition "
         "currentLeaderEpoch:9+ fetchOffset lastFetchedEpoch:12+ logStartOffset:5+ partitionMaxBytes "
-        "replicaDirectoryId? highWatermark?}} forgottenTopicsData:7+{topic:0-12 topicId:13+ partitions} rackId:11+",
-        "throttleTimeMs:1+ errorCode:7+ sessionId:7+ responses{topic:0-12 topicId:13+ partitions|partitionResponses{"
-        "partitionIndex|partition errorCode highWatermark lastStableOffset:4+ logStartOffset:5+ "
-        f"divergingEpoch?{{epoch endOffset}} {_LEADER} snapshotId?{{endOffset epoch}} "
-        "abortedTransactions:4+{producerId firstOffset} preferredReadReplica:11+ "
-        f"recordsSizeInBytes|recordSetSizeInBytes|records|recordSet}}}} {_NODES}",
+        "replicaDirectoryId?=text highWatermark?]] "
+        "forgottenTopicsData:7+[topic:0-12=text topicId:13+=text partitions=numbers] rackId:11+=text",
+        "throttleTimeMs:1+ errorCode:7+ sessionId:7+ responses[topic:0-12=text topicId:13+=text "
+        "partitions|partitionResponses[partitionIndex|partition errorCode highWatermark lastStableOffset:4+ "
+        f"logStartOffset:5+ divergingEpoch?{{epoch endOffset}} {_LEADER} snapshotId?{{endOffset epoch}} "
+        f"abortedTransactions*:4+[producerId firstOffset] preferredReadReplica:11+ {_RECORDS}]] {_NODES}",
     ),
     "LEADER_AND_ISR": (
-        "controllerId isKRaftController:7+ controllerEpoch brokerEpoch:2+ type:5+ "
-        f"ungroupedPartitionStates:0-1{_STATES} topicStates:2+{{topicName topicId:5+ partitionStates{_STATES}}} "
-        "liveLeaders{brokerId|id hostName|host port}",
-        "errorCode partitionErrors:0-4{topicName partitionIndex errorCode} "
-        "topics:5+{topicId partitionErrors{partitionIndex errorCode}}",
+        "controllerId isKRaftController:7+=flag controllerEpoch brokerEpoch:2+ type:5+ "
+        f"ungroupedPartitionStates:0-1{_STATES} topicStates:2+[topicName=text topicId:5+=text partitionStates{_STATES}]"
+        " liveLeaders[brokerId hostName=text port]",
+        "errorCode partitionErrors:0-4[topicName=text partitionIndex errorCode] "
+        "topics:5+[topicId=text partitionErrors[partitionIndex errorCode]]",
     ),
     "STOP_REPLICA": (
-        "controllerId isKRaftController:4+ controllerEpoch brokerEpoch:1+ deletePartitions:0-2 "
-        "ungroupedPartitions:0{topicName partitionIndex} topics:1-2{name partitionIndexes} "
-        "topicStates:3+{topicName partitionStates{partitionIndex leaderEpoch deletePartition}}",
-        "errorCode partitionErrors{topicName partitionIndex errorCode}",
+        "controllerId isKRaftController:4+=flag controllerEpoch brokerEpoch:1+ deletePartitions:0-2=bit "
+        "ungroupedPartitions|partitions:0[topicName=text partitionIndex] "
+        "topics|partitions:1-2[name|topicName=text partitionIndexes=numbers] "
+        "topicStates:3+[topicName=text partitionStates[partitionIndex leaderEpoch deletePartition=flag]]",
+        "errorCode partitionErrors[topicName=text partitionIndex errorCode]",
     ),
     "ALTER_ISR": (f"brokerId brokerEpoch {_ALTERED}", _ALTERED_ANSWER),
     "ALTER_PARTITION": (f"brokerId brokerEpoch {_ALTERED}", _ALTERED_ANSWER),
     "OFFSET_FOR_LEADER_EPOCH": (
-        "replicaId:3+ topics{topic partitions{partition currentLeaderEpoch:2+ leaderEpoch}}",
-        "throttleTimeMs:2+ topics{topic partitions{errorCode partition leaderEpoch:1+ endOffset}}",
+        "replicaId:3+ topics[topic=text partitions[partition currentLeaderEpoch:2+ leaderEpoch]]",
+        "throttleTimeMs:2+ topics[topic=text partitions[errorCode partition leaderEpoch:1+ endOffset]]",
     ),
     "WRITE_TXN_MARKERS": (
-        "markers{producerId producerEpoch transactionResult topics{name partitionIndexes} coordinatorEpoch "
-        "transactionVersion:2+}",
-        "markers{producerId topics{name partitions{partitionIndex errorCode}}}",
+        "markers[producerId producerEpoch transactionResult=flag topics[name=text partitionIndexes=numbers] "
+        "coordinatorEpoch transactionVersion:2+]",
+        "markers[producerId topics[name=text partitions[partitionIndex errorCode]]]",
     ),
     "OFFSET_COMMIT": (
-        "groupId generationIdOrMemberEpoch|generationId:1+ memberId:1+ groupInstanceId:7+ retentionTimeMs:2-4 "
-        "topics{name:0-9 topicId:10+ partitions{partitionIndex committedOffset committedLeaderEpoch:6+ "
-        "commitTimestamp:1 committedMetadata}}",
+        "groupId=text generationId|generationIdOrMemberEpoch:1+ memberId:1+=text groupInstanceId*:7+=text "
+        "retentionTimeMs:2-4 topics[name:0-9=text topicId:10+=text partitions[partitionIndex committedOffset "
+        "committedLeaderEpoch:6+ commitTimestamp:1 committedMetadata*=text]]",
         f"throttleTimeMs:3+ {_ANSWERED_TOPICS}",
     ),
     "TXN_OFFSET_COMMIT": (
-        "transactionalId groupId producerId producerEpoch generationId|generationIdOrMemberEpoch:3+ memberId:3+ "
-        "groupInstanceId:3+ topics{name partitions{partitionIndex committedOffset committedLeaderEpoch:2+ "
-        "committedMetadata}}",
-        "throttleTimeMs topics{name partitions{partitionIndex errorCode}}",
+        "transactionalId=text groupId=text producerId producerEpoch generationId|generationIdOrMemberEpoch:3+ "
+        "memberId:3+=text groupInstanceId*:3+=text topics[name=text partitions[partitionIndex committedOffset "
+        "committedLeaderEpoch:2+ committedMetadata*=text]]",
+        "throttleTimeMs topics[name=text partitions[partitionIndex errorCode]]",
     ),
     "JOIN_GROUP": (
-        "groupId sessionTimeoutMs rebalanceTimeoutMs:1+ memberId groupInstanceId:5+ protocolType "
-        "protocols{name metadata} reason:8+",
-        "throttleTimeMs:2+ errorCode generationId protocolType:7+ protocolName leader skipAssignment:9+ memberId "
-        "members{memberId groupInstanceId:5+ metadata}",
+        "groupId=text sessionTimeoutMs rebalanceTimeoutMs:1+ memberId=text groupInstanceId*:5+=text protocolType=text "
+        "protocols[name=text metadata=text] reason*:8+=text",
+        "throttleTimeMs:2+ errorCode generationId protocolType*:7+=text protocolName*=text leader=text "
+        "skipAssignment:9+=flag memberId=text members[memberId=text groupInstanceId*:5+=text metadata=text]",
     ),
     "SYNC_GROUP": (
-        "groupId generationId memberId groupInstanceId:3+ protocolType:5+ protocolName:5+ "
-        "assignments{memberId assignment}",
-        f"{_GROUP_RESPONSE} protocolType:5+ protocolName:5+ assignment",
+        "groupId=text generationId memberId=text groupInstanceId*:3+=text protocolType*:5+=text protocolName*:5+=text "
+        "assignments[memberId=text assignment=text]",
+        f"{_GROUP_RESPONSE} protocolType*:5+=text protocolName*:5+=text assignment=text",
     ),
     "LEAVE_GROUP": (
-        "groupId memberId:0-2 members:3+{memberId groupInstanceId reason:5+}",
-        f"{_GROUP_RESPONSE} members:3+{{memberId groupInstanceId errorCode}}",
+        "groupId=text memberId:0-2=text members:3+[memberId=text groupInstanceId*=text reason*:5+=text]",
+        f"{_GROUP_RESPONSE} members:3+[memberId=text groupInstanceId*=text errorCode]",
     ),
-    "HEARTBEAT": ("groupId generationId memberId groupInstanceId:3+", _GROUP_RESPONSE),
+    "HEARTBEAT": ("groupId=text generationId memberId=text groupInstanceId*:3+=text", _GROUP_RESPONSE),
+    # KIP-848.
     "CONSUMER_GROUP_HEARTBEAT": (
-        "groupId memberId memberEpoch instanceId rackId rebalanceTimeoutMs subscribedTopicNames "
-        "subscribedTopicRegex:1+ serverAssignor topicPartitions{topicId partitions}",
-        "throttleTimeMs errorCode errorMessage memberId memberEpoch heartbeatIntervalMs "
-        "assignment{topicPartitions{topicId partitions}}",
+        "groupId=text memberId=text memberEpoch instanceId*=text rackId*=text rebalanceTimeoutMs "
+        "subscribedTopicNames*=texts subscribedTopicRegex*:1+=text serverAssignor*=text "
+        "topicPartitions*[topicId=text partitions=numbers]",
+        "throttleTimeMs errorCode errorMessage*=text memberId*=text memberEpoch heartbeatIntervalMs "
+        "assignment*{topicPartitions[topicId=text partitions=numbers]}",
     ),
     "OFFSET_DELETE": (
-        "groupId topics{name partitions{partitionIndex}}",
-        "errorCode throttleTimeMs topics{name partitions{partitionIndex errorCode}}",
+        "groupId=text topics[name=text partitions[partitionIndex]]",
+        "errorCode throttleTimeMs topics[name=text partitions[partitionIndex errorCode]]",
     ),
     "INIT_PRODUCER_ID": (
-        "transactionalId transactionTimeoutMs producerId:3+ producerEpoch:3+ enable2Pc:6+ keepPreparedTxn:6+",
+        "transactionalId*=text transactionTimeoutMs producerId:3+ producerEpoch:3+ enable2Pc:6+=flag "
+        "keepPreparedTxn:6+=flag",
         "throttleTimeMs errorCode producerId producerEpoch ongoingTxnProducerId:6+ ongoingTxnProducerEpoch:6+",
     ),
     "ADD_PARTITIONS_TO_TXN": (_ADDED, _ADDED_ANSWER),
-    "ADD_OFFSETS_TO_TXN": (f"{_TRANSACTION} groupId", "throttleTimeMs errorCode"),
-    "END_TXN": (f"{_TRANSACTION} committed", "throttleTimeMs errorCode producerId:5+ producerEpoch:5+"),
+    "ADD_OFFSETS_TO_TXN": (f"{_TRANSACTION} groupId=text", "throttleTimeMs errorCode"),
+    "END_TXN": (f"{_TRANSACTION} committed=flag", "throttleTimeMs errorCode producerId:5+ producerEpoch:5+"),
     "METADATA": (
-        "topics{topicId:10+ name} allowAutoTopicCreation:4+ includeClusterAuthorizedOperations:8-10 "
-        "includeTopicAuthorizedOperations:8+",
-        "throttleTimeMs:3+ brokers{nodeId host port rack:1+} clusterId:2+ controllerId:1+ topics{errorCode name "
-        "topicId:10+ isInternal:1+ partitions{errorCode partitionIndex leaderId leaderEpoch:7+ replicaNodes isrNodes "
-        "offlineReplicas:5+} topicAuthorizedOperations:8+} clusterAuthorizedOperations:8-10 errorCode:13+",
+        "topics*[topicId:10+=text name*=text] allowAutoTopicCreation:4+=flag "
+        "includeClusterAuthorizedOperations:8-10=flag includeTopicAuthorizedOperations:8+=flag",
+        "throttleTimeMs:3+ brokers[nodeId host=text port rack*:1+=text] clusterId*:2+=text controllerId:1+ "
+        "topics[errorCode name*=text topicId:10+=text isInternal:1+=flag partitions[errorCode partitionIndex leaderId "
+        "leaderEpoch:7+ replicaNodes=numbers isrNodes=numbers offlineReplicas:5+=numbers] "
+        "topicAuthorizedOperations:8+] clusterAuthorizedOperations:8-10 errorCode:13+",
     ),
     "CREATE_TOPICS": (
-        "topics{name numPartitions replicationFactor assignments{partitionIndex brokerIds} configs{name value}} "
-        "timeoutMs validateOnly:1+",
-        "throttleTimeMs:2+ topics{name topicId:7+ errorCode errorMessage:1+ topicConfigErrorCode?:5+ numPartitions:5+ "
-        "replicationFactor:5+ configs:5+{name value readOnly configSource isSensitive}}",
+        "topics[name=text numPartitions replicationFactor assignments[partitionIndex brokerIds=numbers] "
+        "configs[name=text value*=text]] timeoutMs validateOnly:1+=flag",
+        "throttleTimeMs:2+ topics[name=text topicId:7+=text errorCode errorMessage*:1+=text topicConfigErrorCode?:5+ "
+        "numPartitions:5+ replicationFactor:5+ "
+        "configs*:5+[name=text value*=text readOnly=flag configSource isSensitive=flag]]",
     ),
 }
-#: Orders of fields remembered by shape: Kafka has one, with and without tagged fields.
-_SEEN_MAX: Final = 100
 #: APIs whose bodies are read.
 READ_APIS: Final = frozenset(_BODIES)
+REQUEST, RESPONSE = 0, 1
 
-_FIELD: Final = re.compile(r"([\w|]+)(\?)?(?::(\d+)(?:-(\d+)|(\+))?)?(\{)?")
+_FIELD: Final = re.compile(r"([\w|]+)([?*]?)(?::(\d+)(?:-(\d+)|(\+))?)?(?:=(\w+))?([\[{])?")
+#: Kafka's integers have 64 bits at most.
+Integer = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+_TYPES: Final[dict[str | None, Any]] = {
+    None: Integer,
+    "text": str,
+    "flag": bool,
+    "bit": bool | Integer,  # in text before 1.0 a number
+    "numbers": list[Integer],
+    "texts": list[str],
+    "nothing": None | UnsetType,
+}
 
 
-class UnknownShape(ValueError):
-    """A body that does not consist of the fields of its version."""
+def read_body(api: str, side: int, version: int, body: Raw) -> Body:
+    """A body of a listed API in JSON; a field that its version does not have is None.
 
+    Args:
+        side: `REQUEST` or `RESPONSE`.
 
-class _Shape(NamedTuple):
-    """Fields of a struct in one version.
-
-    Attributes:
-        required: names of fields that are always there, each with its other names.
-        known: all names.
-        inner: fields whose elements are structs, with their shape.
-        seen: sequences of names that were found right.
+    Raises:
+        msgspec.DecodeError: it does not consist of the fields of its version.
     """
-
-    required: tuple[tuple[str, ...], ...]
-    known: frozenset[str]
-    inner: tuple[tuple[str, _Shape], ...]
-    seen: set[tuple[str, ...]]
+    return _in_either_spelling(_decoders(api, side, version), lambda decoder: decoder.decode(body))
 
 
-def check_request(api: str, version: int, body: Json) -> None:
-    """Raise `UnknownShape` if a request of a listed API does not have the fields of its version."""
-    if api in _BODIES:
-        _check(body, _shape(api, 0, version))
+def body_of(api: str, side: int, version: int, fields: Json) -> Body:
+    """As `read_body`, of a body that was printed as text and is brought under the names of its JSON form."""
+    return _in_either_spelling(_decoders(api, side, version), lambda decoder: convert(fields, decoder.type))
 
 
-def check_response(api: str, version: int, body: Json) -> None:
-    """As `check_request`, for a response."""
-    if api in _BODIES:
-        _check(body, _shape(api, 1, version))
+def body_of_any_version(api: str, side: int, fields: Json) -> Body:
+    """A body of fields that a reader of text made sure of, numbers as printed; those that it does not give are None."""
+    return convert(fields, _any_version(api, side), strict=False)
 
 
-def require_integers(node: Json) -> None:
-    """Raise `UnknownShape` if a struct has a number with a fraction, or beyond 64 bits: Kafka's are integers."""
-    if float in map(type, node.values()):
-        raise UnknownShape("a number that is no integer")
+def names_of(api: str, side: int, version: int) -> list[str]:
+    """The fields that a body of this version has, in their order."""
+    return list(_decoders(api, side, version)[0].type.__struct_fields__)
 
 
-def _check(node: Json, shape: _Shape) -> None:
-    require_integers(node)
-    names = tuple(node)
-    if names not in shape.seen:
-        for name in names:
-            if name not in shape.known:
-                raise UnknownShape(f"unknown field {name}")
-        for alternatives in shape.required:
-            if sum(name in node for name in alternatives) != 1:
-                raise UnknownShape(f"not one field {alternatives[0]}")
-        if len(shape.seen) < _SEEN_MAX:
-            shape.seen.add(names)
-    for name, inner in shape.inner:
-        value = node.get(name)
-        if isinstance(value, list):
-            for element in value:
-                _check(element, inner)
-        elif isinstance(value, dict):
-            _check(value, inner)
+def _in_either_spelling(decoders: list[Decoder[Any]], read: Callable[[Decoder[Any]], Any]) -> Any:
+    """What is read under the names that were right last, else under the others, which then come first."""
+    try:
+        return read(decoders[0])
+    except ValidationError:
+        try:
+            body = read(decoders[-1])
+        except ValidationError:
+            body = None
+        if body is None:
+            raise
+    decoders.reverse()
+    return body
 
 
 @lru_cache(maxsize=1_000)
-def _shape(api: str, side: int, version: int) -> _Shape:
-    return _parse(_BODIES[api][side], 0, version)[0]
+def _decoders(api: str, side: int, version: int) -> list[Decoder[Any]]:
+    """For the names of today, and for former ones where there are any."""
+    text = _BODIES[api][side]
+    return [Decoder(_struct(text, 0, version, spelling)[0]) for spelling in range(2 if "|" in text else 1)]
 
 
-def _parse(text: str, at: int, version: int) -> tuple[_Shape, int]:
-    """A shape from its text, which ends there or with a brace; and where it ends."""
-    required: list[tuple[str, ...]] = []
-    known: set[str] = set()
-    inner: list[tuple[str, _Shape]] = []
-    while at < len(text) and text[at] != "}":
+@lru_cache(maxsize=100)
+def _any_version(api: str, side: int) -> type[Struct]:
+    return _struct(_BODIES[api][side], 0, None, 0)[0]
+
+
+def _struct(text: str, at: int, version: int | None, spelling: int) -> tuple[type[Struct], int]:
+    """A struct from its text, which ends there or with a bracket, and where it ends; loose if it is of any version."""
+    fields: list[Any] = []
+    names: dict[str, str] = {}
+    namespace: dict[str, Any] = {}
+    while at < len(text) and text[at] not in "]}":
         match = _FIELD.match(text, at)
         if match is None:
             raise AssertionError(f"a shape that cannot be read: {text[at : at + 40]}")
-        names, tagged, first, last, onwards, has_inner = match.groups()
+        alternatives, mark, first, last, onwards, type_name, bracket = match.groups()
         at = match.end()
-        elements = None
-        if has_inner:
-            elements, at = _parse(text, at, version)
+        name, *former = alternatives.split("|")
+        value: Any = _TYPES[type_name]
+        if bracket:
+            value, at = _struct(text, at, version, spelling)
+            value = list[value] if bracket == "[" else value
             at += 1
-        lowest = int(first or 0)
-        highest = int(last) if last else lowest if first and not onwards else version
-        if lowest <= version <= highest:
-            alternatives = tuple(names.split("|"))
-            known.update(alternatives)
-            if not tagged:
-                required.append(alternatives)
-            if elements is not None:
-                inner += [(name, elements) for name in alternatives]
         at += text.startswith(" ", at)
-    return _Shape(tuple(required), frozenset(known), tuple(inner), set()), at
+        lowest = int(first or 0)
+        highest = int(last) if last else lowest if first and not onwards else None
+        if version is None:
+            fields.append((name, value | None, None))
+        elif lowest <= version and (highest is None or version <= highest):
+            value = value | None if mark == "*" else value
+            default = [UNSET if type_name == "nothing" else None] if mark == "?" else []
+            fields.append((name, value, *default))
+            names[name] = former[0] if former and spelling else name
+            if type_name == "nothing":
+                namespace["__post_init__"] = _require_records
+        else:
+            namespace[name] = None
+    struct = defstruct(
+        "Body",
+        fields,
+        namespace=namespace,
+        rename=names,
+        kw_only=True,
+        omit_defaults=True,
+        forbid_unknown_fields=version is not None,
+        gc=False,
+    )
+    return struct, at
+
+
+def _require_records(body: Any) -> None:
+    """Raise ValueError unless a partition has either the size of its records or says that there are none."""
+    if (body.recordsSizeInBytes is None) == (body.records is UNSET):
+        raise ValueError("not one field recordsSizeInBytes")

@@ -1,8 +1,7 @@
 """Requests to group and transaction coordinators: whose they are, and what they had their coordinator write.
 
 A coordinator writes to ``__consumer_offsets`` or ``__transaction_state`` before it answers; the partition follows from
-the group's or the transaction's id, the number of records from the request. Bodies come in the shape of the JSON form,
-of any version; names that changed with ADD_PARTITIONS_TO_TXN version 4 (KIP-890) are known here.
+the group's or the transaction's id, the number of records from the request.
 
 Source: the message definitions of Kafka's clients; ``GroupMetadataManager.storeOffsets``, ``GroupCoordinator``
 and ``TransactionCoordinator``.
@@ -13,9 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-Json = dict[str, Any]
+from pipelines.silver.body_shapes import Body, Json
 
 _NO_PRODUCER_ID: Final = -1
+#: Field of a request, or of a transaction in it, by column.
+_FIELDS: Final = {
+    "group_id": "groupId",
+    "transactional_id": "transactionalId",
+    "producer_id": "producerId",
+    "producer_epoch": "producerEpoch",
+    "committed": "committed",
+}
 
 
 def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
@@ -29,119 +36,87 @@ def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = 
     return [answers.get(key, nothing) for key in asked]
 
 
-def _of_group(request: Json, response: Json | None) -> Json:
-    return {"group_id": request.get("groupId")}
+def _of_fields(request: Body, response: Body | None = None) -> Json:
+    """Columns that are fields of a request."""
+    return {column: getattr(request, field, None) for column, field in _FIELDS.items()}
 
 
-def _of_transaction(request: Json, response: Json | None) -> Json:
-    return {
-        "transactional_id": request.get("transactionalId"),
-        "producer_id": request.get("producerId"),
-        "producer_epoch": request.get("producerEpoch"),
-    }
+def _offset_commit(request: Body, response: Body | None) -> Json:
+    records = None
+    if response is not None:  # each offset that was answered without error became a record of its own
+        records = [entry.errorCode for topic in response.topics for entry in topic.partitions].count(0)
+    return {**_of_fields(request), "records": records}
 
 
-def _committed_offsets(response: Json | None) -> int | None:
-    """Offsets that a commit was answered for without error: each became a record of its own."""
-    if response is None:
-        return None
-    codes = [entry["errorCode"] for topic in response["topics"] for entry in topic["partitions"]]
-    return codes.count(0)
+def _sync_group(request: Body, response: Body | None) -> Json:
+    return {**_of_fields(request), "assignments": len(request.assignments)}
 
 
-def _offset_commit(request: Json, response: Json | None) -> Json:
-    return {**_of_group(request, response), "records": _committed_offsets(response)}
-
-
-def _txn_offset_commit(request: Json, response: Json | None) -> Json:
-    return {**_of_transaction(request, response), **_offset_commit(request, response)}
-
-
-def _sync_group(request: Json, response: Json | None) -> Json:
-    return {**_of_group(request, response), "assignments": len(request["assignments"])}
-
-
-def _init_producer_id(request: Json, response: Json | None) -> Json:
+def _init_producer_id(request: Body, response: Body | None) -> Json:
     # The request names the id that the producer had, if it had one; the answer is -1 where it failed.
-    answer = response or {}
-    got = answer.get("producerId", _NO_PRODUCER_ID) != _NO_PRODUCER_ID
-    return {
-        "transactional_id": request.get("transactionalId"),
-        "producer_id": answer["producerId"] if got else None,
-        "producer_epoch": answer.get("producerEpoch") if got else None,
-    }
+    producer = {"producer_id": None, "producer_epoch": None}
+    if response is not None and response.producerId != _NO_PRODUCER_ID:
+        producer = {"producer_id": response.producerId, "producer_epoch": response.producerEpoch}
+    return {"transactional_id": request.transactionalId, **producer}
 
 
-def _transactions(request: Json) -> list[Json]:
-    """Transactions of AddPartitionsToTxn: one up to version 3; from 4 on any number, as brokers ask each other."""
-    if "transactions" in request:
-        transactions: list[Json] = request["transactions"]
-        return transactions
-    prefix = "v3AndBelow" if "v3AndBelowTransactionalId" in request else ""
-    names = ("transactionalId", "producerId", "producerEpoch", "topics")
-    transaction = {name: request[prefix + name[0].upper() + name[1:] if prefix else name] for name in names}
-    return [{**transaction, "verifyOnly": False}]
+def _add_partitions_to_txn(request: Body, response: Body | None) -> Json:
+    """Up to version 3 it is about one transaction; from 4 on about any number, as brokers ask each other."""
+    if request.transactions is None:
+        return {
+            "transactional_id": request.v3AndBelowTransactionalId,
+            "producer_id": request.v3AndBelowProducerId,
+            "producer_epoch": request.v3AndBelowProducerEpoch,
+            "verify_only": False,
+        }
+    only = _of_fields(request.transactions[0]) if len(request.transactions) == 1 else {}
+    return {**only, "verify_only": all(transaction.verifyOnly for transaction in request.transactions)}
 
 
-def _add_partitions_to_txn(request: Json, response: Json | None) -> Json:
-    transactions = _transactions(request)
-    only = _of_transaction(transactions[0], response) if len(transactions) == 1 else {}
-    return {**only, "verify_only": all(transaction["verifyOnly"] for transaction in transactions)}
-
-
-def _add_offsets_to_txn(request: Json, response: Json | None) -> Json:
-    return {**_of_transaction(request, response), **_of_group(request, response)}
-
-
-def _end_txn(request: Json, response: Json | None) -> Json:
-    return {**_of_transaction(request, response), "committed": request["committed"]}
-
-
-def added_partitions(request: Json, response: Json) -> Iterable[Json]:
+def added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
     """Partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``.
 
     Raises:
         ValueError: if others were answered than were asked.
     """
-    results = [
-        (answer["transactionalId"], answer["topicResults"]) for answer in response.get("resultsByTransaction", ())
-    ]
-    transactions = _transactions(request)
-    if "transactions" not in request:
-        answers = response.get("resultsByTopicV3AndBelow") or response.get("results") or []
-        results = [(transactions[0]["transactionalId"], answers)]
+    if request.transactions is None:
+        of_producer = request.v3AndBelowTransactionalId, request.v3AndBelowProducerId
+        transactions = [(*of_producer, request.v3AndBelowTopics)]
+        results = [(of_producer[0], response.resultsByTopicV3AndBelow)] if response is not None else []
+    else:
+        transactions = [(each.transactionalId, each.producerId, each.topics) for each in request.transactions]
+        answers = response.resultsByTransaction if response is not None else ()
+        results = [(each.transactionalId, each.topicResults) for each in answers]
     errors = {
-        (transactional_id, topic["name"], entry["partitionIndex"]): entry.get(
-            "partitionErrorCode", entry.get("errorCode")
-        )
+        (transactional_id, topic.name, entry.partitionIndex): entry.partitionErrorCode
         for transactional_id, topics in results
         for topic in topics
-        for entry in topic.get("resultsByPartition") or topic.get("results") or ()
+        for entry in topic.resultsByPartition
     }
     asked = {
-        (transaction["transactionalId"], topic["name"], partition): transaction["producerId"]
-        for transaction in transactions
-        for topic in transaction["topics"]
-        for partition in topic["partitions"]
+        (transactional_id, topic.name, partition): producer_id
+        for transactional_id, producer_id, topics in transactions
+        for topic in topics
+        for partition in topic.partitions
     }
     codes = answers_of(list(asked), errors)
-    failed = response.get("errorCode")
+    failed = response.errorCode if response is not None else None
     for ((_, topic, partition), producer_id), code in zip(asked.items(), codes, strict=True):
         yield {"topic": topic, "partition": partition, "error_code": failed or code, "producer_id": producer_id}
 
 
 #: Columns of ``silver.requests`` by API, from request and response; the response is None where the log has none.
-COLUMNS: Final[dict[str, Callable[[Json, Json | None], Json]]] = {
+COLUMNS: Final[dict[str, Callable[[Body, Body | None], Json]]] = {
     "OFFSET_COMMIT": _offset_commit,
-    "TXN_OFFSET_COMMIT": _txn_offset_commit,
-    "JOIN_GROUP": _of_group,
+    "TXN_OFFSET_COMMIT": _offset_commit,
+    "JOIN_GROUP": _of_fields,
     "SYNC_GROUP": _sync_group,
-    "LEAVE_GROUP": _of_group,
-    "HEARTBEAT": _of_group,
-    "CONSUMER_GROUP_HEARTBEAT": _of_group,
-    "OFFSET_DELETE": _of_group,
+    "LEAVE_GROUP": _of_fields,
+    "HEARTBEAT": _of_fields,
+    "CONSUMER_GROUP_HEARTBEAT": _of_fields,
+    "OFFSET_DELETE": _of_fields,
     "INIT_PRODUCER_ID": _init_producer_id,
     "ADD_PARTITIONS_TO_TXN": _add_partitions_to_txn,
-    "ADD_OFFSETS_TO_TXN": _add_offsets_to_txn,
-    "END_TXN": _end_txn,
+    "ADD_OFFSETS_TO_TXN": _of_fields,
+    "END_TXN": _of_fields,
 }

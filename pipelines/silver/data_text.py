@@ -14,20 +14,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from pipelines.silver.body_shapes import check_request, check_response
+from pipelines.silver.body_shapes import REQUEST, RESPONSE, body_of, body_of_any_version
 from pipelines.silver.struct_text import BadStruct, read_struct
 
 Json = dict[str, Any]
 
 #: An array ends: another element follows, or the array's end.
 _MORE: Final = r"([,\]])"
-#: A group that takes part in no match.
-_NOTHING: Final = "((?!))?"
 
 
-def _since(first: int, version: int, field: str) -> str:
-    """A field that bodies have from a version on: a pattern with one group, which is None where they do not have it."""
-    return rf",{field}=(-?\d+)" if version >= first else _NOTHING
+def _since(first: int, version: int, name: str, field: str) -> str:
+    """A field that bodies have from a version on, as a group that has its name of the JSON form."""
+    return rf",{field}=(?P<{name}>-?\d+)" if version >= first else ""
 
 
 class _Fetch(NamedTuple):
@@ -47,26 +45,30 @@ def _fetch(version: int) -> _Fetch:
     tags = r",_tagged_fields=\{[^{}]*\}" if version >= 12 else ""
     # A partition ends: another one follows, or its topic ends, and then another topic follows or the array ends.
     ends = rf"(,|\]{tags}\}}[,\]])"
-    session = _since(7, version, "session_id") + _since(7, version, "(?:session_)?epoch")
-    head = r"\{replica_id=(-?\d+),max_wait_(?:ms|time)=(-?\d+),min_bytes=(-?\d+)"
-    asked = rf"\{{partition=(\d+){_since(9, version, 'current_leader_epoch')},fetch_offset=(-?\d+)"
-    asked += _since(12, version, "last_fetched_epoch") + _since(5, version, "log_start_offset")
+    head = r"\{replica_id=(?P<replicaId>-?\d+),max_wait_(?:ms|time)=(?P<maxWaitMs>-?\d+),min_bytes=(?P<minBytes>-?\d+)"
+    head += _since(3, version, "maxBytes", "max_bytes") + _since(4, version, "isolationLevel", "isolation_level")
+    head += _since(7, version, "sessionId", "session_id") + _since(7, version, "sessionEpoch", "(?:session_)?epoch")
+    asked = rf"\{{partition=(?P<partition>\d+){_since(9, version, 'currentLeaderEpoch', 'current_leader_epoch')}"
+    asked += r",fetch_offset=(?P<fetchOffset>-?\d+)" + _since(12, version, "lastFetchedEpoch", "last_fetched_epoch")
+    asked += _since(5, version, "logStartOffset", "log_start_offset")
     # Misspelt in 1.1 and 2.0 (``forgetten``).
     forgotten = rf"\{{topic=([\w.-]+),partitions=\[((?:\d+(?:,\d+)*)?)\]{tags}\}}{_MORE}"
     rack = r",rack_id=[^{}\[\]=]*" if version >= 11 else ""
     throttle = r"throttle_time_ms=\d+," if version >= 1 else ""
-    top = r"error_code=(-?\d+),session_id=(-?\d+)," if version >= 7 else 2 * _NOTHING
+    top = r"error_code=(?P<errorCode>-?\d+),session_id=(?P<sessionId>-?\d+)," if version >= 7 else ""
     aborted = r",aborted_transactions=(?:null|\[[^\[\]]*\])" if version >= 4 else ""
-    answered = r"\{(partition_header=\{)?partition=(\d+),error_code=(-?\d+),high_watermark=(-?\d+)"
-    answered += _since(4, version, "last_stable_offset") + _since(5, version, "log_start_offset") + aborted
-    answered += _since(11, version, "preferred_read_replica") + "(?(1)\\})," + _RECORDS
+    answered = r"\{(?P<header>partition_header=\{)?partition=(?P<partitionIndex>\d+),error_code=(?P<errorCode>-?\d+)"
+    answered += r",high_watermark=(?P<highWatermark>-?\d+)"
+    answered += _since(4, version, "lastStableOffset", "last_stable_offset")
+    answered += _since(5, version, "logStartOffset", "log_start_offset") + aborted
+    answered += _since(11, version, "preferredReadReplica", "preferred_read_replica") + "(?(header)\\})," + _RECORDS
     return _Fetch(
-        request=re.compile(head + _since(3, version, "max_bytes") + _since(4, version, "isolation_level") + session),
-        asked=re.compile(rf"{asked},(?:partition_)?max_bytes=(-?\d+){tags}\}}{ends}"),
+        request=re.compile(head),
+        asked=re.compile(rf"{asked},(?:partition_)?max_bytes=(?P<partitionMaxBytes>-?\d+){tags}\}}{ends}"),
         forgotten=re.compile(forgotten) if version >= 7 else None,
         request_end=re.compile(rf"{rack}{tags}\}}\Z"),
         response=re.compile(rf"\{{{throttle}{top}responses=\["),
-        answered=re.compile(rf"{answered}{_ANSWER_TAGS if tags else 2 * _NOTHING}\}}{ends}"),
+        answered=re.compile(rf"{answered}{_ANSWER_TAGS if tags else ''}\}}{ends}"),
         response_end=re.compile(rf"{tags}\}}\Z"),
     )
 
@@ -76,16 +78,19 @@ _FORGOTTEN: Final = re.compile(r",forg[eo]tten_topics_data=\[")
 _ASKED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partitions=\[")
 _ANSWERED_TOPIC: Final = re.compile(r"\{topic=([\w.-]+),partition_responses=\[")
 #: Records that are neither null nor printed one by one (up to 2.3) name their class: ``FileRecords(size=261, ...)``.
-_RECORDS: Final = r"record_set=(?:\w+\((?:size=(\d+), )?([^{}]*)\)|(null|\[[^\[\]{}]*\]|[\w.$]+@\w+))"
+_RECORDS: Final = (
+    r"record_set=(?:\w+\((?:size=(?P<recordsSizeInBytes>\d+), )?(?P<slice>[^{}]*)\)"
+    r"|(?P<printed>null|\[[^\[\]{}]*\]|[\w.$]+@\w+))"
+)
 _ANSWER_TAGS: Final = (
-    r",_tagged_fields=\{(?:0=\{epoch=(-?\d+),end_offset=(-?\d+),_tagged_fields=\{\}\})?"
+    r",_tagged_fields=\{(?:0=\{epoch=(?P<epoch>-?\d+),end_offset=(?P<endOffset>-?\d+),_tagged_fields=\{\}\})?"
     r"(?:(?:, )?1=\{leader_id=-?\d+,leader_epoch=-?\d+,_tagged_fields=\{\}\})?\}"
 )
 _FETCH_KEYS: Final = ("topic", "partitions")
 _SLICE: Final = re.compile(r"file= ?[^{}]*, start=(\d+), end=(\d+)")
 
 _PRODUCE: Final = re.compile(
-    r"\{acks=(-?\d+),timeout=(-?\d+),(?:partitionSizes=\[([^\[\]{}]*)\]|numPartitions=(\d+))\}\Z"
+    r"\{acks=(?P<acks>-?\d+),timeout=(?P<timeoutMs>-?\d+),(?:partitionSizes=\[([^\[\]{}]*)\]|numPartitions=(\d+))\}\Z"
 )
 _SIZE: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)(?:,|\Z)")
 _BUFFER: Final = re.compile(r"java\.nio\.\w+\[pos=0 lim=(\d+) cap=\d+\]")
@@ -94,8 +99,9 @@ _BUFFER: Final = re.compile(r"java\.nio\.\w+\[pos=0 lim=(\d+) cap=\d+\]")
 @lru_cache(maxsize=64)
 def _produced(version: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of an answered partition and of a response's end."""
-    part = r"\{partition=(\d+),error_code=(-?\d+),base_offset=(-?\d+)"
-    part += _since(2, version, "log_append_time") + _since(5, version, "log_start_offset")
+    part = r"\{partition=(?P<index>\d+),error_code=(?P<errorCode>-?\d+),base_offset=(?P<baseOffset>-?\d+)"
+    part += _since(2, version, "logAppendTimeMs", "log_append_time")
+    part += _since(5, version, "logStartOffset", "log_start_offset")
     refused = r",record_errors=\[\],error_message=null" if version >= 8 else ""
     throttle = r",throttle_time_ms=\d+" if version >= 1 else ""
     return re.compile(rf"{part}{refused}\}}(,|\]\}}[,\]])"), re.compile(rf"{throttle}\}}\Z")
@@ -115,12 +121,8 @@ _PRODUCE_ANSWER: Final = {
 }
 
 
-def _integer(digits: str | None) -> int | None:
-    return None if digits is None else int(digits)
-
-
-def read_fetch(text: str, version: int) -> Json:
-    """A fetch request's body in the shape of its JSON form.
+def read_fetch(text: str, version: int) -> Any:
+    """A fetch request's body.
 
     Raises:
         BadStruct: if the text is not exactly one body of a known version.
@@ -129,8 +131,8 @@ def read_fetch(text: str, version: int) -> Json:
     match = patterns.request.match(text)
     if match is None or not text.startswith(_TOPICS, match.end()):
         raise BadStruct("not a fetch request")
-    replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, epoch = match.groups()
-    topics, at = _topics(text, match.end() + len(_TOPICS), _FETCH_KEYS, (_ASKED_TOPIC, patterns.asked), _asked)
+    fields = match.groupdict()
+    topics, at = _topics(text, match.end() + len(_TOPICS), _FETCH_KEYS, (_ASKED_TOPIC, patterns.asked))
     forgotten: list[Json] = []
     if patterns.forgotten is not None:
         match = _FORGOTTEN.match(text, at)
@@ -139,17 +141,8 @@ def read_fetch(text: str, version: int) -> Json:
         forgotten, at = _forgotten_topics(text, match.end(), patterns.forgotten)
     if patterns.request_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch request at {at}")
-    return {
-        "replicaId": int(replica_id),
-        "maxWaitMs": int(max_wait),
-        "minBytes": int(min_bytes),
-        "maxBytes": _integer(max_bytes),
-        "isolationLevel": _integer(isolation),
-        "sessionId": _integer(session_id),
-        "sessionEpoch": _integer(epoch),
-        "topics": topics,
-        "forgottenTopicsData": forgotten,
-    }
+    fields |= {"topics": topics, "forgottenTopicsData": forgotten}
+    return body_of_any_version("FETCH", REQUEST, fields)
 
 
 class _NoPartition(BadStruct):
@@ -161,7 +154,7 @@ def _topics(
     at: int,
     keys: tuple[str, str],
     patterns: tuple[re.Pattern[str], re.Pattern[str]],
-    read: Callable[[re.Match[str]], Json],
+    read: Callable[[re.Match[str]], Json] = re.Match.groupdict,
 ) -> tuple[list[Json], int]:
     """Topics of an array that begins here, each with its partitions, and where it ends.
 
@@ -194,18 +187,6 @@ def _topics(
             return topics, at
 
 
-def _asked(match: re.Match[str]) -> Json:
-    index, leader_epoch, offset, fetched_epoch, log_start, max_bytes, _ = match.groups()
-    return {
-        "partition": int(index),
-        "currentLeaderEpoch": None if leader_epoch is None else int(leader_epoch),
-        "fetchOffset": int(offset),
-        "lastFetchedEpoch": None if fetched_epoch is None else int(fetched_epoch),
-        "logStartOffset": None if log_start is None else int(log_start),
-        "partitionMaxBytes": int(max_bytes),
-    }
-
-
 def _forgotten_topics(text: str, at: int, topic: re.Pattern[str]) -> tuple[list[Json], int]:
     topics: list[Json] = []
     if text.startswith("]", at):
@@ -214,14 +195,14 @@ def _forgotten_topics(text: str, at: int, topic: re.Pattern[str]) -> tuple[list[
         match = topic.match(text, at)
         if match is None:
             raise BadStruct(f"not a forgotten topic at {at}")
-        topics.append({"topic": match[1], "partitions": [int(index) for index in match[2].split(",") if index]})
+        topics.append({"topic": match[1], "partitions": [index for index in match[2].split(",") if index]})
         at = match.end()
         if match[3] == "]":
             return topics, at
 
 
-def read_fetched(text: str, version: int) -> Json:
-    """A fetch response's body in the shape of its JSON form.
+def read_fetched(text: str, version: int) -> Any:
+    """A fetch response's body.
 
     Raises:
         BadStruct: if the text is not exactly one body of a known version.
@@ -230,26 +211,19 @@ def read_fetched(text: str, version: int) -> Json:
     match = patterns.response.match(text)
     if match is None:
         raise BadStruct("not a fetch response")
-    error_code, session_id = match.groups()
+    fields = match.groupdict()
     topics, at = _topics(text, match.end(), _FETCH_KEYS, (_ANSWERED_TOPIC, patterns.answered), _fetched)
     if patterns.response_end.match(text, at) is None:
         raise BadStruct(f"not the end of a fetch response at {at}")
-    return {"errorCode": _integer(error_code), "sessionId": _integer(session_id), "responses": topics}
+    return body_of_any_version("FETCH", RESPONSE, fields | {"responses": topics})
 
 
 def _fetched(match: re.Match[str]) -> Json:
-    _, index, error, high, stable, start, preferred, size, rest, printed, epoch, end, _ = match.groups()
-    partition: Json = {
-        "partitionIndex": int(index),
-        "errorCode": int(error),
-        "highWatermark": int(high),
-        "lastStableOffset": None if stable is None else int(stable),
-        "logStartOffset": None if start is None else int(start),
-        "preferredReadReplica": None if preferred is None else int(preferred),
-        "recordsSizeInBytes": int(size) if size is not None else _size(rest, printed),
-    }
-    if epoch is not None:
-        partition["divergingEpoch"] = {"epoch": int(epoch), "endOffset": int(end)}
+    partition: Json = match.groupdict()
+    if partition["recordsSizeInBytes"] is None:
+        partition["recordsSizeInBytes"] = _size(partition["slice"], partition["printed"])
+    if partition.get("epoch") is not None:
+        partition["divergingEpoch"] = {"epoch": partition["epoch"], "endOffset": partition["endOffset"]}
     return partition
 
 
@@ -261,8 +235,8 @@ def _size(records: str | None, printed: str | None) -> int | None:
     return None if bounds is None else int(bounds[2]) - int(bounds[1])
 
 
-def read_produce(text: str, version: int, response: Json | None) -> Json:
-    """A produce request's body in the shape of its JSON form.
+def read_produce(text: str, version: int, response: Any) -> Any:
+    """A produce request's body.
 
     At DEBUG the request prints ``numPartitions`` only: then the partitions are those of the response, without sizes.
 
@@ -277,12 +251,12 @@ def read_produce(text: str, version: int, response: Json | None) -> Json:
     match = _PRODUCE.match(text)
     if match is None:
         return _old_produce(text, version)
-    acks, timeout, sizes, number = match.groups()
+    fields, sizes, number = match.groupdict(), match[3], match[4]
     topics: list[Json] = []
     if sizes is None:
-        for topic in (response or {}).get("responses", ()):
-            indexes = [{"index": answer["index"]} for answer in topic["partitionResponses"]]
-            topics.append({"name": topic["name"], "partitionData": indexes})
+        for topic in response.responses if response is not None else ():
+            indexes = [{"index": answer.index} for answer in topic.partitionResponses]
+            topics.append({"name": topic.name, "partitionData": indexes})
         if response is not None and sum(len(topic["partitionData"]) for topic in topics) != int(number):
             raise BadStruct(f"not {number} partitions were answered")
     else:
@@ -296,22 +270,21 @@ def read_produce(text: str, version: int, response: Json | None) -> Json:
             at = match.end()
         if sizes.endswith(","):
             raise BadStruct("a partition's size is missing")
-    return {"acks": int(acks), "timeoutMs": int(timeout), "topicData": topics}
+    return body_of_any_version("PRODUCE", REQUEST, fields | {"topicData": topics})
 
 
-def _old_produce(text: str, version: int) -> Json:
+def _old_produce(text: str, version: int) -> Any:
     """Up to 0.10.1 the request prints as the struct that it is, each partition's records as a buffer."""
     request = read_struct(text, _OLD_PRODUCE)
     for topic in request["topicData"]:
         for data in topic["partitionData"]:
             buffer = _BUFFER.fullmatch(str(data.pop("records", None)))
-            data["recordsSizeInBytes"] = None if buffer is None else int(buffer[1])
-    check_request("PRODUCE", version, request)
-    return request
+            data |= {"records": None} if buffer is None else {"recordsSizeInBytes": int(buffer[1])}
+    return body_of("PRODUCE", REQUEST, version, request)
 
 
-def read_produced(text: str, version: int) -> Json:
-    """A produce response's body in the shape of its JSON form.
+def read_produced(text: str, version: int) -> Any:
+    """A produce response's body.
 
     Raises:
         BadStruct: if the text is not exactly one body of a known version.
@@ -321,22 +294,9 @@ def read_produced(text: str, version: int) -> Json:
     part, end = _produced(version)
     keys, patterns = ("name", "partitionResponses"), (_ANSWERED_TOPIC, part)
     try:
-        topics, at = _topics(text, len("{responses=["), keys, patterns, _answered)
+        topics, at = _topics(text, len("{responses=["), keys, patterns)
     except _NoPartition:  # of a refused batch it is said which records, and why
-        response = read_struct(text, _PRODUCE_ANSWER)
-        check_response("PRODUCE", version, response)
-        return response
+        return body_of("PRODUCE", RESPONSE, version, read_struct(text, _PRODUCE_ANSWER))
     if end.match(text, at) is None:
         raise BadStruct(f"not the end of a produce response at {at}")
-    return {"responses": topics}
-
-
-def _answered(match: re.Match[str]) -> Json:
-    index, error, base, appended, start, _ = match.groups()
-    return {
-        "index": int(index),
-        "errorCode": int(error),
-        "baseOffset": int(base),
-        "logAppendTimeMs": None if appended is None else int(appended),
-        "logStartOffset": None if start is None else int(start),
-    }
+    return body_of_any_version("PRODUCE", RESPONSE, {"responses": topics})

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pipelines.blobs import BLOB_ROWS_MAX, pack
 from pipelines.bronze.raw_record import DOUBTFUL, FOREIGN
 from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
-from pipelines.silver.record import KNOWN, UNPARSED, Parsed, Record
+from pipelines.silver.record import BAD_VALUE, KNOWN, UNPARSED, Parsed, Record
 from pipelines.silver.request_log import parse_request
 from pipelines.silver.text_log import mask, parse_text
 from schemas import silver
@@ -37,8 +37,6 @@ LINE_COLUMNS = (
 )
 
 REQUEST_LOGGER = "kafka.request.logger"
-#: Reason of a line with a value that is not of its column's type, or out of its range.
-BAD_VALUE = "bad_value"
 _MESSAGE_CHARS_MAX = 4_000
 _PROBLEM_CHARS_MAX = 200
 #: What Arrow raises where a value is not of the declared type, or does not fit into it.

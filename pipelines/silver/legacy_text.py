@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from pipelines.silver.body_shapes import READ_APIS, REQUEST, body_of_any_version
+from pipelines.silver.request_line import API_NAMES, Header
 from pipelines.silver.struct_text import BadStruct
 
 Json = dict[str, Any]
@@ -35,18 +37,21 @@ _HEADER: Final = re.compile(
 )
 _OPTION: Final = re.compile(r"None|Some\((.*)\)", re.DOTALL)
 _CLIENT: Final = re.compile(r"; ?ClientId: ?")
-_PRODUCE: Final = re.compile(r"; RequiredAcks: (-?\d+); AckTimeoutMs: (-?\d+) ms(?:; TopicAndPartition: ([^;]*))?\Z")
+_PRODUCE: Final = re.compile(
+    r"; RequiredAcks: (?P<acks>-?\d+); AckTimeoutMs: (?P<timeoutMs>-?\d+) ms(?:; TopicAndPartition: ([^;]*))?\Z"
+)
 _SIZE: Final = re.compile(r"\[([\w.-]+),(\d+)\] -> (\d+)(?:,|\Z)")
 _FETCH: Final = re.compile(
-    r"; ReplicaId: (-?\d+); MaxWait: (-?\d+) ms; MinBytes: (-?\d+) bytes(?:; MaxBytes:(-?\d+) bytes)?"
+    r"; ReplicaId: (?P<replicaId>-?\d+); MaxWait: (?P<maxWaitMs>-?\d+) ms; MinBytes: (?P<minBytes>-?\d+) bytes"
+    r"(?:; MaxBytes:(?P<maxBytes>-?\d+) bytes)?"
     r"(?:; RequestInfo: ([^;]*))?\Z"
 )
 _ASKED: Final = re.compile(r"\(?\[([\w.-]+),(\d+)\](?: -> |,)PartitionFetchInfo\((-?\d+),(-?\d+)\)\)?(?:,|\Z)")
 _COMMIT: Final = re.compile(r"; GroupId: (.*?); GroupGenerationId: -?\d+; (?:Consumer|Member)Id: ", re.DOTALL)
 
 
-def read_described(text: str) -> tuple[Json, Json]:
-    """Header and request of a description, in the shape of the JSON form; a body that needs no reading is empty.
+def read_described(text: str) -> tuple[Header, Any]:
+    """Header and request of a description; None for a body that needs no reading.
 
     Raises:
         BadStruct: if the class is unknown, or the text is not what that class prints.
@@ -59,14 +64,16 @@ def read_described(text: str) -> tuple[Json, Json]:
         raise BadStruct(f"unknown class {name}")
     api, follows = _CLASSES[name]
     client_id, at = _client_id(text, match.end(), follows)
-    header = {
-        "requestApiKeyName": api,
-        "requestApiVersion": int(version),
-        "correlationId": int(correlation_id),
-        "clientId": client_id,
-    }
+    header = Header(
+        request_api_key=API_NAMES.index(api),
+        request_api_version=int(version),
+        correlation_id=int(correlation_id),
+        client_id=client_id,
+        request_api_key_name=api,
+    )
     read = {"PRODUCE": _produce, "FETCH": _fetch, "OFFSET_COMMIT": _offset_commit}.get(api)
-    return header, read(text[at:]) if read else {}
+    fields = read(text[at:]) if read else {}
+    return header, body_of_any_version(api, REQUEST, fields) if api in READ_APIS else None
 
 
 def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
@@ -109,10 +116,10 @@ def _produce(text: str) -> Json:
     if match is None:
         raise BadStruct("not a produce request")
     topics = [
-        {"name": topic, "partitionData": [{"index": int(index), "recordsSizeInBytes": int(size)}]}
+        {"name": topic, "partitionData": [{"index": index, "recordsSizeInBytes": size}]}
         for topic, index, size in _items(_SIZE, match[3])
     ]
-    return {"acks": int(match[1]), "timeoutMs": int(match[2]), "topicData": topics}
+    return {**match.groupdict(), "topicData": topics}
 
 
 def _fetch(text: str) -> Json:
@@ -122,17 +129,11 @@ def _fetch(text: str) -> Json:
     topics = [
         {
             "topic": topic,
-            "partitions": [{"partition": int(index), "fetchOffset": int(offset), "partitionMaxBytes": int(size)}],
+            "partitions": [{"partition": index, "fetchOffset": offset, "partitionMaxBytes": size}],
         }
         for topic, index, offset, size in _items(_ASKED, match[5])
     ]
-    return {
-        "replicaId": int(match[1]),
-        "maxWaitMs": int(match[2]),
-        "minBytes": int(match[3]),
-        "maxBytes": None if match[4] is None else int(match[4]),
-        "topics": topics,
-    }
+    return {**match.groupdict(), "topics": topics}
 
 
 def _offset_commit(text: str) -> Json:

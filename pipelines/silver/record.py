@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 TYPED = "typed"
 KNOWN = "known"
 UNPARSED = "unparsed"
+#: Reason of a line with a value that is not of its field's or its column's type, or out of its range.
+BAD_VALUE = "bad_value"
 
 
 class Record(NamedTuple):

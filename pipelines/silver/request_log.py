@@ -12,19 +12,19 @@ The end is measured a moment before the logger stamps the line, so every compute
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
-import orjson
+from msgspec import ValidationError
 
 from pipelines.json_text import loads
-from pipelines.silver.body_shapes import READ_APIS, check_request, check_response, require_integers
+from pipelines.silver.body_shapes import READ_APIS, Body, Json
 from pipelines.silver.coordinator_bodies import COLUMNS
-from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
-from pipelines.silver.request_bodies import PARTITIONS, error_codes, topic_id, topic_name
-from pipelines.silver.request_text import API_NAMES, UnreadableText, read_completed
-
-Json = dict[str, Any]
+from pipelines.silver.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.silver.request_bodies import PARTITIONS, error_codes, topic_names
+from pipelines.silver.request_line import Line, read_json
+from pipelines.silver.request_text import UnreadableText, read_completed
 
 #: Reason of a line with a number that Kafka cannot have logged.
 OUT_OF_RANGE: Final = "out_of_range"
@@ -49,32 +49,17 @@ _NO_BODY: Final = frozenset(_WITHOUT_BODY.split())
 
 #: What reading raises where a line is not what its version prints.
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-#: Times of a line, in milliseconds.
+#: How msgspec names a value of another type. A body with a number that is no integer is none of its version.
+_WRONG_TYPE: Final = re.compile(r"Expected `(?:int|str|bool|float)[^`]*`(?!, got `float`)").match
+#: Times of a line, in milliseconds: columns, too.
 _TIMES: Final = (
-    *("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "throttleTimeMs"),
-    *("responseQueueTimeMs", "sendTimeMs"),
+    *("total_time_ms", "request_queue_time_ms", "local_time_ms", "remote_time_ms", "throttle_time_ms"),
+    *("response_queue_time_ms", "send_time_ms"),
 )
 #: No request takes longer: what bounds its wait, and its client's patience, is 32 bits of milliseconds.
 DURATION_MS_MAX: Final = 2**31 - 1
 #: Threads race for the instants of one request; 1.2 ms is the most that was seen.
 _RACE_MS: Final = 1_000
-#: Fields of a line in JSON form, and those that only some lines or releases have.
-_LINE_FIELDS: Final = frozenset(
-    (
-        *("requestHeader", "request", "response", "connection", "listener", "securityProtocol", "principal"),
-        *_TIMES,
-    )
-)
-_SOME_LINE_FIELDS: Final = frozenset(
-    ("isForwarded", "clientInformation", "temporaryMemoryBytes", "messageConversionsTime")
-)
-_HEADER_FIELDS: Final = frozenset(
-    ("requestApiKey", "requestApiVersion", "correlationId", "clientId", "requestApiKeyName")
-)
-#: APIs that `API_NAMES` lacks, of those that are read: ALTER_ISR was renamed in 3.2, the other came with 3.7.
-_LATER_NUMBERS: Final = {"ALTER_PARTITION": 56, "CONSUMER_GROUP_HEARTBEAT": 68}
-#: KAFKA-18272.
-_DEPRECATED: Final = "requestApiVersionDeprecated"
 
 
 class OutOfRange(ValueError):
@@ -88,8 +73,8 @@ def parse_request(record: Record) -> Parsed:
         `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also
         one ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
         response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` for a completion line that
-        cannot be read, with reason ``bad_json``, or one of `UnreadableText` for the text form; ``out_of_range`` where
-        a number of it is none that Kafka has.
+        cannot be read, with reason ``bad_json``, or one of `UnreadableText` for the text form; ``bad_value`` where a
+        field is not of its type, ``out_of_range`` where a number is none that Kafka has.
     """
     message = record.message
     if not message.startswith(_COMPLETED):
@@ -101,206 +86,171 @@ def parse_request(record: Record) -> Parsed:
     is_json = text.startswith("{") and not text.startswith("{api_key=")
     template, reason = ("request.completed", "bad_json") if is_json else ("request.completed_text", "bad_struct")
     try:
-        line = loads(text) if is_json else read_completed(text)
-        if is_json:
-            _check(line)
+        line, printed = loads(text, read_json) if is_json else read_completed(text)
         header = _header(line, record.time_us)
-        build = _BUILDERS.get(header["api"], _other)
-        return Parsed(f"request.{header['api'].lower()}", TYPED, tuple(build(line, header)))
+        api = header["api"]
+        build = _BUILDERS.get(api)
+        facts = tuple(build(line, header) if build else _other(line, header, printed))
+        return Parsed(f"request.{api.lower()}", TYPED, facts)
     except OutOfRange as problem:
         return Parsed(template, UNPARSED, reason=OUT_OF_RANGE, problem=str(problem))
     except UnreadableText as problem:
         return Parsed(template, UNPARSED, reason=problem.reason, problem=str(problem))
     except _UNREADABLE as problem:
+        if is_json and isinstance(problem, ValidationError) and _WRONG_TYPE(str(problem)):
+            reason = BAD_VALUE
         return Parsed(template, UNPARSED, reason=reason, problem=f"{type(problem).__name__}: {problem}")
-
-
-def _check(line: Json) -> None:
-    """Raise ValueError if a line in JSON form lacks a field, or has one that nothing here knows."""
-    head, request, response = line["requestHeader"], line["request"], line["response"]
-    if not _LINE_FIELDS <= line.keys() <= _LINE_FIELDS | _SOME_LINE_FIELDS:
-        raise ValueError(f"not the fields of a line: {', '.join(line)}")
-    if not _HEADER_FIELDS <= head.keys() <= _HEADER_FIELDS | {_DEPRECATED}:
-        raise ValueError(f"not the fields of a header: {', '.join(head)}")
-    require_integers(head)
-    api, version = head["requestApiKeyName"], head["requestApiVersion"]
-    if not _is_name(api, head["requestApiKey"]):
-        raise ValueError(f"{api} is not the name of API {head['requestApiKey']}")
-    check_request(api, version, request)
-    if response:  # none was sent where acks=0, nothing is printed then
-        check_response(api, version, response)
-
-
-def _is_name(api: str, number: int) -> bool:
-    """Whether an API has this number; of one that is not read any may."""
-    if api in _LATER_NUMBERS:
-        return _LATER_NUMBERS[api] == number
-    return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS
 
 
 def _micros(milliseconds: float) -> int:
     return round(milliseconds * 1000)
 
 
-def _durations(line: Json) -> tuple[float, ...]:
-    """The times of a line in milliseconds, in the order of `_TIMES`.
+def _header(line: Line, time_us: int) -> Json:
+    """Columns of every request.
 
     Raises:
-        ValueError: one is negative, no number, or longer than any (``RequestChannel`` cuts off at 0; timeouts and
-            waits are 32 bits of milliseconds), or those that pass until a request is done are longer than all of it.
+        OutOfRange: a time is negative or longer than any (``RequestChannel`` cuts off at 0; timeouts and waits are 32
+            bits of milliseconds), or those that pass until a request is done are longer than all of it.
     """
-    times = tuple(float(line[name]) for name in _TIMES)
-    for name, milliseconds in zip(_TIMES, times, strict=True):
+    head = line.request_header
+    times = {name: getattr(line, name) for name in _TIMES}
+    for name, milliseconds in times.items():
         if not 0 <= milliseconds <= DURATION_MS_MAX:
-            raise OutOfRange(f"{name} {milliseconds:g} ms")
-    total, queue, local, remote, *_ = times
-    if queue + local + remote > total + _RACE_MS:
-        raise OutOfRange(f"totalTimeMs {total:g} is less than its parts")
-    return times
-
-
-def _header(line: Json, time_us: int) -> Json:
-    head = line["requestHeader"]
-    total, queue, local, remote, throttle, response_queue, send = _durations(line)
-    arrival = time_us - _micros(total)
-    dequeued = arrival + _micros(queue)
-    handled = dequeued + _micros(local)
+            raise OutOfRange(f"{name} {milliseconds:g}")
+    if line.request_queue_time_ms + line.local_time_ms + line.remote_time_ms > line.total_time_ms + _RACE_MS:
+        raise OutOfRange(f"total_time_ms {line.total_time_ms:g} is less than its parts")
+    arrival = time_us - _micros(line.total_time_ms)
+    dequeued = arrival + _micros(line.request_queue_time_ms)
+    handled = dequeued + _micros(line.local_time_ms)
     return {
-        "api": head["requestApiKeyName"],
-        "api_version": head.get("requestApiVersion"),
-        "correlation_id": head.get("correlationId"),
-        "client_id": head.get("clientId"),
-        "connection": line.get("connection"),
-        "listener": line.get("listener"),
-        "principal": line.get("principal"),
+        "api": head.request_api_key_name,
+        "api_version": head.request_api_version,
+        "correlation_id": head.correlation_id,
+        "client_id": head.client_id,
+        "connection": line.connection,
+        "listener": line.listener,
+        "principal": line.principal,
         "arrival_time": arrival,
         "dequeued_time": dequeued,
         "handled_time": handled,
-        "completed_time": handled + _micros(remote),
-        "total_time_ms": total,
-        "request_queue_time_ms": queue,
-        "local_time_ms": local,
-        "remote_time_ms": remote,
-        "throttle_time_ms": throttle,
-        "response_queue_time_ms": response_queue,
-        "send_time_ms": send,
+        "completed_time": handled + _micros(line.remote_time_ms),
+        **times,
     }
 
 
-def _produce(line: Json, header: Json) -> Iterable[Fact]:
-    request, response = line["request"], line["response"]
-    answers: dict[tuple[str | None, int], Json] = {}
-    for topic in (response or {}).get("responses", ()):
-        for answer in topic["partitionResponses"]:
-            answers[topic.get("name") or topic.get("topicId"), answer["index"]] = answer
-    asked = {
-        (topic.get("name") or topic.get("topicId"), data["index"])
-        for topic in request["topicData"]
-        for data in topic["partitionData"]
-    }
-    if response and asked != answers.keys():
-        raise ValueError("a produce answers all its partitions, and no others")
+def _produce(line: Line, header: Json) -> Iterable[Fact]:
+    request, response = line.request, line.response
+    answers: dict[tuple[str, int], Body] = {}
+    if response is not None:
+        answers = {
+            (topic.name or topic.topicId, answer.index): answer
+            for topic in response.responses
+            for answer in topic.partitionResponses
+        }
+        asked = {
+            (topic.name or topic.topicId, data.index) for topic in request.topicData for data in topic.partitionData
+        }
+        if asked != answers.keys():
+            raise ValueError("a produce answers all its partitions, and no others")
     partitions = []
-    for topic in request["topicData"]:
-        name = topic.get("name") or topic.get("topicId")
-        for data in topic["partitionData"]:
-            answer = answers.get((name, data["index"]), {})
+    for topic in request.topicData:
+        name, topic_id = topic_names(topic.name, topic.topicId)
+        for data in topic.partitionData:
+            answer = answers.get((topic.name or topic.topicId, data.index))
             partitions.append(
                 {
-                    "topic": topic_name(topic) or f"id:{topic.get('topicId')}",
-                    "partition": data["index"],
-                    "size_bytes": data.get("recordsSizeInBytes"),
-                    "error_code": answer.get("errorCode"),
-                    "base_offset": answer.get("baseOffset"),
-                    "log_append_time_ms": answer.get("logAppendTimeMs"),
-                    "log_start_offset": answer.get("logStartOffset"),
+                    "topic": name or f"id:{topic_id}",
+                    "partition": data.index,
+                    "size_bytes": data.recordsSizeInBytes,
+                    "error_code": answer.errorCode if answer else None,
+                    "base_offset": answer.baseOffset if answer else None,
+                    "log_append_time_ms": answer.logAppendTimeMs if answer else None,
+                    "log_start_offset": answer.logStartOffset if answer else None,
                 }
             )
     yield Fact(
         "produce_requests",
         {
             **header,
-            "acks": request["acks"],
-            "timeout_ms": request.get("timeoutMs"),
-            "transactional_id": request.get("transactionalId"),
+            "acks": request.acks,
+            "timeout_ms": request.timeoutMs,
+            "transactional_id": request.transactionalId,
             "partitions": partitions,
         },
     )
 
 
-def _fetch(line: Json, header: Json) -> Iterable[Fact]:
-    request, response = line["request"], line["response"] or {}
+def _fetch(line: Line, header: Json) -> Iterable[Fact]:
+    request, response = line.request, line.response
     # Since version 15 (KIP-903) the replica id stands in replicaState; consumers leave both out.
-    replica_id = request.get("replicaId", -1)
-    state = request.get("replicaState")
-    if state is not None:
-        replica_id = state.get("replicaId", -1)
-    partitions = [
-        {
-            "topic": topic_name(topic),
-            "topic_id": topic_id(topic),
-            "partition": entry["partition"],
-            "current_leader_epoch": entry.get("currentLeaderEpoch"),
-            "fetch_offset": entry.get("fetchOffset"),
-            "last_fetched_epoch": entry.get("lastFetchedEpoch"),
-            "log_start_offset": entry.get("logStartOffset"),
-            "max_bytes": entry.get("partitionMaxBytes"),
-        }
-        for topic in request.get("topics", ())
-        for entry in topic["partitions"]
-    ]
-    responses = [_fetched(topic, entry) for topic in response.get("responses", ()) for entry in _answered(topic)]
+    replica_id = request.replicaId if request.replicaState is None else request.replicaState.replicaId
+    replica_id = -1 if replica_id is None else replica_id
+    partitions = []
+    for topic in request.topics:
+        name, topic_id = topic_names(topic.topic, topic.topicId)
+        partitions += [
+            {
+                "topic": name,
+                "topic_id": topic_id,
+                "partition": entry.partition,
+                "current_leader_epoch": entry.currentLeaderEpoch,
+                "fetch_offset": entry.fetchOffset,
+                "last_fetched_epoch": entry.lastFetchedEpoch,
+                "log_start_offset": entry.logStartOffset,
+                "max_bytes": entry.partitionMaxBytes,
+            }
+            for entry in topic.partitions
+        ]
+    forgotten = []
+    for topic in request.forgottenTopicsData or ():
+        name, topic_id = topic_names(topic.topic, topic.topicId)
+        forgotten += [{"topic": name, "topic_id": topic_id, "partition": partition} for partition in topic.partitions]
+    responses = []
+    for topic in response.responses if response is not None else ():
+        name, topic_id = topic_names(topic.topic, topic.topicId)
+        responses += [_fetched(name, topic_id, entry) for entry in topic.partitions]
     yield Fact(
         "fetch_requests",
         {
             **header,
             "replica_id": replica_id,
-            "max_wait_ms": request.get("maxWaitMs"),
-            "min_bytes": request.get("minBytes"),
-            "max_bytes": request.get("maxBytes"),
-            "isolation_level": request.get("isolationLevel"),
-            "session_id": request.get("sessionId"),
-            "session_epoch": request.get("sessionEpoch"),
-            "response_session_id": response.get("sessionId"),
-            "error_code": response.get("errorCode"),
+            "max_wait_ms": request.maxWaitMs,
+            "min_bytes": request.minBytes,
+            "max_bytes": request.maxBytes,
+            "isolation_level": request.isolationLevel,
+            "session_id": request.sessionId,
+            "session_epoch": request.sessionEpoch,
+            "response_session_id": response.sessionId if response is not None else None,
+            "error_code": response.errorCode if response is not None else None,
             "partitions": partitions,
-            "forgotten": [
-                {"topic": topic_name(topic), "topic_id": topic_id(topic), "partition": partition}
-                for topic in request.get("forgottenTopicsData", ())
-                for partition in topic["partitions"]
-            ],
+            "forgotten": forgotten,
             "responses": responses,
         },
     )
     if replica_id >= 0:
-        yield from _replica_fetches(header, request, line["response"], replica_id, partitions, responses)
+        yield from _replica_fetches(header, request, response, replica_id, partitions, responses)
 
 
-def _answered(topic: Json) -> list[Json]:
-    """Partitions of a fetch response's topic: ``partitions``, in 2.8 ``partitionResponses``."""
-    partitions: list[Json] = topic["partitions"] if "partitions" in topic else topic["partitionResponses"]
-    return partitions
-
-
-def _fetched(topic: Json, entry: Json) -> Json:
-    diverging = entry.get("divergingEpoch") or {}
+def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Json:
+    diverging = entry.divergingEpoch
     return {
-        "topic": topic_name(topic),
-        "topic_id": topic_id(topic),
-        "partition": entry["partitionIndex"] if "partitionIndex" in entry else entry["partition"],
-        "error_code": entry.get("errorCode"),
-        "high_watermark": entry.get("highWatermark"),
-        "last_stable_offset": entry.get("lastStableOffset"),
-        "log_start_offset": entry.get("logStartOffset"),
-        "size_bytes": entry.get("recordsSizeInBytes", entry.get("recordSetSizeInBytes")),
-        "preferred_read_replica": entry.get("preferredReadReplica"),
-        "diverging_epoch": diverging.get("epoch"),
-        "diverging_end_offset": diverging.get("endOffset"),
+        "topic": name,
+        "topic_id": topic_id,
+        "partition": entry.partitionIndex,
+        "error_code": entry.errorCode,
+        "high_watermark": entry.highWatermark,
+        "last_stable_offset": entry.lastStableOffset,
+        "log_start_offset": entry.logStartOffset,
+        "size_bytes": entry.recordsSizeInBytes,
+        "preferred_read_replica": entry.preferredReadReplica,
+        "diverging_epoch": diverging.epoch if diverging else None,
+        "diverging_end_offset": diverging.endOffset if diverging else None,
     }
 
 
 def _replica_fetches(
-    header: Json, request: Json, response: Json | None, replica_id: int, partitions: list[Json], responses: list[Json]
+    header: Json, request: Body, response: Body | None, replica_id: int, partitions: list[Json], responses: list[Json]
 ) -> Iterable[Fact]:
     """One row per partition that the follower's request or the leader's response lists.
 
@@ -308,16 +258,14 @@ def _replica_fetches(
     response lists got records at the offset that the session already knew. Before 1.0 the log has no response, and
     no row an error code.
     """
-    answered = response is not None
-    response = response or {}
     sent_time = header["completed_time"] + _micros(
         header["throttle_time_ms"] + header["response_queue_time_ms"] + header["send_time_ms"]
     )
     common = {
         "source": "request",
         "replica_id": replica_id,
-        "session_id": response.get("sessionId") or request.get("sessionId"),
-        "session_epoch": request.get("sessionEpoch"),
+        "session_id": (response.sessionId if response is not None else None) or request.sessionId,
+        "session_epoch": request.sessionEpoch,
         "correlation_id": header["correlation_id"],
         "connection": header["connection"],
         "arrival_time": header["arrival_time"],
@@ -327,7 +275,7 @@ def _replica_fetches(
         "sent_time": sent_time,
     }
     answers = {(answer["topic_id"] or answer["topic"], answer["partition"]): answer for answer in responses}
-    failed = (response.get("errorCode") or 0) if answered else None
+    failed = (response.errorCode or 0) if response is not None else None
     if failed and any(answer["error_code"] != failed for answer in responses):
         raise ValueError("a fetch that failed answers its partitions with the same error")
     for asked in partitions:
@@ -359,27 +307,22 @@ def _position(asked: Json | None, answer: Json | None, failed: int | None) -> Js
     return row
 
 
-def _other(line: Json, header: Json) -> Iterable[Fact]:
-    api = header["api"]
-    request, answer = line.get("request") or {}, line.get("response")
-    response = answer or {}
+def _other(line: Line, header: Json, printed: str) -> Iterable[Fact]:
+    api, request, response = header["api"], line.request, line.response
     row = {
         **header,
-        "is_forwarded": line.get("isForwarded"),
-        "error_codes": sorted(set(error_codes(response))) if response and api in READ_APIS else None,
+        "is_forwarded": line.is_forwarded,
+        "error_codes": sorted(set(error_codes(response))) if response is not None and api in READ_APIS else None,
         "partitions": list(PARTITIONS[api](request, response)) if api in PARTITIONS else [],
-        "body": None,
+        "body": None if api in _NO_BODY or api in PARTITIONS else printed[:_BODY_CHARS_MAX],
     }
     if api in COLUMNS:
-        row.update(COLUMNS[api](request, answer))
-    if api not in _NO_BODY and api not in PARTITIONS:
-        body = line["body"] if "body" in line else orjson.dumps({"request": request, "response": response}).decode()
-        row["body"] = body[:_BODY_CHARS_MAX]
+        row.update(COLUMNS[api](request, response))
     yield Fact("requests", row)
-    if api in ("METADATA", "CREATE_TOPICS"):
-        for topic in response.get("topics", ()):
-            if topic.get("name") and topic_id(topic):
-                yield Fact("topics", {"topic": topic["name"], "topic_id": topic["topicId"]})
+    if response is not None and api in ("METADATA", "CREATE_TOPICS"):
+        for topic in response.topics:
+            if topic.name and topic.topicId and topic_names(topic.name, topic.topicId)[1]:
+                yield Fact("topics", {"topic": topic.name, "topic_id": topic.topicId})
 
 
-_BUILDERS: Final[dict[str, Callable[[Json, Json], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}
+_BUILDERS: Final[dict[str, Callable[[Line, Json], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}

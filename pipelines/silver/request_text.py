@@ -19,26 +19,12 @@ from typing import Any, Final
 
 from pipelines.silver.data_text import read_fetch, read_fetched, read_produce, read_produced
 from pipelines.silver.legacy_text import read_described
+from pipelines.silver.request_line import API_NAMES, Header, Line
 from pipelines.silver.struct_text import BadStruct
 from pipelines.silver.text_shapes import read_bodies
 
 Json = dict[str, Any]
 
-#: ``ApiKeys`` of 2.7, by number. Names that changed are those of later versions: GROUP_COORDINATOR,
-#: UPDATE_METADATA_KEY and CONTROLLED_SHUTDOWN_KEY were never printed, their numbers were.
-_NAMES: Final = (
-    "PRODUCE FETCH LIST_OFFSETS METADATA LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA CONTROLLED_SHUTDOWN "
-    "OFFSET_COMMIT OFFSET_FETCH FIND_COORDINATOR JOIN_GROUP HEARTBEAT LEAVE_GROUP SYNC_GROUP DESCRIBE_GROUPS "
-    "LIST_GROUPS SASL_HANDSHAKE API_VERSIONS CREATE_TOPICS DELETE_TOPICS DELETE_RECORDS INIT_PRODUCER_ID "
-    "OFFSET_FOR_LEADER_EPOCH ADD_PARTITIONS_TO_TXN ADD_OFFSETS_TO_TXN END_TXN WRITE_TXN_MARKERS TXN_OFFSET_COMMIT "
-    "DESCRIBE_ACLS CREATE_ACLS DELETE_ACLS DESCRIBE_CONFIGS ALTER_CONFIGS ALTER_REPLICA_LOG_DIRS DESCRIBE_LOG_DIRS "
-    "SASL_AUTHENTICATE CREATE_PARTITIONS CREATE_DELEGATION_TOKEN RENEW_DELEGATION_TOKEN EXPIRE_DELEGATION_TOKEN "
-    "DESCRIBE_DELEGATION_TOKEN DELETE_GROUPS ELECT_LEADERS INCREMENTAL_ALTER_CONFIGS ALTER_PARTITION_REASSIGNMENTS "
-    "LIST_PARTITION_REASSIGNMENTS OFFSET_DELETE DESCRIBE_CLIENT_QUOTAS ALTER_CLIENT_QUOTAS "
-    "DESCRIBE_USER_SCRAM_CREDENTIALS ALTER_USER_SCRAM_CREDENTIALS VOTE BEGIN_QUORUM_EPOCH END_QUORUM_EPOCH "
-    "DESCRIBE_QUORUM ALTER_ISR UPDATE_FEATURES"
-)
-API_NAMES: Final[tuple[str, ...]] = tuple(_NAMES.split())
 _KNOWN_NAMES: Final = frozenset(API_NAMES)
 #: Name that a number had in some versions, by what it is called since.
 _FORMER_NAMES: Final = {"ELECT_PREFERRED_LEADERS": "ELECT_LEADERS"}
@@ -78,13 +64,8 @@ class UnreadableText(ValueError):
         self.reason = reason
 
 
-def read_completed(text: str) -> Json:
-    """A completion line, without ``Completed request:``, in the shape of its JSON form.
-
-    Returns:
-        requestHeader, request, response (None where the log has none), connection, listener, principal and the times
-        in milliseconds under the names of the JSON form. For APIs other than PRODUCE and FETCH also ``body``, the
-        bodies as printed.
+def read_completed(text: str) -> tuple[Line, str]:
+    """A completion line, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and FETCH.
 
     Raises:
         UnreadableText: if the line is cut, or its parts cannot be told apart.
@@ -93,28 +74,27 @@ def read_completed(text: str) -> Json:
     try:
         if text.startswith("Name:"):
             header, request = read_described(text[:end])
-            return {"requestHeader": header, "request": request, "response": None, "body": text[:end], **times}
+            return Line(request_header=header, request=request, response=None, **times), text[:end]
         header, begin, answers = _header(text)
         if times["principal"] is None or (answers and times["listener"] is None):
             raise UnreadableText("bad_times", "no principal or no listener")
         asked, answered = _bodies(text[begin:end], answers)
-        line = {"requestHeader": header, **times}
-        api, version = header["requestApiKeyName"], header["requestApiVersion"]
+        api, version = header.request_api_key_name, header.request_api_version
+        printed = "" if api in ("FETCH", "PRODUCE") else text[begin:end]
         if api == "FETCH":
-            line["request"] = read_fetch(asked, version)
-            line["response"] = read_fetched(answered, version) if answered else None
+            request = read_fetch(asked, version)
+            response = read_fetched(answered, version) if answered else None
         elif api == "PRODUCE":
-            line["response"] = read_produced(answered, version) if answered else None
-            line["request"] = read_produce(asked, version, line["response"])
+            response = read_produced(answered, version) if answered else None
+            request = read_produce(asked, version, response)
         else:
-            line["body"] = text[begin:end]
-            line["request"], line["response"] = read_bodies(api, version, asked, answered)
+            request, response = read_bodies(api, version, asked, answered)
     except BadStruct as problem:
         raise UnreadableText("bad_struct", str(problem)) from None
-    return line
+    return Line(request_header=header, request=request, response=response, **times), printed
 
 
-def _header(text: str) -> tuple[Json, int, bool]:
+def _header(text: str) -> tuple[Header, int, bool]:
     """The header, where the body begins, and whether the line has a response."""
     match = _CLASS_HEADER.match(text)
     if match is not None:
@@ -135,12 +115,13 @@ def _header(text: str) -> tuple[Json, int, bool]:
     begin = match.end()
     if text.find(mark, begin) >= 0:
         raise UnreadableText("bad_header", "a client id that cannot be told from what follows")
-    header = {
-        "requestApiKeyName": api,
-        "requestApiVersion": int(version),
-        "correlationId": int(correlation_id),
-        "clientId": None if client_id == "null" else client_id,
-    }
+    header = Header(
+        request_api_key=API_NAMES.index(api),
+        request_api_version=int(version),
+        correlation_id=int(correlation_id),
+        client_id=None if client_id == "null" else client_id,
+        request_api_key_name=api,
+    )
     return header, begin, mark.startswith(")")
 
 
@@ -181,11 +162,11 @@ def _times(text: str) -> tuple[Json, int]:
         "connection": connection,
         "listener": listener,
         "principal": principal,
-        "totalTimeMs": total,
-        "requestQueueTimeMs": queue,
-        "localTimeMs": local,
-        "remoteTimeMs": remote,
-        "throttleTimeMs": throttle,
-        "responseQueueTimeMs": response_queue,
-        "sendTimeMs": send,
+        "total_time_ms": total,
+        "request_queue_time_ms": queue,
+        "local_time_ms": local,
+        "remote_time_ms": remote,
+        "throttle_time_ms": throttle,
+        "response_queue_time_ms": response_queue,
+        "send_time_ms": send,
     }, at

@@ -29,9 +29,13 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 _NO_RENAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 #: Texts: one that reads like a number stays a text.
-_NEVER_NULL: Final = frozenset(("topic", "name", "topic_name", "group_id", "consumer_group_id", "member_id"))
+_NEVER_NULL: Final = frozenset(
+    ("topic", "name", "topic_name", "group_id", "consumer_group_id", "member_id", "host", "host_name")
+)
 _TOPICS: Final = frozenset(("topic", "name", "topic_name"))
-_NULLABLE: Final = frozenset(("transactional_id", "group_instance_id", "assignment", "member_assignment"))
+_NULLABLE: Final = frozenset(
+    ("transactional_id", "group_instance_id", "assignment", "member_assignment", "protocol_type", "protocol_name")
+)
 #: Texts of brokers, with whatever an exception said.
 _MESSAGES: Final = frozenset(("error_message", "batch_index_error_message"))
 _TEXTS: Final = _NEVER_NULL | _NULLABLE | _MESSAGES
