@@ -47,14 +47,13 @@ LONG_MAX = 1 << 62
 _RECORDS_MAX = 8_192
 
 Row = dict[str, Any]
-#: Rows by table.
-Rows = dict[str, list[Row]]
+#: The number of a record within its batch, which of its facts this is, and what it says.
+_Numbered = tuple[int, int, Row]
 
 
 class _Line(NamedTuple):
     """A record of bronze and what became of it."""
 
-    source: Row
     kind: str
     level: str | None
     logger: str | None
@@ -85,82 +84,93 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     counts: dict[tuple[Any, ...], Row] = {}
     for batch in batches:
         for start in range(0, batch.num_rows, _RECORDS_MAX):
-            lines, tables = _fitting(_parsed(batch.slice(start, _RECORDS_MAX)))
-            _count(lines, counts)
+            records = batch.slice(start, _RECORDS_MAX)
+            sources = _sources(records)
+            lines, tables = _fitting(_parsed(records), sources)
+            _count(lines, sources, counts)
             for table, rows in tables:
                 yield pack(table, rows)
-    for table, rows in _as_batches({silver.LINE_COUNTS.name: list(counts.values())}):
-        yield pack(table, rows)
+    schema = silver.LINE_COUNTS.arrow_schema
+    for counted in pa.Table.from_pylist(list(counts.values()), schema=schema).to_batches(BLOB_ROWS_MAX):
+        yield pack(silver.LINE_COUNTS.name, counted)
 
 
-def _parsed(batch: pa.RecordBatch) -> list[_Line]:
-    time_us = batch.column("time").cast(pa.int64()).to_pylist()
-    columns = [batch.column(name).to_pylist() for name in LINE_COLUMNS if name != "time"]
-    lines = []
-    for line, at in zip(zip(*columns, strict=True), time_us, strict=True):
-        file_id, byte_offset, line_no, cluster_id, broker_id, kind, level, logger, problem, message = line
-        source: Row = {
-            "cluster_id": cluster_id,
-            "broker_id": broker_id,
-            "time": at if at is not None and is_possible(at) else 0,
-            "file_id": file_id,
-            "byte_offset": byte_offset,
-            "line_no": line_no,
-        }
-        parsed = parse_record(kind, at, level, logger, problem, message)
-        lines.append(_Line(source, kind, level, logger, message, parsed))
-    return lines
+def _sources(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Where the facts of each record come from: columns of `schemas.silver.SOURCE` but the fact's number."""
+    times = [at if at is not None and is_possible(at) else 0 for at in _times_us(records)]
+    schema = pa.schema([field for field in silver.LINE_COUNTS.arrow_schema if field.name in silver.SOURCE_NAMES[:-1]])
+    columns = [pa.array(times, field.type) if field.name == "time" else records.column(field.name) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _fitting(lines: list[_Line]) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
+def _times_us(records: pa.RecordBatch) -> list[int | None]:
+    times: list[int | None] = records.column("time").cast(pa.int64()).to_pylist()
+    return times
+
+
+def _parsed(records: pa.RecordBatch) -> list[_Line]:
+    columns = [records.column(name).to_pylist() for name in ("kind", "level", "logger", "problem", "message")]
+    return [
+        _Line(kind, level, logger, message, parse_record(kind, at, level, logger, problem, message))
+        for at, kind, level, logger, problem, message in zip(_times_us(records), *columns, strict=True)
+    ]
+
+
+def _fitting(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
     """Lines, of which those with a value that fits into no column are unparsed, and their rows by table."""
-    tables = _rows_of(lines)
+    tables = _facts_of(lines)
     try:
-        return lines, _as_batches(tables)
+        return lines, _as_batches(tables, sources)
     except _UNFIT:
         unfit = {
-            (row["file_id"], row["byte_offset"]): problem
-            for table, rows in tables.items()
-            for row, problem in _unfit_rows(rows, silver.BY_NAME[table].arrow_schema)
+            number: problem
+            for table, facts in tables.items()
+            for number, problem in _unfit(facts, silver.BY_NAME[table].arrow_schema)
         }
     lines = [
         line
-        if (problem := unfit.get((line.source["file_id"], line.source["byte_offset"]))) is None
+        if (problem := unfit.get(number)) is None
         else line._replace(parsed=Parsed(line.parsed.template, UNPARSED, reason=BAD_VALUE, problem=problem))
-        for line in lines
+        for number, line in enumerate(lines)
     ]
-    return lines, _as_batches(_rows_of(lines))
+    return lines, _as_batches(_facts_of(lines), sources)
 
 
-def _rows_of(lines: Iterable[_Line]) -> Rows:
-    tables: Rows = defaultdict(list)
-    for line in lines:
+def _facts_of(lines: Iterable[_Line]) -> dict[str, list[_Numbered]]:
+    tables: dict[str, list[_Numbered]] = defaultdict(list)
+    for number, line in enumerate(lines):
         for fact_no, fact in enumerate(line.parsed.facts):
-            tables[fact.table].append({**line.source, "fact_no": fact_no, **fact.row})
+            tables[fact.table].append((number, fact_no, fact.row))
         if line.parsed.outcome == UNPARSED:
-            tables[silver.UNPARSED_LINES.name].append(_unparsed(line))
+            tables[silver.UNPARSED_LINES.name].append((number, 0, _unparsed(line)))
     return tables
 
 
-def _as_batches(tables: Rows) -> list[tuple[str, pa.RecordBatch]]:
+def _as_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
     """Rows in batches of a bounded length, by table.
 
     Raises:
         One of `_UNFIT`: a value is not of its column's type, or out of its range.
     """
-    return [
-        (table, _as_batch(rows[start : start + BLOB_ROWS_MAX], silver.BY_NAME[table].arrow_schema))
-        for table, rows in tables.items()
-        for start in range(0, len(rows), BLOB_ROWS_MAX)
-    ]
+    batches = []
+    for table, facts in tables.items():
+        schema = silver.BY_NAME[table].arrow_schema
+        for start in range(0, len(facts), BLOB_ROWS_MAX):
+            part = facts[start : start + BLOB_ROWS_MAX]
+            source = sources.take(pa.array([number for number, _, _ in part]))
+            fact_nos = pa.array([fact_no for _, fact_no, _ in part], pa.int32())
+            columns = [*source.columns, fact_nos, *_columns(part, schema)]
+            batches.append((table, pa.RecordBatch.from_arrays(columns, schema=schema)))
+    return batches
 
 
-def _as_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
-    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
-    for name, column in zip(schema.names, batch.columns, strict=True):
-        if name not in silver.SOURCE_NAMES:
-            _require_range(name, column)
-    return batch
+def _columns(facts: list[_Numbered], schema: pa.Schema) -> list[pa.Array]:
+    """Columns that say what a fact is, of a table's schema."""
+    schema = pa.schema(list(schema)[len(silver.SOURCE_NAMES) :])
+    columns: list[pa.Array] = pa.RecordBatch.from_pylist([row for _, _, row in facts], schema=schema).columns
+    for name, column in zip(schema.names, columns, strict=True):
+        _require_range(name, column)
+    return columns
 
 
 def _require_range(name: str, values: pa.Array) -> None:
@@ -176,26 +186,27 @@ def _require_range(name: str, values: pa.Array) -> None:
             _require_range(f"{name}.{field.name}", values.field(number))
 
 
-def _unfit_rows(rows: list[Row], schema: pa.Schema) -> Iterator[tuple[Row, str]]:
-    """Rows with a value that does not fit, and why: found by halves, so that one costs little more than itself."""
+def _unfit(facts: list[_Numbered], schema: pa.Schema) -> Iterator[tuple[int, str]]:
+    """Numbers of records with a value that does not fit, and why: by halves, so one costs little more than itself."""
     try:
-        _as_batch(rows, schema)
+        _columns(facts, schema)
     except _UNFIT as problem:
-        if len(rows) == 1:
-            yield rows[0], str(problem)[:_PROBLEM_CHARS_MAX]
+        if len(facts) == 1:
+            yield facts[0][0], str(problem)[:_PROBLEM_CHARS_MAX]
             return
-        middle = len(rows) // 2
-        yield from _unfit_rows(rows[:middle], schema)
-        yield from _unfit_rows(rows[middle:], schema)
+        middle = len(facts) // 2
+        yield from _unfit(facts[:middle], schema)
+        yield from _unfit(facts[middle:], schema)
 
 
-def _count(lines: Iterable[_Line], counts: dict[tuple[Any, ...], Row]) -> None:
-    for line in lines:
-        key = (line.source["file_id"], line.kind, line.logger, line.level, line.parsed.template, line.parsed.outcome)
+def _count(lines: Iterable[_Line], sources: pa.RecordBatch, counts: dict[tuple[Any, ...], Row]) -> None:
+    file_ids = sources.column("file_id").to_pylist()
+    for number, line in enumerate(lines):
+        key = (file_ids[number], line.kind, line.logger, line.level, line.parsed.template, line.parsed.outcome)
         counted = counts.get(key)
         if counted is None:
             counts[key] = {
-                **line.source,
+                **sources.slice(number, 1).to_pylist()[0],
                 "fact_no": 0,
                 "kind": line.kind,
                 "logger": line.logger,
@@ -230,8 +241,6 @@ def parse_record(
 
 def _unparsed(line: _Line) -> Row:
     return {
-        **line.source,
-        "fact_no": 0,
         "kind": line.kind,
         "logger": line.logger,
         "level": line.level,
