@@ -270,7 +270,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "controlled_shutdown_failed": Example(
         "The controlled shutdown of broker 0 failed once from 12:00:16 to 12:00:27 (10.3 s): partitions events-9 and "
-        "licences-21 could not be moved, since no other replica is in the ISR or ready. It then stopped without the "
+        "licences-21 could not be moved, for want of another replica in the ISR. It then stopped without the "
         "controller.",
         lines=[
             (
@@ -336,9 +336,8 @@ EXAMPLES: dict[str, Example] = {
         ],
     ),
     "migration_waits": Example(
-        "The migration from ZooKeeper to KRaft waits for brokers 1 and 2 to register with KRaft since 12:00:25, still "
-        "at"
-        " the end of the logs.",
+        "The migration from ZooKeeper to KRaft waited for brokers 1 and 2 to register with KRaft at 12:00:25, and it "
+        "still waits at the end of the logs.",
         lines=[
             (
                 *(25, 8, "INFO", "org.apache.kafka.metadata.migration.KRaftMigrationDriver"),

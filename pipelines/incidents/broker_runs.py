@@ -94,9 +94,14 @@ def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[R
     first = next((time for time, event in lines if event == "starting"), None)
     if begun is not None and (first is None or begun < first - _BOOT_US):
         of_broker.append(Run(None))
+    has_started = False
     for time, event in lines:
-        if event == "starting" or not of_broker:
+        # A log may lack the line with which a run begins: what has started, or stops, does not start again within it.
+        is_anew = event == "started" and of_broker and (has_started or of_broker[-1].stopping is not None)
+        if event == "starting" or not of_broker or is_anew:
             of_broker.append(Run(time if event == "starting" else None))
+            has_started = False
+        has_started |= event == "started"
         run = of_broker[-1]
         if event in ("started", "unfenced") and run.started is None:
             run.started = time

@@ -11,8 +11,11 @@ from pipelines.incidents.broker_runs import is_orderly
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import MAJOR, Incident, Place
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
 from pipelines.incidents.words import clock, lasting
 
+#: Of the half seconds before a silence, so many have a line of a broker that writes steadily.
+STEADY_SHARE = 0.9
 #: A process writes so long, at most, before the line that says that its broker starts, microseconds.
 BOOT_US = 20_000_000
 #: kafka.log.LogManager.loadLogs: the second one up to 2.6.
@@ -27,12 +30,14 @@ class Restart(NamedTuple):
         last_us: last line of the one before.
         boot_us: first line of this one.
         place: of the line that says that it starts, where there is one.
+        is_exact: it wrote in nearly each half second: its last line is where it ended.
     """
 
     node: Node
     last_us: int
     boot_us: int
     place: Place | None
+    is_exact: bool
 
 
 def restarts(facts: Facts) -> list[Restart]:
@@ -42,9 +47,15 @@ def restarts(facts: Facts) -> list[Restart]:
         silences[node(row)].append(row)
     starts: dict[Node, list[Row]] = defaultdict(list)
     ends: dict[Node, list[int]] = defaultdict(list)
+    has_started: dict[Node, bool] = defaultdict(bool)
     for row in facts.lifecycle:
         if row["event"] == "starting":
+            has_started[node(row)] = False
             starts[node(row)].append(row)
+        elif row["event"] == "started":
+            if has_started[node(row)]:  # once more: the line that it starts is not in these logs
+                starts[node(row)].append(row)
+            has_started[node(row)] = True
         elif row["event"] in (*_STOPPING, "shut_down"):
             ends[node(row)].append(row["time"])
     found = []
@@ -52,7 +63,9 @@ def restarts(facts: Facts) -> list[Restart]:
         boots = [row for row in silences[of_node] if row["is_boot"]]
         for row in boots:
             said = [start for start in starts[of_node] if row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US]
-            found.append(Restart(of_node, row["start_time"], row["end_time"], place(said[0]) if said else None))
+            found.append(
+                Restart(of_node, row["start_time"], row["end_time"], place(said[0]) if said else None, _is_exact(row))
+            )
         for start in starts[of_node]:
             if any(row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US for row in boots):
                 continue
@@ -65,7 +78,7 @@ def restarts(facts: Facts) -> list[Restart]:
             ]
             if before:
                 gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
-                found.append(Restart(of_node, gap["start_time"], gap["end_time"], place(start)))
+                found.append(Restart(of_node, gap["start_time"], gap["end_time"], place(start), _is_exact(gap)))
     first: dict[Node, int] = {}
     for row in facts.files:
         if row["broker_id"] is not None and row["first_time"] is not None:
@@ -73,6 +86,10 @@ def restarts(facts: Facts) -> list[Restart]:
     # A process that has only begun was not there before: it may write a line or two before the one that tells it.
     found = [restart for restart in found if restart.boot_us - first.get(restart.node, 0) > BOOT_US]
     return sorted(found, key=lambda restart: (restart.boot_us, restart.node))
+
+
+def _is_exact(row: Row) -> bool:
+    return bool(row["steps_before"] >= STEADY_SHARE * STEADY_S * STEPS_PER_S)
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
@@ -98,7 +115,14 @@ def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
     up = _up(facts, restart)
     recovery_us = _recovery_us(facts, restart, up)
     noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
-    seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
+    if restart.is_exact:
+        when = f"at {clock(died)}, its last line"
+        seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
+    else:
+        until = (
+            f"{clock(noticed[0]['time'])}, when the controller noticed" if noticed else f"{clock(boot)}, its next start"
+        )
+        when, seen = f"between {clock(died)}, its last line, and {until}", ""
     begun = "while it was shutting down" if was_stopping else "without shutting down"
     back = (
         f"It was up again at {clock(up)}, after {lasting(up - died)}" if up is not None else "It did not come up again"
@@ -111,9 +135,9 @@ def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
         start_us=died,
         end_us=up,
         broker_ids=(broker_id,),
-        sentence=(f"Broker {broker_id} died {begun} at {clock(died)}, its last line.{seen} {back}{recovered}."),
+        sentence=(f"Broker {broker_id} died {begun} {when}.{seen} {back}{recovered}."),
         unexplained=(
-            f"Look outside Kafka for what ended the process of broker {broker_id} at {clock(died)}: the kernel's log "
+            f"Look outside Kafka for what ended the process of broker {broker_id} from {clock(died)} on: the kernel's log "
             "(OOM killer), the exit code of its container or service, its disk."
         ),
         figures=(

@@ -52,6 +52,7 @@ FAULT = Signature(
 )
 #: Lines of one end follow each other within this, microseconds.
 _TOGETHER_US = 10_000_000
+_IN_DIRECTORIES = re.compile(r"all log dirs in (?P<directories>.+?) have failed")
 _OFFSETS = re.compile(
     r"for (?:topic|partition) (?P<partition>\S+?),?\s.*?latest offset (?P<leader>\d+) is less than "
     r"replica(?: \d+)?'s latest offset (?P<replica>\d+)",
@@ -122,8 +123,9 @@ def _words(facts: Facts, row: Row) -> tuple[str, str, frozenset[str], dict[str, 
         )
     reason = _reason(message)
     if row["signature"] == DIRECTORIES.name:
+        directories = _IN_DIRECTORIES.search(message)
         return (
-            f"{reason}.",
+            f"all its log directories have failed ({directories['directories']})." if directories else f"{reason}.",
             "Free or repair the disk, then start the broker; its partitions come back with it.",
             frozenset(),
             {},

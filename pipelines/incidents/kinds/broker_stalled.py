@@ -10,12 +10,10 @@ from typing import NamedTuple
 from pipelines.incidents.facts import Facts, Node, Row, node
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds.broker_died import BOOT_US, restarts
+from pipelines.incidents.kinds.broker_died import BOOT_US, STEADY_SHARE, restarts
 from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
 from pipelines.incidents.words import clock, lasting, span
 
-#: Of the half seconds before a silence, so many have a line of a broker that writes steadily.
-_STEADY_SHARE = 0.9
 #: Of those after it, so many: what it led others may lead by then, and it has less to write.
 _AGAIN_SHARE = 0.35
 #: Fewer seconds after a silence do not show how steadily a broker writes.
@@ -49,7 +47,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
         near = any(
             row["start_time"] <= turn.settled_us and turn.time_us <= row["end_time"] + 1_000_000 for turn in beside
         )
-        if near or row["steps_before"] < _STEADY_SHARE * STEADY_S * STEPS_PER_S:
+        if near or row["steps_before"] < STEADY_SHARE * STEADY_S * STEPS_PER_S:
             continue
         # A broker whose partitions have just moved is asked for nothing more.
         if _is_missed(facts, row) or (_goes_on(facts, row, beside) and not row["moved_before"]):

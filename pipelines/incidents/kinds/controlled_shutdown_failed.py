@@ -68,7 +68,7 @@ def _failed(facts: Facts, row: Row, retries: list[Row], severity: Severity) -> I
     names = frozenset(name for other in left for part in other["partitions"] or () for name in part.split(","))
     why = ""
     if names:
-        why = f": {partitions(names)} could not be moved, since no other replica is in the ISR or ready"
+        why = f": {partitions(names)} could not be moved, for want of another replica in the ISR"
     return Incident(
         kind=KIND.name,
         severity=severity,

@@ -10,7 +10,8 @@ from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import CRITICAL, Bug, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.signatures import Signature
-from pipelines.incidents.words import clock, number
+from pipelines.incidents.words import clock
+from pipelines.incidents.words import partitions as named
 
 _FULL = Signature(
     "no_space_left",
@@ -44,6 +45,7 @@ _RENAME = Signature(
 #: Lines of one failure follow each other within this, microseconds.
 _TOGETHER_US = 30_000_000
 _DIRECTORY = re.compile(r"\bin dir (?P<dir>\S+)|log dir(?:ectory|s in)? (?P<other>/\S+|[A-Z]:\\\S+)")
+_WHERE = re.compile(r"(?:appending records to|renaming dir for|flushing log for) (?P<partition>\S+) in dir ")
 _STOPPED = re.compile(r"stopped fetcher for partitions (?P<partitions>\S*) and stopped moving")
 
 
@@ -71,7 +73,6 @@ def _failed(facts: Facts, broker: Node, rows: list[Row]) -> Incident:
         {(match["dir"] or match["other"]).rstrip(".,") for text in texts for match in _DIRECTORY.finditer(text)}
     )
     names = {name for text in texts for match in _STOPPED.finditer(text) for name in match["partitions"].split(",")}
-    partitions = frozenset(name for name in names if name)
     start = rows[0]["time"]
     errors = [
         row
@@ -79,8 +80,10 @@ def _failed(facts: Facts, broker: Node, rows: list[Row]) -> Incident:
         if node(row) == broker and _is_near(row, start)
     ]
     why, advice = _why(errors)
+    names |= {match["partition"] for row in errors for match in _WHERE.finditer(row["message"])}
+    partitions = frozenset(name for name in names if name)
     which = f" {directories[0]}" if len(directories) == 1 else ""
-    stopped = f" It serves {number(len(partitions), 'partition')} of it no more." if partitions else ""
+    stopped = f" It no longer serves {named(partitions)} from there." if partitions else ""
     return Incident(
         kind=KIND.name,
         severity=CRITICAL,

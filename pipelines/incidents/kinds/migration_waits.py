@@ -44,7 +44,9 @@ def detect(facts: Facts) -> Iterable[Incident]:
         ]
         whom = f"{brokers(ids)} to register with KRaft" if ids else "brokers to register with KRaft"
         since = clock(row["first_time"])
-        until = "still at the end of the logs" if end is None else f"until {clock(end)}"
+        until = (
+            f"at {since}, and it still waits at the end of the logs" if end is None else f"from {since} to {clock(end)}"
+        )
         yield Incident(
             kind=KIND.name,
             severity=MINOR,
@@ -52,7 +54,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
             start_us=row["first_time"],
             end_us=end,
             broker_ids=tuple(sorted(ids)),
-            sentence=f"The migration from ZooKeeper to KRaft waits for {whom} since {since}, {until}.",
+            sentence=f"The migration from ZooKeeper to KRaft waited for {whom} {until}.",
             advice=(
                 "Give each of these brokers zookeeper.metadata.migration.enable=true, controller.quorum.voters and "
                 "controller.listener.names, and restart it; the migration begins when all have registered."

@@ -39,7 +39,7 @@ TOLD = [
         "kafka.log.LogManager",
         "ERROR",
         ["Shutdown broker because all log dirs in /var/lib/kafka/data have failed"],
-        "Broker 1 ended itself at 12:00:00: Shutdown broker because all log dirs in /var/lib/kafka/data have failed",
+        "Broker 1 ended itself at 12:00:00: all its log directories have failed (/var/lib/kafka/data).",
     ),
     (
         "fetcher_died",
@@ -60,7 +60,7 @@ TOLD = [
         "org.apache.kafka.metadata.migration.KRaftMigrationDriver",
         "INFO",
         ["[KRaftMigrationDriver id=8] Still waiting for ZK brokers [1, 2] to register with KRaft."],
-        "waits for brokers 1 and 2 to register with KRaft since 12:00:00, still at the end of the logs",
+        "waited for brokers 1 and 2 to register with KRaft at 12:00:00, and it still waits at the end of the logs",
     ),
     ("high_watermark_below_start", "kafka.server.ReplicaManager", "ERROR", [_STUCK], "below its own log start 20"),
     (

@@ -1,0 +1,36 @@
+"""What happened, told of logs as people post them in the very words that were read aloud."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.incident_texts import WILD, cases, golden_of, text_of_case
+
+pytestmark = pytest.mark.skipif(not WILD.is_dir(), reason="needs ../shared/wild")
+
+
+@pytest.mark.parametrize("case", cases())
+def test_what_happened_is_told_in_these_words(case: str) -> None:
+    text = text_of_case(case)
+    assert text == golden_of(case).read_text(encoding="utf-8"), "run `python -m tests.incident_texts`, and read it"
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("13-power-loss-leader-behind-followers", ("Broker 304 ended itself", "Known bug KAFKA-3410")),
+        (
+            "14-log-truncation-not-allowed",
+            ("Broker 2 ended itself", "262 records", "KAFKA-3410", "Do not wipe broker 2"),
+        ),
+        ("16-last-replica-controlled-shutdown", ("failed 3 times", "events-9 and licences-21", "ISR")),
+        ("18-new-leader-without-high-watermark", ("returns-0 cannot replicate from 11:00:00", "KAFKA-9491")),
+        ("26-kraft-331-controller-renounces", ("(node 3) renounced 3 times", "2641 to 2649", "6 min 56 s")),
+        ("27-zk-kraft-migration-stuck", ("waited for brokers 1 and 2 to register with KRaft at 09:20:25", "still")),
+        ("28-cp-image-disk-full", ("No space left on device", "Broker 1001 ended itself", "ingest-0")),
+        ("29-embedded-windows-crlf", ("AccessDeniedException", "KAFKA-1194", "Broker 0 ended itself")),
+    ],
+)
+def test_a_case_that_nobody_told_of_is_told_as_its_expected_md_says(case: str, words: tuple[str, ...]) -> None:
+    text = golden_of(case).read_text(encoding="utf-8")
+    assert [word for word in words if word not in text] == []
