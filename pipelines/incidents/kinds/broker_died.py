@@ -137,8 +137,8 @@ def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
         broker_ids=(broker_id,),
         sentence=(f"Broker {broker_id} died {begun} {when}.{seen} {back}{recovered}."),
         unexplained=(
-            f"Look outside Kafka for what ended the process of broker {broker_id} from {clock(died)} on: the kernel's log "
-            "(OOM killer), the exit code of its container or service, its disk."
+            f"Look outside Kafka for what ended the process of broker {broker_id} from {clock(died)} on: the kernel's "
+            "log (OOM killer), the exit code of its container or service, its disk."
         ),
         figures=(
             {}
