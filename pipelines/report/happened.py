@@ -44,6 +44,11 @@ class Chain(NamedTuple):
         """That of its worst part."""
         return min((self.cause.severity, *(effect.severity for effect in self.effects)), key=_WEIGHT.index)
 
+    @property
+    def advice(self) -> str:
+        """What to do of the cause, or, where it has nothing, of the most harmful effect that has."""
+        return next((incident.advice for incident in (self.cause, *self.effects) if incident.advice), "")
+
 
 def chains(incidents: Sequence[Incident]) -> list[Chain]:
     """Incidents by the first cause of each, in their order; one whose cause is not among them stands by itself."""

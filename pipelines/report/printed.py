@@ -40,8 +40,8 @@ def _pager_lines(report: Report) -> Iterator[str]:
         incident = happened.cause
         yield f"worst: {happened.severity}: {incident.sentence} {bug(incident)}".rstrip()
         yield f"since: {window(incident)}"
-        if report.verdict == CLEAN and incident.advice:
-            yield f"next: {incident.advice}"
+        if report.verdict == CLEAN and happened.advice:
+            yield f"next: {happened.advice}"
     elif report.verdict != CLEAN and report.inconclusive:
         yield f"why: {report.inconclusive[0]}"
     if report.verdict != CLEAN:

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pipelines.report.correctness import rule_states
-from pipelines.report.happened import bug, headline, story, verdict_sentence, window
+from pipelines.report.happened import Chain, bug, headline, story, verdict_sentence, window
 from pipelines.report.lines import SHOWN_MAX, WIDTH, listed, number, wrapped
-from pipelines.report.model import Coverage, Incident, Report, Window
+from pipelines.report.model import Coverage, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.plain import TEXT_MAX, count, plain, share
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
@@ -55,7 +55,7 @@ def _story(report: Report) -> Iterator[str]:
         yield f"what happened: {incidents}, the most harmful first (UTC)"
     for place, chain in enumerate(told.told, 1):
         yield ""
-        yield from _incident(f"{place}. ", chain.cause, chain.severity)
+        yield from _chain(f"{place}. ", chain)
         for effect in chain.effects:
             text = plain(f"{effect.start_time[11:19]}  {effect.sentence} {bug(effect)}".rstrip(), 2 * TEXT_MAX)
             yield from _indented(text, "   - ", " " * 15)
@@ -69,12 +69,13 @@ def _story(report: Report) -> Iterator[str]:
             yield from _indented(plain(incident.sentence, 2 * WIDTH), "  ", "    ")
 
 
-def _incident(mark: str, incident: Incident, severity: str) -> Iterator[str]:
-    yield plain(f"{mark}{severity}, {window(incident)}", WIDTH)
+def _chain(mark: str, chain: Chain) -> Iterator[str]:
+    """The cause, and what to do."""
+    yield plain(f"{mark}{chain.severity}, {window(chain.cause)}", WIDTH)
     indent = " " * len(mark)
-    yield from _indented(plain(f"{incident.sentence} {bug(incident)}".rstrip(), 3 * TEXT_MAX), indent, indent)
-    if incident.advice:
-        yield from _indented(plain(incident.advice, 2 * TEXT_MAX), f"{indent}> ", f"{indent}  ")
+    yield from _indented(plain(f"{chain.cause.sentence} {bug(chain.cause)}".rstrip(), 3 * TEXT_MAX), indent, indent)
+    if chain.advice:
+        yield from _indented(plain(chain.advice, 2 * TEXT_MAX), f"{indent}> ", f"{indent}  ")
 
 
 def _indented(text: str, first: str, rest: str) -> Iterator[str]:
