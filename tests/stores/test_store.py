@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from schemas.catalog import NAME_FILES
 from tests.crash.commands import ROOT, SMALL_CONF, Command, Ended, Seen, highwater
 from tests.crash.conftest import VERDICTS, Undisturbed
 from tests.crash.inputs import INSTANTS
@@ -29,6 +30,8 @@ LEASE_S = 15
 CONF = SMALL_CONF + f"lease_s = {LEASE_S}\n"
 WAITING = CONF.replace("lock_wait_s = 0", "lock_wait_s = 600")
 SEED = 20261123
+#: Ids of runs and paths of files are those of places.
+OF_THE_PLACE = ("gold.runs", *(spec.full_name for spec in NAME_FILES))
 
 
 def asked(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -39,9 +42,9 @@ def asked(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def compared(undisturbed: Undisturbed, remote: Remote, folder: Path, layers: tuple[str, ...]) -> list[str]:
-    """What differs from a lake on a local disk. Ids of runs and paths of files are those of places."""
+    """What differs from a lake on a local disk."""
     there = get(remote, "lake", folder / "downloaded")
-    found = compare(undisturbed.folder / "lake", there, layers, without=["gold.runs", "gold.evidence"])
+    found = compare(undisturbed.folder / "lake", there, layers, without=OF_THE_PLACE)
     print(found)
     return found.differences
 
@@ -79,8 +82,7 @@ def test_logs_and_reports_beside_a_lake_on_a_disk(undisturbed: Undisturbed, remo
     put(remote, undisturbed.corpus, "logs")
     ended = highwater(tmp_path, "audit", remote.uri("logs"), conf=CONF, out=remote.uri("report"))
     assert ended.code == undisturbed.ended.code, ended.err
-    without = ["gold.runs", "gold.evidence"]
-    assert compare(undisturbed.folder / "lake", tmp_path / "lake", ("gold", "silver"), without).differences == []
+    assert compare(undisturbed.folder / "lake", tmp_path / "lake", ("gold", "silver"), OF_THE_PLACE).differences == []
     _is_reported(undisturbed, remote, tmp_path)
     put(remote, tmp_path / "lake", "lake")
     counts = {name: version.count() for name, version in tables(tmp_path / "lake").items()}
@@ -204,5 +206,5 @@ def test_killed_and_run_again(
 def _same(undisturbed: Undisturbed, remote: Remote, lake: str, ended: Ended, folder: Path) -> None:
     assert ended.code == undisturbed.ended.code, ended.err
     there = get(remote, lake, folder / f"downloaded-{lake}-{time.monotonic_ns()}")
-    found = compare(undisturbed.folder / "lake", there, ("gold", "silver"), without=["gold.runs", "gold.evidence"])
+    found = compare(undisturbed.folder / "lake", there, ("gold", "silver"), without=OF_THE_PLACE)
     assert found.differences == []
