@@ -37,14 +37,26 @@ def vocabulary() -> frozenset[str]:
 
 
 def words_of(source: str) -> set[str]:
-    """The words in a module's strings, but for those of its documentation, which may hold examples."""
+    """The words in a module's strings, but for those of its documentation, which may hold examples, and the names of
+    fields that its classes declare, also as JSON has them (``requestApiKey``)."""
     tree = parsed(source)
+    fields = {
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
     prose = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    return {
+    named = {word for field in fields for word in (*_WORD.findall(field), _camel(field))}
+    return named | {
         word
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
         for word in _WORD.findall(node.value)
     }
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.strip("_").split("_")
+    return first + "".join(map(str.capitalize, rest))
